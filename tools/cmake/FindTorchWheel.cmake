@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# Imports libtorch from unpacked PyPI wheels or from an installed torch package, without torch's own
+# CMake package (which insists on a CUDA compiler).
+#
+# Input:   STOWAGE_TORCH (variable or environment), else build/deps/torch of this source tree.
+#          Either the folder that holds torch/ and nvidia/cu13/, or the torch package itself.
+# Targets: torch::c10, torch::gomp, torch::cpu (headers, libtorch_cpu, libc10);
+#          torch::cuda only when libtorch_cuda.so is there (headers of a CUDA toolkit are not included).
+# Not here: a toolkit, nvcc, anything Python.
+
+set(STOWAGE_TORCH_VERSION 2.11.0)
+
+set(_torch_root "${STOWAGE_TORCH}")
+if(NOT _torch_root)
+  set(_torch_root "$ENV{STOWAGE_TORCH}")
+endif()
+if(NOT _torch_root)
+  set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch")
+endif()
+get_filename_component(_torch_root "${_torch_root}" ABSOLUTE)
+if(EXISTS "${_torch_root}/torch/lib/libtorch_cpu.so")
+  set(TorchWheel_DIR_FOUND "${_torch_root}/torch")
+elseif(EXISTS "${_torch_root}/lib/libtorch_cpu.so")
+  set(TorchWheel_DIR_FOUND "${_torch_root}")
+else()
+  set(TorchWheel_DIR_FOUND "")
+endif()
+
+set(TorchWheel_VERSION "")
+if(TorchWheel_DIR_FOUND)
+  set(_torch_version_header "${TorchWheel_DIR_FOUND}/include/torch/headeronly/version.h")
+  if(EXISTS "${_torch_version_header}")
+    file(STRINGS "${_torch_version_header}" _torch_version_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
+    string(REGEX REPLACE "[^0-9;]" "" _torch_version_lines "${_torch_version_lines}")
+    list(JOIN _torch_version_lines "." TorchWheel_VERSION)
+  endif()
+  if(NOT TorchWheel_VERSION STREQUAL STOWAGE_TORCH_VERSION)
+    message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, "
+                        "expected ${STOWAGE_TORCH_VERSION}")
+  endif()
+endif()
+
+include(FindPackageHandleStandardArgs)
+find_package_handle_standard_args(TorchWheel
+  REQUIRED_VARS TorchWheel_DIR_FOUND
+  VERSION_VAR TorchWheel_VERSION
+  REASON_FAILURE_MESSAGE
+    "no lib/libtorch_cpu.so below ${_torch_root}: run tools/dev setup, or set STOWAGE_TORCH, or configure with -DSTOWAGE_RUNTIME=OFF")
+
+if(TorchWheel_FOUND AND NOT TARGET torch::cpu)
+  set(_torch_lib "${TorchWheel_DIR_FOUND}/lib")
+  foreach(_torch_part c10 torch_cpu)
+    add_library(torch::${_torch_part} SHARED IMPORTED GLOBAL)
+    set_target_properties(torch::${_torch_part} PROPERTIES
+      IMPORTED_LOCATION "${_torch_lib}/lib${_torch_part}.so")
+  endforeach()
+  # The wheel brings its own OpenMP runtime; a second one in the process would have its own threads.
+  add_library(torch::gomp SHARED IMPORTED GLOBAL)
+  set_target_properties(torch::gomp PROPERTIES
+    IMPORTED_LOCATION "${_torch_lib}/libgomp.so.1"
+    INTERFACE_COMPILE_OPTIONS "-fopenmp")
+
+  add_library(torch::cpu INTERFACE IMPORTED GLOBAL)
+  target_include_directories(torch::cpu SYSTEM INTERFACE
+    "${TorchWheel_DIR_FOUND}/include" "${TorchWheel_DIR_FOUND}/include/torch/csrc/api/include")
+  target_compile_definitions(torch::cpu INTERFACE _GLIBCXX_USE_CXX11_ABI=1)
+  target_link_libraries(torch::cpu INTERFACE torch::torch_cpu torch::c10)
+  # libtorch_cpu finds libcudart and libcupti through its own run path, beside which they are unpacked.
+  target_link_options(torch::cpu INTERFACE "LINKER:--unresolved-symbols=ignore-in-shared-libs")
+
+  if(EXISTS "${_torch_lib}/libtorch_cuda.so")
+    foreach(_torch_part c10_cuda torch_cuda)
+      add_library(torch::${_torch_part} SHARED IMPORTED GLOBAL)
+      set_target_properties(torch::${_torch_part} PROPERTIES
+        IMPORTED_LOCATION "${_torch_lib}/lib${_torch_part}.so")
+    endforeach()
+    add_library(torch::cuda INTERFACE IMPORTED GLOBAL)
+    # Kernels register when the library loads, so it must stay needed although no symbol of it is used.
+    target_link_options(torch::cuda INTERFACE "LINKER:--no-as-needed")
+    target_link_libraries(torch::cuda INTERFACE torch::torch_cuda torch::c10_cuda torch::cpu)
+  endif()
+endif()
