@@ -1,0 +1,60 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What each distinct op signature costs: nanoseconds, temporary bytes inside the call, and the
+// order of its allocations. Filled by measurement (runtime/calibrate), by a target's roofline
+// (planner/roofline), or by hand in tests. Keyed by signature, not by node, so that a table serves
+// every graph with the same shapes.
+#ifndef STOWAGE_IR_COST_TABLE_H_
+#define STOWAGE_IR_COST_TABLE_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "ir/units.h"
+
+namespace stowage::ir {
+
+enum class CostSource : uint8_t { kMeasured, kRoofline, kGiven };
+const char* costSourceName(CostSource source);
+
+struct OpCost {
+  Nanoseconds time;
+  Bytes
+      temporary;  // height of a first-fit region that serves every allocation that is not a result
+  int allocations = -1;  // calls to the allocator, results included; -1: not measured
+  /// Ordinal (0-based) of the main thread's allocation that becomes result k's storage, per freshly
+  /// made result storage, in order of results. Empty: not measured.
+  std::vector<int32_t> resultOrdinals;
+  CostSource source = CostSource::kGiven;
+};
+
+struct CostTable {
+  CostSource source = CostSource::kGiven;
+  std::string device;  // what was measured, or the profile's name
+  LinkModel links;
+  std::map<std::string, OpCost> bySignature;  // key: nodeSignature
+};
+
+/// Identity of a call for costing: op, dtype/sizes/strides of tensor arguments and results,
+/// aliasing between arguments, and the other arguments (step scalars without their value). Stable
+/// text.
+std::string nodeSignature(const Graph& graph, NodeId node);
+
+/// Costs of a graph's nodes, by node index.
+struct NodeCosts {
+  std::vector<OpCost> nodes;
+  LinkModel links;
+  CostSource source = CostSource::kGiven;
+};
+
+/// Errors: kInvalidArgument naming how many nodes have no row, and the first of them.
+Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_COST_TABLE_H_

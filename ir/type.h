@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a tensor looks like, without the tensor: element type, sizes, strides, and where it starts
+// in its storage. Sizes, strides and offsets are in elements; `extentBytes` turns them into bytes.
+#ifndef STOWAGE_IR_TYPE_H_
+#define STOWAGE_IR_TYPE_H_
+
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ir/units.h"
+
+namespace stowage::ir {
+
+enum class DType : uint8_t {
+  kF64,
+  kF32,
+  kF16,
+  kBF16,
+  kF8E4M3,
+  kF8E5M2,
+  kI64,
+  kI32,
+  kI16,
+  kI8,
+  kU8,
+  kBool,
+  kC64,
+  kC128
+};
+
+/// "f32", "bf16", "i64", "bool", "c64", "f8e4m3", ...
+const char* dtypeName(DType dtype);
+std::optional<DType> findDType(llvm::StringRef name);
+/// Bytes of one element.
+int64_t elementBytes(DType dtype);
+
+/// Where bytes can be. The planner moves storages between device, host and disk.
+enum class Space : uint8_t { kDevice, kHost, kDisk };
+const char* spaceName(Space space);
+std::optional<Space> findSpace(llvm::StringRef name);
+
+struct TensorType {
+  DType dtype = DType::kF32;
+  llvm::SmallVector<int64_t, 4> sizes;
+  llvm::SmallVector<int64_t, 4> strides;  // same length as sizes
+  int64_t offset = 0;                     // first element, relative to the storage's base
+
+  friend bool operator==(const TensorType&, const TensorType&) = default;
+  int64_t numElements() const;
+  /// Row-major without gaps, ignoring the offset.
+  bool isContiguous() const;
+  /// Bytes from the storage's base to one past the last element touched; 0 for an empty tensor.
+  Bytes extentBytes() const;
+};
+
+/// Row-major strides for `sizes`.
+llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> sizes);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_TYPE_H_
