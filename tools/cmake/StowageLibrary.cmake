@@ -33,37 +33,67 @@ if(STOWAGE_FUZZ)
 endif()
 
 # stowage_library(<short name> SOURCES a.cpp... HEADERS public.h...
-#                 PUBLIC_LINKS targets... PRIVATE_LINKS targets...)
-# Makes the static library stowage_<short name> with alias stowage::<short name>. HEADERS are the public
-# headers: installed under include/stowage/<folder>/ and each compiled alone by a test.
-# Without sources it is an INTERFACE library.
+#                 PUBLIC_LINKS targets... PRIVATE_LINKS targets... HEADER_ONLY_LINKS targets...
+#                 EXPORT name)
+# Makes the static library stowage_<short name> with alias stowage::<short name>, or an INTERFACE library
+# when there are no sources. HEADERS are the public headers: installed as include/stowage/<folder>/<file>,
+# and each is compiled alone while building. HEADER_ONLY_LINKS are used by the sources alone, so the
+# installed package does not ask for them. EXPORT is the export set, StowageTargets when left out.
 function(stowage_library name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;HEADERS;PUBLIC_LINKS;PRIVATE_LINKS" ${ARGN})
+  cmake_parse_arguments(ARG "" "EXPORT" "SOURCES;HEADERS;PUBLIC_LINKS;PRIVATE_LINKS;HEADER_ONLY_LINKS" ${ARGN})
   if(ARG_UNPARSED_ARGUMENTS)
     message(FATAL_ERROR "stowage_library(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
+  if(NOT ARG_EXPORT)
+    set(ARG_EXPORT StowageTargets)
   endif()
   set(target stowage_${name})
   if(ARG_SOURCES)
     set(public PUBLIC)
     add_library(${target} STATIC ${ARG_SOURCES})
-    target_link_libraries(${target} PRIVATE $<BUILD_INTERFACE:stowage_options> ${ARG_PRIVATE_LINKS})
+    list(TRANSFORM ARG_HEADER_ONLY_LINKS REPLACE "(.+)" "$<BUILD_INTERFACE:\\1>")
+    target_link_libraries(${target} PRIVATE
+      $<BUILD_INTERFACE:stowage_options> ${ARG_PRIVATE_LINKS} ${ARG_HEADER_ONLY_LINKS})
   else()
     set(public INTERFACE)
     add_library(${target} INTERFACE)
   endif()
   add_library(stowage::${name} ALIAS ${target})
-  set_target_properties(${target} PROPERTIES EXPORT_NAME ${name})
   target_compile_features(${target} ${public} cxx_std_20)
   target_link_libraries(${target} ${public} ${ARG_PUBLIC_LINKS})
   target_sources(${target} ${public}
     FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}" FILES ${ARG_HEADERS})
+  set_target_properties(${target} PROPERTIES
+    EXPORT_NAME ${name}
+    VERIFY_INTERFACE_HEADER_SETS ${STOWAGE_TESTS})
+  install(TARGETS ${target} EXPORT ${ARG_EXPORT}
+    ARCHIVE DESTINATION "${CMAKE_INSTALL_LIBDIR}"
+    FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}/stowage")
   set_property(GLOBAL APPEND PROPERTY STOWAGE_LIBRARIES ${name})
 endfunction()
 
-# stowage_program(<name> SOURCES ... LIBS ...): an executable in build/bin with our flags.
+# stowage_program(<name> [INSTALL] SOURCES ... LIBS ...): an executable in build/bin with our flags.
 function(stowage_program name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;LIBS" ${ARGN})
+  cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LIBS" ${ARGN})
+  if(ARG_UNPARSED_ARGUMENTS)
+    message(FATAL_ERROR "stowage_program(${name}): unknown arguments ${ARG_UNPARSED_ARGUMENTS}")
+  endif()
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE stowage_options ${ARG_LIBS})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
+  if(ARG_INSTALL)
+    set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
+  endif()
+endfunction()
+
+# Writes one line "name: link items" per library, for the test of the arrows between them.
+function(stowage_write_link_lines file)
+  get_property(names GLOBAL PROPERTY STOWAGE_LIBRARIES)
+  set(text "")
+  foreach(name IN LISTS names)
+    get_target_property(items stowage_${name} INTERFACE_LINK_LIBRARIES)
+    string(APPEND text "${name}: ${items}\n")
+  endforeach()
+  file(WRITE "${file}" "${text}")
 endfunction()

@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+#
+# cmake -DBUILD_DIR= -DSCRATCH_DIR= -DSOURCE_DIR= -DGENERATOR= -DCXX_COMPILER= -DLLVM_DIR= -DSANITIZE= -P run.cmake
+# Installs BUILD_DIR below SCRATCH_DIR, then builds and runs the project in SOURCE_DIR against it.
+
+function(run)
+  execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
+  endif()
+endfunction()
+
+set(flags "")
+if(SANITIZE)
+  list(JOIN SANITIZE "," sanitizers)
+  set(flags "-fsanitize=${sanitizers}")
+endif()
+
+file(REMOVE_RECURSE "${SCRATCH_DIR}")
+run(${CMAKE_COMMAND} --install ${BUILD_DIR} --prefix ${SCRATCH_DIR}/prefix)
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${SCRATCH_DIR}/build -G ${GENERATOR}
+    -DCMAKE_CXX_COMPILER=${CXX_COMPILER} "-DCMAKE_CXX_FLAGS=${flags}" -DLLVM_DIR=${LLVM_DIR}
+    -DCMAKE_PREFIX_PATH=${SCRATCH_DIR}/prefix -DSTOWAGE_INCLUDE=${SCRATCH_DIR}/prefix/include/stowage)
+run(${CMAKE_COMMAND} --build ${SCRATCH_DIR}/build)
+run(${SCRATCH_DIR}/build/consumer)
+file(REMOVE_RECURSE "${SCRATCH_DIR}")
