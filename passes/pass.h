@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The contract of a pass. Two groups: normalising passes make a new graph from a graph, before
+// costing; lowering passes raise a schedule from one level to the next. A pass is a plain object
+// with an options struct that round-trips through pipeline text
+// ("split-list-ops{bucket-bytes=64MiB}"); what it did comes back as a report, never through a
+// parameter.
+#ifndef STOWAGE_PASSES_PASS_H_
+#define STOWAGE_PASSES_PASS_H_
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "planner/timetable.h"
+
+namespace stowage::passes {
+
+struct PassReport {
+  bool changed = false;
+  std::vector<std::pair<std::string, int64_t>>
+      counters;  // "buckets", 12: in a fixed order per pass
+};
+
+/// What passes work on. Lowering passes also read the timetable they write out.
+struct PassState {
+  ir::Graph graph;
+  std::optional<ir::Schedule> schedule;
+  ir::Target target;
+  std::optional<planner::Timetable> timetable;
+};
+
+class Pass {
+ public:
+  virtual ~Pass() = default;
+  /// "insert-copies": a verb phrase, as in pipeline text.
+  virtual std::string name() const = 0;
+  /// Options as pipeline text without the braces; "" when all have their defaults.
+  virtual std::string options() const { return ""; }
+  /// Level a lowering pass needs and gives; none for normalising passes.
+  virtual std::optional<ir::Level> needs() const { return std::nullopt; }
+  virtual std::optional<ir::Level> gives() const { return std::nullopt; }
+  virtual ir::Expected<PassReport> run(PassState& state) const = 0;
+};
+
+}  // namespace stowage::passes
+
+#endif  // STOWAGE_PASSES_PASS_H_

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From decisions to a timetable, deterministically: expands recomputes into clones, places copies
+// on their engines (out from the last write on; in by deadline, as early as the budget allows),
+// gives every residency an offset, and times the result exactly. The only judge the search has, and
+// what `stowage lower` uses after a hand edit.
+#ifndef STOWAGE_PLANNER_EVALUATE_H_
+#define STOWAGE_PLANNER_EVALUATE_H_
+
+#include "ir/error.h"
+#include "planner/decisions.h"
+#include "planner/problem.h"
+#include "planner/timetable.h"
+
+namespace stowage::planner {
+
+/// `budget`: device bytes that prefetches may use up; the result's deviceHeight may still exceed it
+/// when the decisions free too little (the caller compares). Errors: kInvalidArgument for decisions
+/// that are illegal (a row that names no gap, a recompute of something that may not run again,
+/// ...), naming the storage and the reason.
+ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisions, Bytes budget);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_EVALUATE_H_
