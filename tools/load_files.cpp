@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load_files.h"
+
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+
+#include <thread>
+#include <utility>
+
+#include "ir/fingerprint.h"
+#include "ir/parser.h"
+#include "passes/plan_step.h"
+#include "planner/plan_json.h"
+#include "planner/profiles.h"
+#include "tools/nearest_name.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Error badArgument(std::string text) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
+}
+
+ir::Expected<ir::Graph> findGraph(const planner::PlanFile& plan, const std::string& planPath,
+                                  const std::string& graphPath) {
+  if (!graphPath.empty()) return loadGraph(graphPath);
+  if (plan.graph.text) return ir::parseGraph(*plan.graph.text, planPath + " (embedded graph)");
+  if (plan.graph.file.empty()) {
+    return badArgument(planPath + ": does not say where its graph is; --graph names the file");
+  }
+  llvm::SmallString<256> path(plan.graph.file);
+  if (llvm::sys::path::is_relative(path)) {
+    path = llvm::sys::path::parent_path(planPath);
+    llvm::sys::path::append(path, plan.graph.file);
+  }
+  return loadGraph(path.str().str());
+}
+
+/// The order of `graph` that has the fingerprint the plan names.
+ir::Expected<ir::Graph> arrangeForPlan(const ir::Graph& graph, const planner::PlanFile& plan) {
+  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+    ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
+    if (!arranged) return arranged.takeError();
+    if (ir::fingerprint(*arranged) == plan.graph.fingerprint) return arranged;
+  }
+  return ir::Graph(graph);  // checkPlanGraph says what is wrong
+}
+
+}  // namespace
+
+ir::Expected<ir::Graph> loadGraph(const std::string& path) {
+  ir::Expected<std::string> text = readWholeFile(path);
+  if (!text) return text.takeError();
+  return ir::parseGraph(*text, path);
+}
+
+ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
+  ir::Expected<std::string> text = readWholeFile(planPath);
+  if (!text) return text.takeError();
+  ir::Expected<planner::PlanFile> plan = planner::readPlan(*text, planPath);
+  if (!plan) return plan.takeError();
+  ir::Expected<ir::Graph> graph = findGraph(*plan, planPath, graphPath);
+  if (!graph) return graph.takeError();
+  ir::Expected<ir::Graph> arranged = arrangeForPlan(*graph, *plan);
+  if (!arranged) return arranged.takeError();
+  if (ir::Error error = planner::checkPlanGraph(*plan, *arranged)) return std::move(error);
+  return LoadedPlan{.file = std::move(*plan), .graph = std::move(*arranged)};
+}
+
+ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
+  ir::Expected<std::string> text = readWholeFile(path);
+  if (!text) return text.takeError();
+  return planner::readCosts(*text, path);
+}
+
+ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name,
+                                      int threads) {
+  const std::string& wanted = name.empty() ? graph.provenance().target : name;
+  if (wanted.empty()) return badArgument("the graph does not name a target; --target names one");
+  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted);
+  if (!target) return target.takeError();
+  if (graph.provenance().device != ir::deviceKindName(target->device)) {
+    return badArgument("the step was captured for device '" + graph.provenance().device +
+                       "', but target '" + wanted + "' is a " + ir::deviceKindName(target->device) +
+                       " device; capture it again for that target");
+  }
+  if (target->device == ir::DeviceKind::kCpu) {
+    target->intraOpThreads =
+        threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  }
+  return target;
+}
+
+}  // namespace stowage::tools
