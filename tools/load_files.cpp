@@ -11,7 +11,7 @@
 #include "ir/parser.h"
 #include "passes/plan_step.h"
 #include "planner/plan_json.h"
-#include "planner/profiles.h"
+#include "planner/roofline.h"
 #include "tools/nearest_name.h"
 #include "tools/whole_file.h"
 
@@ -38,14 +38,19 @@ ir::Expected<ir::Graph> findGraph(const planner::PlanFile& plan, const std::stri
   return loadGraph(path.str().str());
 }
 
-/// The order of `graph` that has the fingerprint the plan names.
-ir::Expected<ir::Graph> arrangeForPlan(const ir::Graph& graph, const planner::PlanFile& plan) {
+/// `graph` in the order whose fingerprint the plan names.
+ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFile plan) {
+  LoadedPlan loaded{.file = std::move(plan), .graph = graph};
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
     ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
     if (!arranged) return arranged.takeError();
-    if (ir::fingerprint(*arranged) == plan.graph.fingerprint) return arranged;
+    if (ir::fingerprint(*arranged) != loaded.file.graph.fingerprint) continue;
+    loaded.graph = std::move(*arranged);
+    loaded.order = order;
+    break;
   }
-  return ir::Graph(graph);  // checkPlanGraph says what is wrong
+  if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return std::move(error);
+  return loaded;
 }
 
 }  // namespace
@@ -63,10 +68,7 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   if (!plan) return plan.takeError();
   ir::Expected<ir::Graph> graph = findGraph(*plan, planPath, graphPath);
   if (!graph) return graph.takeError();
-  ir::Expected<ir::Graph> arranged = arrangeForPlan(*graph, *plan);
-  if (!arranged) return arranged.takeError();
-  if (ir::Error error = planner::checkPlanGraph(*plan, *arranged)) return std::move(error);
-  return LoadedPlan{.file = std::move(*plan), .graph = std::move(*arranged)};
+  return arrangeForPlan(*graph, std::move(*plan));
 }
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {

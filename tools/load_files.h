@@ -11,6 +11,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "passes/plan_step.h"
 #include "planner/cost_json.h"
 #include "planner/plan_file.h"
 
@@ -22,6 +23,7 @@ ir::Expected<ir::Graph> loadGraph(const std::string& path);
 struct LoadedPlan {
   planner::PlanFile file;
   ir::Graph graph;  // in the plan's order
+  passes::Order order = passes::Order::kProgram;
 };
 /// `graphPath`: "" = as the plan says. Errors: kIo, kParse; kPlanMismatch when the graph is another
 /// one; kInvalidArgument when nobody says where it is.
