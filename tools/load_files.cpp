@@ -23,10 +23,11 @@ ir::Error badArgument(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
-ir::Expected<ir::Graph> findGraph(const planner::PlanFile& plan, const std::string& planPath,
-                                  const std::string& graphPath) {
-  if (!graphPath.empty()) return loadGraph(graphPath);
-  if (plan.graph.text) return ir::parseGraph(*plan.graph.text, planPath + " (embedded graph)");
+/// Where the plan's graph is; "" when the plan embeds it.
+ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std::string& planPath,
+                                        const std::string& graphPath) {
+  if (!graphPath.empty()) return graphPath;
+  if (plan.graph.text) return "";
   if (plan.graph.file.empty()) {
     return badArgument(planPath + ": does not say where its graph is; --graph names the file");
   }
@@ -35,7 +36,7 @@ ir::Expected<ir::Graph> findGraph(const planner::PlanFile& plan, const std::stri
     path = llvm::sys::path::parent_path(planPath);
     llvm::sys::path::append(path, plan.graph.file);
   }
-  return loadGraph(path.str().str());
+  return path.str().str();
 }
 
 /// `graph` in the order whose fingerprint the plan names.
@@ -66,9 +67,15 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   if (!text) return text.takeError();
   ir::Expected<planner::PlanFile> plan = planner::readPlan(*text, planPath);
   if (!plan) return plan.takeError();
-  ir::Expected<ir::Graph> graph = findGraph(*plan, planPath, graphPath);
+  ir::Expected<std::string> path = findGraphPath(*plan, planPath, graphPath);
+  if (!path) return path.takeError();
+  ir::Expected<ir::Graph> graph =
+      path->empty() ? ir::parseGraph(*plan->graph.text, planPath + " (embedded graph)")
+                    : loadGraph(*path);
   if (!graph) return graph.takeError();
-  return arrangeForPlan(*graph, std::move(*plan));
+  ir::Expected<LoadedPlan> loaded = arrangeForPlan(*graph, std::move(*plan));
+  if (loaded) loaded->graphPath = *path;
+  return loaded;
 }
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {

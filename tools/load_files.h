@@ -24,6 +24,7 @@ struct LoadedPlan {
   planner::PlanFile file;
   ir::Graph graph;  // in the plan's order
   passes::Order order = passes::Order::kProgram;
+  std::string graphPath;  // where the graph was found; "" when it was embedded
 };
 /// `graphPath`: "" = as the plan says. Errors: kIo, kParse; kPlanMismatch when the graph is another
 /// one; kInvalidArgument when nobody says where it is.
