@@ -187,13 +187,12 @@ class StackMaker {
   TensorOf tensorOf_;
 };
 
-ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call,
-                    TensorOf tensorOf) {
+ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call, TensorOf tensorOf) {
   const auto& arguments = call.op.schema().arguments();
   if (node.args.size() > arguments.size()) {
-    return ir::makeError(ir::ErrorCode::kInvalidIr,
-                         "found " + std::to_string(node.args.size()) + " arguments, expected " +
-                             std::to_string(arguments.size()));
+    return ir::makeError(ir::ErrorCode::kInvalidIr, "found " + std::to_string(node.args.size()) +
+                                                        " arguments, expected " +
+                                                        std::to_string(arguments.size()));
   }
   StackMaker maker(graph, call, tensorOf);
   for (size_t i = 0; i < arguments.size(); ++i) {
@@ -204,8 +203,8 @@ ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call,
       }
       call.stack.push_back(*arguments[i].default_value());
     } else if (ir::Error error = maker.push(node.args[i], arguments[i].real_type())) {
-      return ir::makeError(ir::ErrorCode::kInvalidIr, "argument '" + arguments[i].name() +
-                                                          "': " + describe(std::move(error)));
+      return ir::makeError(ir::ErrorCode::kInvalidIr,
+                           "argument '" + arguments[i].name() + "': " + describe(std::move(error)));
     }
   }
   return ir::success();
@@ -220,8 +219,8 @@ ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, llvm::
   OpCall call{*handle, {}, {}};
   const std::string where = graph.describeNode(node);
   // A list refuses elements of another type by throwing.
-  if (ir::Error error = callTorch(
-          where, [&] { return fillStack(graph, graph.node(node), call, tensorOf); })) {
+  if (ir::Error error =
+          callTorch(where, [&] { return fillStack(graph, graph.node(node), call, tensorOf); })) {
     return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + describe(std::move(error)));
   }
   return call;

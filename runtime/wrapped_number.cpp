@@ -16,7 +16,8 @@ at::Tensor makeWrappedNumber(c10::ScalarType type, const ScalarValue& value) {
 }
 
 void setWrappedNumber(const at::Tensor& number, const ScalarValue& value) {
-  const c10::Scalar scalar = value.isInteger ? c10::Scalar(value.integer) : c10::Scalar(value.value);
+  const c10::Scalar scalar =
+      value.isInteger ? c10::Scalar(value.integer) : c10::Scalar(value.value);
   AT_DISPATCH_ALL_TYPES_AND_COMPLEX_AND3(
       at::kBool, at::kHalf, at::kBFloat16, number.scalar_type(), "setWrappedNumber",
       [&] { *number.data_ptr<scalar_t>() = scalar.to<scalar_t>(); });
