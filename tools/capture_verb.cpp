@@ -54,8 +54,10 @@ void printCatalogue(llvm::raw_ostream& os) {
   for (const ModelInfo& model : modelCatalogue()) {
     os << model.name << ": " << model.description << '\n';
     for (const SettingInfo& setting : model.settings) {
-      os << fmt::format("  {:<16} {:<14} {}\n", setting.name, setting.defaultValue,
-                        setting.meaning);
+      os << fmt::format("  {:<16} {:<14} {}\n", setting.name, setting.value, setting.meaning);
+    }
+    for (const Preset& preset : model.presets) {
+      os << fmt::format("  preset={:<16} {}\n", preset.name, preset.meaning);
     }
   }
 }

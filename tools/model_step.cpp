@@ -19,8 +19,8 @@ namespace {
 ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
   passes::PassState state;
   state.graph = graph;
-  ir::Expected<std::vector<passes::PassReport>> reports =
-      passes::runPasses(passes::makeNormalisingPasses({.reorder = false}), state);
+  const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
+  ir::Expected<std::vector<passes::PassRecord>> reports = manager.run(state);
   if (!reports) return reports.takeError();
   return std::move(state.graph);
 }
