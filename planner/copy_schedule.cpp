@@ -92,6 +92,7 @@ class Simulation {
       advance();
     }
     clampOutputs();
+    for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSource(i);
     return std::move(result_);
   }
 
@@ -276,6 +277,19 @@ class Simulation {
       Moment& start = result_.out[i].start;
       if (start.step >= seam) start = {seam - 1, kNever};
     }
+  }
+
+  // A fetch whose source was copied out in the period before was timed against that period, which
+  // need not have been like the measured one. The order of the two must hold anyway.
+  void putAfterSource(size_t index) {
+    const Fetch& fetch = x_.fetches[index];
+    if (fetch.source < 0) return;
+    CopySpan& source = result_.out[static_cast<size_t>(fetch.source)];
+    const int64_t shift = fetch.sourceShift * period_;
+    Moment& start = result_.in[index].start;
+    start = std::max(start, Moment{source.end.step + shift, source.end.offset});
+    if (start.step >= fetch.deadline) start = {fetch.deadline - 1, kNever};
+    source.start = std::min(source.start, Moment{start.step - shift, start.offset});
   }
 
   const GapTable& table_;
