@@ -32,6 +32,7 @@ struct Timetable {
   std::vector<ir::Residency> residencies;  // placed
   std::vector<ir::BoundaryEntry> boundary;
   std::vector<TimedAction> actions;  // issue order
+  std::vector<ir::ReservedRegion> reserved;  // the target's, with their offsets
   bool joined = false;
   Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
   Bytes hostHeight;
