@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph.h"
+
+#include <array>
+#include <cassert>
+#include <utility>
+
+namespace stowage::ir {
+
+namespace {
+
+constexpr std::array<const char*, 12> kRoleNames = {
+    "parameter",    "frozen", "buffer", "gradient",   "state",    "master",
+    "step_counter", "rng",    "input",  "activation", "constant", "output"};
+static_assert(static_cast<size_t>(Role::kOutput) + 1 == kRoleNames.size());
+
+constexpr std::array<const char*, 3> kPhaseNames = {"forward", "backward", "optimizer"};
+static_assert(static_cast<size_t>(Phase::kOptimizer) + 1 == kPhaseNames.size());
+
+template <typename Enum, size_t kCount>
+std::optional<Enum> findByName(const std::array<const char*, kCount>& names, llvm::StringRef name) {
+  for (size_t i = 0; i < kCount; ++i) {
+    if (name == names[i]) return static_cast<Enum>(i);
+  }
+  return std::nullopt;
+}
+
+// How a node uses one storage, before versions are known.
+struct Use {
+  StorageId storage;
+  bool reads = false;
+  bool writes = false;
+};
+
+// Collects the uses of one node after another, in order of first appearance. Slots are remembered
+// per storage and node, so that a node costs what its operands cost and no more.
+class UseCollector {
+ public:
+  UseCollector(llvm::ArrayRef<Value> values, size_t storageCount)
+      : values_(values), lastNode_(storageCount, -1), slot_(storageCount, 0) {}
+
+  const std::vector<Use>& collect(const Node& node) {
+    ++currentNode_;
+    uses_.clear();
+    llvm::SmallVector<ValueId, 4> pendingWhole;
+    for (const Node::Write& write : node.writes) {
+      if (write.whole) pendingWhole.push_back(write.value);
+    }
+    forEachTensorArgument(node, [&](ValueId id) { addArgument(id, pendingWhole); });
+    const size_t argumentUses = uses_.size();
+    for (const Node::Write& write : node.writes) {
+      if (Use* use = findUse(write.value)) use->writes = true;
+    }
+    for (const ValueId id : node.results) {
+      Use* use = findUse(id);
+      if (use == nullptr) continue;
+      const bool fresh = static_cast<size_t>(use - uses_.data()) >= argumentUses;
+      if (fresh) use->writes = true;
+    }
+    return uses_;
+  }
+
+ private:
+  // The first time that a whole-write target appears it is only a target; every other appearance of
+  // a value is a read.
+  void addArgument(ValueId id, llvm::SmallVectorImpl<ValueId>& pendingWhole) {
+    Use* use = findUse(id);
+    if (use == nullptr) return;
+    for (ValueId& target : pendingWhole) {
+      if (target != id) continue;
+      target = ValueId();
+      return;
+    }
+    use->reads = true;
+  }
+
+  Use* findUse(ValueId id) {
+    if (!id.isValid() || id.index() >= values_.size()) return nullptr;
+    const StorageId storage = values_[id.index()].storage;
+    if (!storage.isValid() || storage.index() >= slot_.size()) return nullptr;
+    if (lastNode_[storage.index()] != currentNode_) {
+      lastNode_[storage.index()] = currentNode_;
+      slot_[storage.index()] = uses_.size();
+      uses_.push_back({.storage = storage});
+    }
+    return &uses_[slot_[storage.index()]];
+  }
+
+  llvm::ArrayRef<Value> values_;
+  std::vector<int64_t> lastNode_;
+  std::vector<size_t> slot_;
+  std::vector<Use> uses_;
+  int64_t currentNode_ = -1;
+};
+
+}  // namespace
+
+const char* roleName(Role role) { return kRoleNames[static_cast<size_t>(role)]; }
+std::optional<Role> findRole(llvm::StringRef name) { return findByName<Role>(kRoleNames, name); }
+
+const char* phaseName(Phase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
+std::optional<Phase> findPhase(llvm::StringRef name) {
+  return findByName<Phase>(kPhaseNames, name);
+}
+
+llvm::StringRef Graph::scope(const Node& node) const {
+  return node.scope.isValid() ? llvm::StringRef(scopes_[node.scope.index()]) : llvm::StringRef();
+}
+
+llvm::ArrayRef<Access> Graph::accesses(NodeId id) const {
+  const uint32_t begin = firstAccess_[id.index()];
+  const uint32_t end = firstAccess_[id.index() + 1];
+  return llvm::ArrayRef<Access>(accesses_).slice(begin, end - begin);
+}
+
+std::string Graph::describeNode(NodeId id) const {
+  const Node& described = node(id);
+  std::string text = described.op + " (";
+  if (const llvm::StringRef path = scope(described); !path.empty()) text += path.str() + ", ";
+  return text + phaseName(described.phase) + ")";
+}
+
+GraphBuilder::GraphBuilder(std::string name, Provenance provenance) {
+  graph_.name_ = std::move(name);
+  graph_.provenance_ = std::move(provenance);
+}
+
+GraphBuilder::GraphBuilder(const Graph& graph) : graph_(graph) {
+  graph_.nodes_.clear();
+  graph_.accesses_.clear();
+  graph_.firstAccess_.clear();
+  graph_.lastVersion_.clear();
+  for (size_t i = 0; i < graph_.scopes_.size(); ++i) scopeIds_[graph_.scopes_[i]] = ScopeId(i);
+}
+
+StorageId GraphBuilder::addStorage(Storage storage) {
+  graph_.storages_.push_back(std::move(storage));
+  return StorageId(graph_.storages_.size() - 1);
+}
+
+ValueId GraphBuilder::addValue(Value value) {
+  graph_.values_.push_back(std::move(value));
+  return ValueId(graph_.values_.size() - 1);
+}
+
+ScalarId GraphBuilder::addScalar(StepScalar scalar) {
+  graph_.scalars_.push_back(std::move(scalar));
+  return ScalarId(graph_.scalars_.size() - 1);
+}
+
+ScopeId GraphBuilder::internScope(llvm::StringRef path) {
+  if (path.empty()) return ScopeId();
+  const auto [entry, isNew] = scopeIds_.try_emplace(path, ScopeId(graph_.scopes_.size()));
+  if (isNew) graph_.scopes_.push_back(path.str());
+  return entry->second;
+}
+
+NodeId GraphBuilder::addNode(Node node) {
+  graph_.nodes_.push_back(std::move(node));
+  return NodeId(graph_.nodes_.size() - 1);
+}
+
+Graph GraphBuilder::finish() && {
+  std::vector<int32_t> version(graph_.storages_.size(), 0);
+  UseCollector collector(graph_.values_, graph_.storages_.size());
+  graph_.accesses_.clear();
+  graph_.firstAccess_.assign(1, 0);
+  for (const Node& node : graph_.nodes_) {
+    for (const Use& use : collector.collect(node)) {
+      int32_t& current = version[use.storage.index()];
+      Access access{.storage = use.storage};
+      if (use.reads) access.readVersion = current;
+      if (use.writes) {
+        access.writtenVersion = ++current;
+        access.whole = !use.reads;
+      }
+      graph_.accesses_.push_back(access);
+    }
+    graph_.firstAccess_.push_back(static_cast<uint32_t>(graph_.accesses_.size()));
+  }
+  graph_.lastVersion_ = std::move(version);
+  return std::move(graph_);
+}
+
+}  // namespace stowage::ir
