@@ -122,7 +122,7 @@ class Folder {
 
   const ir::Graph& graph_;
   ir::GraphBuilder folded_;
-  std::vector<ir::StorageId> root_;  // by storage: the one it became part of
+  std::vector<ir::StorageId> root_;                 // by storage: the one it became part of
   std::vector<std::vector<ir::ValueId>> valuesOf_;  // by storage, of the graph as it came
   std::vector<ir::Node> nodes_;
 };

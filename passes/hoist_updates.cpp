@@ -112,7 +112,7 @@ int64_t lastOtherNode(const ir::Graph& graph) {
 
 struct UpdateCounts {
   int64_t all = 0;
-  int64_t held = 0;    // still after the last other node
+  int64_t held = 0;  // still after the last other node
   ir::NodeId firstHeld;
 };
 
@@ -168,9 +168,9 @@ std::vector<std::string> explain(const ir::Graph& graph, const std::vector<Place
   if (counts.held < 2) return {};
   const ir::NodeId holder = findHolder(graph, places, counts.firstHeld);
   if (!holder.isValid()) return {};
-  return {graph.describeNode(holder) + " holds " +
-          formatBytes(heldGradientBytes(graph, places)) + " of gradients to the end of backward (" +
-          std::to_string(counts.held) + " of " + std::to_string(counts.all) + " updates wait)"};
+  return {graph.describeNode(holder) + " holds " + formatBytes(heldGradientBytes(graph, places)) +
+          " of gradients to the end of backward (" + std::to_string(counts.held) + " of " +
+          std::to_string(counts.all) + " updates wait)"};
 }
 
 }  // namespace

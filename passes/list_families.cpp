@@ -20,8 +20,7 @@ llvm::StringRef baseName(llvm::StringRef op) {
 
 bool isListOp(llvm::StringRef op) {
   static constexpr std::array<const char*, 4> kFused = {
-      "_fused_adam_", "_fused_adamw_", "_fused_sgd_",
-      "_amp_foreach_non_finite_check_and_unscale_"};
+      "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_amp_foreach_non_finite_check_and_unscale_"};
   const llvm::StringRef base = baseName(op);
   return base.startswith("_foreach_") ||
          std::any_of(kFused.begin(), kFused.end(), [&](const char* name) { return base == name; });
@@ -139,9 +138,8 @@ size_t findListLength(const ir::Graph& graph, ir::NodeId id) {
   const std::vector<StorageList> lists = listsOf(graph, node);
   if (lists.empty()) return 0;
   const size_t length = lists.front().size();
-  const bool aligned = std::all_of(lists.begin(), lists.end(), [&](const StorageList& list) {
-    return list.size() == length;
-  });
+  const bool aligned = std::all_of(lists.begin(), lists.end(),
+                                   [&](const StorageList& list) { return list.size() == length; });
   if (!aligned || !numbersLineUp(node, length)) return 0;
   return sharesAWrittenStorage(graph, id, lists) ? 0 : length;
 }

@@ -27,7 +27,7 @@ namespace stowage::passes {
 struct PassReport {
   bool changed = false;
   std::vector<std::pair<std::string, int64_t>>
-      counters;  // "buckets", 12: in a fixed order per pass
+      counters;                      // "buckets", 12: in a fixed order per pass
   std::vector<std::string> remarks;  // for people: why something was left as it was
 };
 

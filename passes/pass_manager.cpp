@@ -57,9 +57,9 @@ ir::Error checkLevel(const Pass& pass, const PassState& state) {
   if (!pass.needs()) return ir::success();
   const char* found = state.schedule ? ir::levelName(state.schedule->level) : "no schedule";
   if (state.schedule && state.schedule->level == *pass.needs()) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       pass.name() + ": found " + found + ", expected a schedule at level " +
-                           ir::levelName(*pass.needs()));
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, pass.name() + ": found " + found +
+                                                            ", expected a schedule at level " +
+                                                            ir::levelName(*pass.needs()));
 }
 
 #ifndef NDEBUG
@@ -99,13 +99,11 @@ std::string PassManager::makeReproducer(size_t failing, const PassState& before)
     pipeline += (pipeline.empty() ? "" : ",") + passText(*passes_[i]);
   }
   std::string text = kReproducerPrefix + pipeline + "\n";
-  if (replay) {
-    ir::Schedule decisions;
-    decisions.decisions = before.timetable->decisions.rows;
-    return text + ir::toText(before.graph, decisions);
-  }
-  return text + (before.schedule ? ir::toText(before.graph, *before.schedule)
-                                 : ir::toText(before.graph));
+  if (before.schedule && !replay) return text + ir::toText(before.graph, *before.schedule);
+  ir::Schedule decisions;
+  decisions.decisions = replay ? before.timetable->decisions.rows : before.decisions.rows;
+  return text + (decisions.decisions.empty() ? ir::toText(before.graph)
+                                             : ir::toText(before.graph, decisions));
 }
 
 ir::Expected<PassReport> PassManager::runOne(size_t index, PassState& state) const {

@@ -16,9 +16,9 @@ struct Unit {
 };
 
 // From large to small, so that printing finds the largest unit that divides.
-constexpr std::array<Unit, 5> kUnits = {Unit{"TiB", int64_t{1} << 40}, Unit{"GiB", int64_t{1} << 30},
-                                        Unit{"MiB", int64_t{1} << 20}, Unit{"KiB", int64_t{1} << 10},
-                                        Unit{"B", 1}};
+constexpr std::array<Unit, 5> kUnits = {
+    Unit{"TiB", int64_t{1} << 40}, Unit{"GiB", int64_t{1} << 30}, Unit{"MiB", int64_t{1} << 20},
+    Unit{"KiB", int64_t{1} << 10}, Unit{"B", 1}};
 
 }  // namespace
 
@@ -68,6 +68,14 @@ Bytes OptionReader::readSize(StringRef key, Bytes defaultValue) {
   }
   values_.erase(found);
   return size.value_or(defaultValue);
+}
+
+std::string OptionReader::readWord(StringRef key, std::string defaultValue) {
+  const auto found = values_.find(key.str());
+  if (found == values_.end()) return defaultValue;
+  std::string value = std::move(found->second);
+  values_.erase(found);
+  return value;
 }
 
 ir::Error OptionReader::finish() {

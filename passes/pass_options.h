@@ -29,6 +29,7 @@ class OptionReader {
   OptionReader(llvm::StringRef passName, llvm::StringRef text);
 
   Bytes readSize(llvm::StringRef key, Bytes defaultValue);
+  std::string readWord(llvm::StringRef key, std::string defaultValue);
   /// Success if every option was read and well formed.
   ir::Error finish();
 

@@ -98,9 +98,8 @@ std::vector<ir::NodeId> makeOrder(const std::vector<int64_t>& place) {
   std::vector<ir::NodeId> order;
   for (size_t i = 0; i < place.size(); ++i) order.push_back(ir::NodeId(i));
   // Stable: the node at home at a place has the largest number of all that go there.
-  std::stable_sort(order.begin(), order.end(), [&](ir::NodeId a, ir::NodeId b) {
-    return place[a.index()] < place[b.index()];
-  });
+  std::stable_sort(order.begin(), order.end(),
+                   [&](ir::NodeId a, ir::NodeId b) { return place[a.index()] < place[b.index()]; });
   return order;
 }
 

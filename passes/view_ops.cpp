@@ -42,9 +42,8 @@ constexpr std::array<const char*, 32> kAlwaysViews = {"_reshape_alias",
                                                       "view_as",
                                                       "view_as_real"};
 
-constexpr std::array<const char*, 7> kSometimesViews = {"_to_copy",   "contiguous", "flatten",
-                                                        "reshape",    "reshape_as", "to",
-                                                        "type_as"};
+constexpr std::array<const char*, 7> kSometimesViews = {
+    "_to_copy", "contiguous", "flatten", "reshape", "reshape_as", "to", "type_as"};
 
 /// "aten.slice.Tensor" -> "slice"; "" outside aten.
 llvm::StringRef baseName(llvm::StringRef op) {
@@ -110,8 +109,8 @@ std::optional<int64_t> computeViewOffset(const ir::Graph& graph, const ir::Node&
     return size ? along(2, *size * static_cast<int64_t>(index)) : std::nullopt;
   }
   static constexpr std::array<const char*, 6> kElsewhere = {
-      "chunk", "diagonal", "split_with_sizes", "tensor_split", "unsafe_chunk",
-      "unsafe_split_with_sizes"};
+      "chunk",        "diagonal",     "split_with_sizes",
+      "tensor_split", "unsafe_chunk", "unsafe_split_with_sizes"};
   if (contains(kElsewhere, name)) return std::nullopt;
   return type.offset;
 }
