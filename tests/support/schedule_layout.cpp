@@ -123,6 +123,20 @@ std::map<int64_t, int64_t> findTakeOvers(const ir::Schedule& schedule, const ir:
   return takes;
 }
 
+/// Bytes that will be taken over are needed until the last taker is done.
+void extendToTakers(std::vector<Item>& items, const std::map<int64_t, int64_t>& takes) {
+  std::map<int64_t, Item*> byResidency;
+  for (Item& item : items) {
+    if (item.residency >= 0) byResidency[item.residency] = &item;
+  }
+  for (auto it = items.rbegin(); it != items.rend(); ++it) {
+    const auto taken = takes.find(it->residency);
+    if (it->residency < 0 || taken == takes.end()) continue;
+    Busy& busy = byResidency[taken->second]->busy;
+    busy.end = std::max(busy.end, it->busy.end);
+  }
+}
+
 void placeSpace(ir::Schedule& schedule, const ir::Graph& graph, const ir::Target& target,
                 const std::vector<bool>& exclusive, ir::Space space) {
   const int64_t base = space == ir::Space::kDevice ? placeReserved(schedule, target) : 0;
@@ -134,6 +148,7 @@ void placeSpace(ir::Schedule& schedule, const ir::Graph& graph, const ir::Target
     return aHeld != bHeld ? aHeld : a.busy.begin < b.busy.begin;
   });
   const std::map<int64_t, int64_t> takes = findTakeOvers(schedule, graph);
+  extendToTakers(items, takes);
   FirstFit fit(base, align);
   for (Item& item : items) {
     std::map<int64_t, int64_t> fixed;
