@@ -33,7 +33,8 @@ class PlaceCheck {
   std::string findFault(Space space, int64_t offset, Bytes bytes) const {
     const int64_t align = space == Space::kDisk ? kDiskBlock : facts_.target.alignBytes;
     const Bytes arena = facts_.schedule.arenaBytes(space);
-    if (offset < 0) return "has no offset";
+    if (offset == kUnplaced) return "has no offset";
+    if (offset < 0) return "begins at " + std::to_string(offset) + ", expected at least 0";
     if (offset % align != 0) {
       return "begins at " + std::to_string(offset) + ", expected a multiple of " +
              std::to_string(align);

@@ -33,7 +33,7 @@ class HazardCheck {
               use.reads ? "reads what it writes" : "writes what it writes");
     }
     if (!use.writes) {
-      raiseTo(readers_, order_.end(now));
+      order_.include(readers_, now);
       return;
     }
     checkReaders(now, use);
@@ -64,7 +64,7 @@ class HazardCheck {
   const HappensBefore& order_;
   Report& report_;
   Moment writer_;    // last write of the residency visited; no command: none yet
-  Clock readers_{};  // ends of the reads since, per lane
+  Clock readers_{};  // reads since; per lane the last counts
 };
 
 }  // namespace

@@ -19,12 +19,6 @@ void raiseTo(Clock& clock, const Clock& other) {
   }
 }
 
-void lowerTo(Clock& clock, const Clock& other) {
-  for (size_t lane = 0; lane < clock.size(); ++lane) {
-    clock[lane] = std::min(clock[lane], other[lane]);
-  }
-}
-
 HappensBefore::HappensBefore(const Schedule& schedule, Ordering ordering) {
   const std::vector<Command>& commands = schedule.commands;
   for (size_t i = 0; i < commands.size(); ++i) {
@@ -64,6 +58,11 @@ Clock HappensBefore::end(Moment moment) const {
   Clock clock = start(moment);
   clock[lane(moment.command)] = position(moment) + 1;
   return clock;
+}
+
+void HappensBefore::include(Clock& set, Moment moment) const {
+  int32_t& count = set[lane(moment.command)];
+  count = std::max(count, position(moment) + 1);
 }
 
 bool HappensBefore::isBefore(Moment a, Moment b) const {

@@ -29,7 +29,6 @@ using Clock = std::array<int32_t, kStreamCount>;
 /// True if every entry of `a` is at most that of `b`.
 bool isWithin(const Clock& a, const Clock& b);
 void raiseTo(Clock& clock, const Clock& other);
-void lowerTo(Clock& clock, const Clock& other);
 
 enum class Ordering : uint8_t {
   kIssue,   // as if one stream ran everything in issue order: schedules without waits yet
@@ -51,6 +50,8 @@ class HappensBefore {
   const Clock& start(Moment moment) const;
   /// What has finished when the command has: its start and itself.
   Clock end(Moment moment) const;
+  /// Adds the command itself to a set of commands: its lane's entry is at least its count.
+  void include(Clock& set, Moment moment) const;
   /// True if `a` has finished before `b` starts.
   bool isBefore(Moment a, Moment b) const;
 

@@ -23,7 +23,8 @@ struct Stay {
   CommandId begin;                // first use; invalid: held from the step before
   llvm::ArrayRef<uint32_t> uses;  // of the residency
   bool isForever = false;         // shares its bytes with nothing, whatever the order
-  Clock last{};                   // greatest end of its uses, in the step swept last
+  bool isTail = false;            // held into the next step, where its head goes on
+  Clock last{};                   // its uses in the step swept last; per lane the last counts
 };
 
 std::vector<Stay> findStays(const Facts& facts, Space space) {
@@ -49,6 +50,7 @@ std::vector<Stay> findStays(const Facts& facts, Space space) {
       stay.uses = uses.take_front(headUses);
       add(stay);
       stay.uses = uses.drop_front(headUses);
+      stay.isTail = true;
     }
     if (!stay.isForever) {
       if (stay.uses.empty()) continue;
@@ -93,25 +95,16 @@ class Sweep {
   };
 
   void enter(int step, Stay& stay) {
-    Clock first;
-    first.fill(INT32_MAX);
-    Clock last{};
-    forEachCommand(stay, [&](CommandId command) {
-      lowerTo(first, order_.start({step, command}));
-      raiseTo(last, order_.end({step, command}));
-    });
     for (const Segment& before : findSegments(stay.bytes)) {
       if (before.stay->residency.isValid() && before.stay->residency == stay.residency) continue;
-      checkPair(before, {0, &stay, step}, first);
+      checkPair(before, {0, &stay, step});
     }
-    stay.last = last;
+    stay.last = Clock{};
+    if (!stay.residency.isValid()) order_.include(stay.last, {step, stay.begin});
+    for (const uint32_t use : stay.uses) {
+      order_.include(stay.last, {step, facts_.allUses()[use].command});
+    }
     occupy(stay.bytes, {stay.bytes.end, &stay, step});
-  }
-
-  template <typename Visitor>
-  void forEachCommand(const Stay& stay, Visitor visit) const {
-    if (!stay.residency.isValid()) visit(stay.begin);
-    for (const uint32_t use : stay.uses) visit(facts_.allUses()[use].command);
   }
 
   /// Who has some of the bytes, each stay once.
@@ -150,36 +143,34 @@ class Sweep {
     map_.insert_or_assign(bytes.begin, segment);
   }
 
-  void checkPair(const Segment& before, const Segment& after, const Clock& first) {
+  /// What defines `b` must come after all uses of `a`; that the other uses of `b` come after that
+  /// is V10 to V12.
+  void checkPair(const Segment& before, const Segment& after) {
     const Stay& a = *before.stay;
     const Stay& b = *after.stay;
     const bool inOneStep = before.step == after.step;
-    if (inOneStep && after.step == 1) return;  // as in the first step
-    const bool isTakeOver = inOneStep && takesFrom(a, b);
     if (a.isForever || !b.begin.isValid()) {
-      violate(inOneStep || a.isForever ? ownRule(a, b) : 24, a, b, b.begin,
-              "both hold them between the steps");
+      violate(ownRule(a, b), a, b, "both hold them between the steps");
       return;
     }
-    const Clock until = isTakeOver ? order_.end({after.step, b.begin}) : first;
+    if (inOneStep && after.step == 1) return;  // as in the first step
+    if (inOneStep && a.isTail) {
+      violate(ownRule(a, b), a, b, "which is held into the next step");
+      return;
+    }
+    const bool isTakeOver = inOneStep && takesFrom(a, b);
+    const Moment begin{after.step, b.begin};
+    const Clock until = isTakeOver ? order_.end(begin) : order_.start(begin);
     if (isWithin(a.last, until)) return;
     size_t lane = 0;
     while (a.last[lane] <= until[lane]) ++lane;
     const CommandId late = order_.lastOf(lane, a.last[lane]).command;
-    const CommandId early = isTakeOver ? b.begin : findEarly(after, lane, a.last[lane]);
-    const int rule = isTakeOver ? 21 : inOneStep ? ownRule(a, b) : 24;
-    violate(rule, a, b, early,
-            facts_.describe(early) + " may start before " + facts_.describe(late) +
+    violate(isTakeOver  ? 21
+            : inOneStep ? ownRule(a, b)
+                        : 24,
+            a, b,
+            facts_.describe(b.begin) + " may start before " + facts_.describe(late) +
                 (inOneStep ? "" : " of the step before") + " has finished");
-  }
-
-  /// A command of the stay that may start before `count` commands of the lane have finished.
-  CommandId findEarly(const Segment& segment, size_t lane, int32_t count) const {
-    CommandId early;
-    forEachCommand(*segment.stay, [&](CommandId command) {
-      if (order_.start({segment.step, command})[lane] < count && !early.isValid()) early = command;
-    });
-    return early;
   }
 
   /// The command that begins `b` takes the bytes of `a` over; what must hold is V21.
@@ -198,9 +189,9 @@ class Sweep {
                                     : "the temp region of " + facts_.describe(stay.begin);
   }
 
-  void violate(int rule, const Stay& a, const Stay& b, CommandId command, const std::string& why) {
+  void violate(int rule, const Stay& a, const Stay& b, const std::string& why) {
     const ByteRange shared = a.bytes.intersection(b.bytes);
-    report_.add(rule, command,
+    report_.add(rule, b.begin,
                 describe(b) + " shares bytes [" + std::to_string(shared.begin) + ", " +
                     std::to_string(shared.end) + ") with " + describe(a) + ": " + why);
   }

@@ -29,7 +29,7 @@ bool areAscendingIn(llvm::ArrayRef<Id<Tag>> ids, size_t count) {
 }
 
 bool isPlausible(Bytes bytes) { return bytes.value() >= 0 && bytes.value() <= kLargestOffset; }
-bool isPlausible(int64_t offset) { return offset >= kUnplaced && offset <= kLargestOffset; }
+bool isPlausible(int64_t offset) { return offset >= -kLargestOffset && offset <= kLargestOffset; }
 bool isSpace(Space space) { return space <= Space::kDisk; }
 
 class StructureCheck {

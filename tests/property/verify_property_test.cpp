@@ -35,8 +35,9 @@ TEST(VerifyProperty, AcceptsRandomSchedulesOfTheSample) {
   for (uint64_t seed = 1; seed <= 2000; ++seed) {
     const ir::Schedule schedule = makeRandomSchedule(*graph, target, randomStyle(seed));
     const auto violations = ir::verify({.graph = *graph, .schedule = schedule, .target = target});
-    ASSERT_TRUE(violations.empty()) << "seed " << seed << "\n"
-                                    << describeViolations(violations) << ir::toText(*graph, schedule);
+    ASSERT_TRUE(violations.empty())
+        << "seed " << seed << "\n"
+        << describeViolations(violations) << ir::toText(*graph, schedule);
   }
 }
 
