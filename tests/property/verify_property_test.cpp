@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The verifier accepts what is right: schedules made at random, from seeds that the failure names.
+#include <gtest/gtest.h>
+
+#include "ir/parser.h"
+#include "ir/printer.h"
+#include "ir/verify.h"
+#include "tests/support/random_schedule.h"
+#include "tests/support/sample_graph.h"
+
+namespace stowage::tests {
+namespace {
+
+std::string describeViolations(const std::vector<ir::Violation>& violations) {
+  std::string text;
+  for (const ir::Violation& violation : violations) {
+    text += "V" + std::to_string(violation.rule) + ": " + violation.message + "\n";
+  }
+  return text;
+}
+
+ir::Target smallTarget() {
+  ir::Target target;
+  target.profile = "cpu";
+  target.alignBytes = 64;
+  target.reserved = {{.what = "workspace", .bytes = Bytes(256)}};
+  return target;
+}
+
+TEST(VerifyProperty, AcceptsRandomSchedulesOfTheSample) {
+  auto graph = ir::parseGraph(kSampleGraph);
+  ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());
+  const ir::Target target = smallTarget();
+  for (uint64_t seed = 1; seed <= 2000; ++seed) {
+    const ir::Schedule schedule = makeRandomSchedule(*graph, target, randomStyle(seed));
+    const auto violations = ir::verify({.graph = *graph, .schedule = schedule, .target = target});
+    ASSERT_TRUE(violations.empty())
+        << "seed " << seed << "\n"
+        << describeViolations(violations) << ir::toText(*graph, schedule);
+  }
+}
+
+}  // namespace
+}  // namespace stowage::tests
