@@ -7,8 +7,11 @@
 #ifndef STOWAGE_IR_COST_TABLE_H_
 #define STOWAGE_IR_COST_TABLE_H_
 
+#include <llvm/ADT/StringRef.h>
+
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,7 +23,8 @@
 namespace stowage::ir {
 
 enum class CostSource : uint8_t { kMeasured, kRoofline, kGiven };
-const char* costSourceName(CostSource source);
+const char* costSourceName(CostSource source);  // "measured", "roofline", "given"
+std::optional<CostSource> findCostSource(llvm::StringRef name);
 
 struct OpCost {
   Nanoseconds time;

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Stable identities ("xxh3:0123456789abcdef"): a plan names the graph and the target it fits. A
-// graph's fingerprint covers what the step computes (storages, values, nodes, which arguments are
-// step scalars), not the captured values of step scalars, not provenance. A target's covers device
-// kind, alignment, threads, libraries, deterministic mode and reserved workspaces, not its rates.
+// graph's fingerprint covers what the step computes (storages, values, nodes, phases, which
+// arguments are step scalars) and the storages' names, not the captured values of step scalars, not
+// names of values, not module paths, not provenance. A target's covers device kind and compute
+// capability, alignment, threads, libraries, deterministic mode and reserved workspaces, not its
+// rates.
 #ifndef STOWAGE_IR_FINGERPRINT_H_
 #define STOWAGE_IR_FINGERPRINT_H_
 

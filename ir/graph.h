@@ -19,6 +19,7 @@
 
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringMap.h>
 #include <llvm/ADT/StringRef.h>
 
 #include <cstdint>
@@ -62,12 +63,14 @@ struct Storage {
       Space::kDevice;  // kHost: a small host tensor of a CUDA step (never planned, never moved)
   bool persistent = false;  // lives from step to step: the schedule is a cycle over it
   bool output = false;      // its last version is delivered to the host after the step
+  friend bool operator==(const Storage&, const Storage&) = default;
 };
 
 struct Value {
   std::string name;  // unique identifier in the text form, without '%'
   StorageId storage;
   TensorType type;
+  friend bool operator==(const Value&, const Value&) = default;
 };
 
 /// A host number that the optimizer computes anew each step (learning rate, bias correction). The
@@ -77,6 +80,7 @@ struct StepScalar {
   bool isInteger = false;
   double value = 0;  // as captured; integers are exact in `integer`
   int64_t integer = 0;
+  friend bool operator==(const StepScalar&, const StepScalar&) = default;
 };
 
 struct NoneArg {
@@ -148,6 +152,7 @@ struct Access {
   bool whole = false;           // written without needing the earlier bytes
   bool reads() const { return readVersion >= 0; }
   bool writes() const { return writtenVersion >= 0; }
+  friend bool operator==(const Access&, const Access&) = default;
 };
 
 /// Where the graph came from: carried through files, never interpreted by the planner.
@@ -158,6 +163,7 @@ struct Provenance {
   std::string device;  // "cpu" or "cuda"
   std::string target;  // name of the target profile the capture was made for
   int stepsCaptured = 0;
+  friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 
 class Graph {
@@ -183,6 +189,9 @@ class Graph {
   int32_t lastVersion(StorageId id) const { return lastVersion_[id.index()]; }
   /// "aten.mm.default (layers.31.mlp.down, backward)": how messages name a node.
   std::string describeNode(NodeId id) const;
+  /// Everything equal, ids of storages, values, scalars and nodes included; module paths by their
+  /// text. A NaN among the arguments equals nothing.
+  friend bool operator==(const Graph& a, const Graph& b);
 
  private:
   friend class GraphBuilder;
@@ -211,6 +220,7 @@ class GraphBuilder {
   ScalarId addScalar(StepScalar scalar);
   /// The id of a module path, the same for equal text. "" gives an invalid id.
   ScopeId internScope(llvm::StringRef path);
+  /// Brings `writes` into the order of the arguments.
   NodeId addNode(Node node);
 
   Storage& storage(StorageId id) { return graph_.storages_[id.index()]; }
@@ -218,12 +228,16 @@ class GraphBuilder {
   Provenance& provenance() { return graph_.provenance_; }
 
   /// Derives accesses and versions. Does not check invariants: that is checkGraph
-  /// (ir/check_graph.h).
+  /// (ir/check_graph.h). References to values or storages that do not exist have no access.
   Graph finish() &&;
 
  private:
   Graph graph_;
+  llvm::StringMap<ScopeId> scopeIds_;
 };
+
+/// Do storages of this role live from step to step unless they say otherwise?
+bool isPersistentByDefault(Role role);
 
 /// Calls `visit(ValueId)` for every tensor argument of `node`, list elements included, in order.
 template <typename Visitor>

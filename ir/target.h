@@ -7,7 +7,10 @@
 #ifndef STOWAGE_IR_TARGET_H_
 #define STOWAGE_IR_TARGET_H_
 
+#include <llvm/ADT/StringRef.h>
+
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,7 +21,8 @@
 namespace stowage::ir {
 
 enum class DeviceKind : uint8_t { kCpu, kCuda };
-const char* deviceKindName(DeviceKind kind);
+const char* deviceKindName(DeviceKind kind);  // "cpu", "cuda"
+std::optional<DeviceKind> findDeviceKind(llvm::StringRef name);
 
 /// One direction of a link: time of a copy = latency + bytes / bandwidth.
 struct LinkRate {

@@ -57,9 +57,15 @@ struct TensorType {
   bool isContiguous() const;
   /// Bytes from the storage's base to one past the last element touched; 0 for an empty tensor.
   Bytes extentBytes() const;
+  /// The same for a type that nobody has checked yet: none if sizes and strides differ in number,
+  /// if something is negative, or if a product overflows.
+  std::optional<Bytes> findExtentBytes() const;
 };
 
-/// Row-major strides for `sizes`.
+/// Row-major strides for `sizes`; a size of 0 counts as 1, as in ATen. None if something is
+/// negative or a product overflows.
+std::optional<llvm::SmallVector<int64_t, 4>> findContiguousStrides(llvm::ArrayRef<int64_t> sizes);
+/// The same for sizes of a type that has an extent.
 llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> sizes);
 
 }  // namespace stowage::ir

@@ -1,0 +1,204 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Signatures tell apart what costs differently and nothing else; fingerprints likewise for what a
+// plan fits.
+
+#include "ir/cost_table.h"
+
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <limits>
+#include <set>
+
+#include "ir/fingerprint.h"
+
+namespace stowage::ir {
+namespace {
+
+TensorType matrix(DType dtype, int64_t rows, int64_t columns) {
+  return {.dtype = dtype, .sizes = {rows, columns}, .strides = {columns, 1}};
+}
+
+// One node over two operands; `change` edits it before it is built.
+struct Draft {
+  Storage a{.name = "a", .bytes = Bytes(128), .role = Role::kInput};
+  Storage b{.name = "b", .bytes = Bytes(128), .role = Role::kParameter, .persistent = true};
+  TensorType aType = matrix(DType::kF32, 4, 8);
+  TensorType bType = matrix(DType::kF32, 4, 8);
+  bool shared = false;
+  Node node{.op = "aten.add.Tensor",
+            .args = {ValueArg{ValueId(0)}, ValueArg{ValueId(1)}, int64_t{1}},
+            .results = {ValueId(2)}};
+  StepScalar scalar{.name = "lr", .value = 0.5};
+  std::string resultName = "out";
+
+  Graph build() const {
+    GraphBuilder builder("draft");
+    const StorageId first = builder.addStorage(a);
+    const StorageId second = builder.addStorage(b);
+    const StorageId third = builder.addStorage({.name = resultName, .bytes = Bytes(128)});
+    builder.addValue({.name = a.name, .storage = first, .type = aType});
+    builder.addValue({.name = b.name, .storage = shared ? first : second, .type = bType});
+    builder.addValue({.name = resultName, .storage = third, .type = matrix(DType::kF32, 4, 8)});
+    builder.addScalar(scalar);
+    builder.addNode(node);
+    return std::move(builder).finish();
+  }
+};
+
+using Change = std::function<void(Draft&)>;
+
+std::string signatureAfter(const Change& change) {
+  Draft draft;
+  change(draft);
+  return nodeSignature(draft.build(), NodeId(0));
+}
+
+TEST(NodeSignature, IsReadable) {
+  EXPECT_EQ(signatureAfter([](Draft&) {}),
+            "aten.add.Tensor(%0:f32[4,8],%1:f32[4,8],1)->(%2:f32[4,8])");
+  EXPECT_EQ(
+      signatureAfter([](Draft& draft) {
+        draft.node = {.op = "aten.mul_.Tensor",
+                      .args = {ValueArg{ValueId(0)}, ScalarArg{ScalarId(0)},
+                               WrappedNumberArg{.value = ScalarId(0)},
+                               NumberList{true, int64_t{2}, 0.25, ScalarArg{ScalarId(0)}}},
+                      .results = {ValueId(0), ValueId()},
+                      .writes = {{.value = ValueId(0)}}};
+      }),
+      "aten.mul_.Tensor(inout %0:f32[4,8],#,wrapped(f64 #),[true,2,0.25,#])->(%0:f32[4,8],_)");
+}
+
+TEST(NodeSignature, IgnoresNamesRolesPlacesAndValuesOfStepScalars) {
+  const std::string plain = signatureAfter([](Draft&) {});
+  EXPECT_EQ(plain, signatureAfter([](Draft& draft) { draft.a.name = "other"; }));
+  EXPECT_EQ(plain, signatureAfter([](Draft& draft) { draft.resultName = "other"; }));
+  EXPECT_EQ(plain, signatureAfter([](Draft& draft) { draft.b.role = Role::kFrozen; }));
+  EXPECT_EQ(plain, signatureAfter([](Draft& draft) { draft.node.phase = Phase::kBackward; }));
+  const auto withScalar = [](double value) {
+    return signatureAfter([value](Draft& draft) {
+      draft.node.args[2] = ScalarArg{ScalarId(0)};
+      draft.scalar.value = value;
+    });
+  };
+  EXPECT_EQ(withScalar(1), withScalar(2));
+}
+
+TEST(NodeSignature, TellsApartWhatCostsDifferently) {
+  const std::vector<Change> changes = {
+      [](Draft&) {},
+      [](Draft& draft) { draft.node.op = "aten.sub.Tensor"; },
+      [](Draft& draft) { draft.aType.dtype = DType::kBF16; },
+      [](Draft& draft) { draft.aType = matrix(DType::kF32, 8, 4); },
+      [](Draft& draft) {
+        draft.aType.strides = {1, 4};
+      },
+      [](Draft& draft) { draft.aType.offset = 1; },  // 4 bytes: other vector path
+      [](Draft& draft) { draft.shared = true; },
+      [](Draft& draft) { draft.node.args[2] = int64_t{2}; },
+      [](Draft& draft) { draft.node.args[2] = 1.0; },
+      [](Draft& draft) { draft.node.args[2] = ScalarArg{ScalarId(0)}; },
+      [](Draft& draft) { draft.node.args[2] = std::string("1"); },
+      [](Draft& draft) { draft.node.args[2] = NoneArg{}; },
+      [](Draft& draft) { draft.node.args[2] = true; },
+      [](Draft& draft) {
+        draft.node.args[2] = EnumArg{"dtype", "f32"};
+      },
+      [](Draft& draft) { draft.node.writes = {{.value = ValueId(0)}}; },
+      [](Draft& draft) { draft.node.writes = {{.value = ValueId(0), .whole = true}}; },
+      [](Draft& draft) { draft.node.results = {ValueId()}; },
+      [](Draft& draft) { draft.a.home = Space::kHost; },
+  };
+  std::set<std::string> distinct;
+  for (const Change& change : changes) distinct.insert(signatureAfter(change));
+  EXPECT_EQ(distinct.size(), changes.size());
+  EXPECT_EQ(signatureAfter([](Draft& draft) { draft.aType.offset = 4; }),
+            signatureAfter([](Draft&) {}))
+      << "16 bytes further in is the same call";
+}
+
+TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
+  const Graph graph = Draft().build();
+  CostTable table{.source = CostSource::kMeasured};
+  Expected<NodeCosts> missing = resolveCosts(graph, table);
+  ASSERT_FALSE(static_cast<bool>(missing));
+  const PlanError error = takePayload(missing.takeError());
+  EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.text(),
+            "the cost table has no row for 1 of 1 nodes, first n0 aten.add.Tensor (forward): " +
+                nodeSignature(graph, NodeId(0)));
+
+  table.bySignature[nodeSignature(graph, NodeId(0))] = {.time = Nanoseconds(7)};
+  Expected<NodeCosts> found = resolveCosts(graph, table);
+  ASSERT_TRUE(static_cast<bool>(found));
+  ASSERT_EQ(found->nodes.size(), 1u);
+  EXPECT_EQ(found->nodes[0].time, Nanoseconds(7));
+  EXPECT_EQ(found->source, CostSource::kMeasured);
+}
+
+std::string graphFingerprintAfter(const Change& change) {
+  Draft draft;
+  change(draft);
+  return fingerprint(draft.build());
+}
+
+TEST(Fingerprint, OfAGraphFollowsWhatItComputes) {
+  const std::vector<Change> changes = {
+      [](Draft&) {},
+      [](Draft& draft) { draft.a.name = "other"; },
+      [](Draft& draft) { draft.a.bytes = Bytes(129); },
+      [](Draft& draft) { draft.a.output = true; },
+      [](Draft& draft) { draft.b.persistent = false; },
+      [](Draft& draft) { draft.b.home = Space::kHost; },
+      [](Draft& draft) { draft.aType.offset = 4; },
+      [](Draft& draft) { draft.shared = true; },
+      [](Draft& draft) { draft.node.args[2] = int64_t{2}; },
+      [](Draft& draft) { draft.node.args[2] = 2.0; },
+      [](Draft& draft) { draft.node.args[2] = ScalarArg{ScalarId(0)}; },
+      [](Draft& draft) { draft.node.phase = Phase::kOptimizer; },
+      [](Draft& draft) { draft.node.writes = {{.value = ValueId(0)}}; },
+      [](Draft& draft) { draft.scalar.isInteger = true; },
+  };
+  std::set<std::string> distinct;
+  for (const Change& change : changes) distinct.insert(graphFingerprintAfter(change));
+  EXPECT_EQ(distinct.size(), changes.size());
+  EXPECT_EQ(graphFingerprintAfter([](Draft& draft) { draft.scalar.value = 9; }),
+            graphFingerprintAfter([](Draft&) {}));
+}
+
+// Plans on disk name these: if the number changes, kGraphStreamVersion must have changed with it.
+TEST(Fingerprint, IsStable) {
+  EXPECT_EQ(fingerprint(Draft().build()), "xxh3:10a4906751a97dfc");
+  EXPECT_EQ(fingerprint(Target{}), "xxh3:9e57c96e55c42cbd");
+}
+
+TEST(Fingerprint, OfATargetIgnoresRatesAndCoversIdentity) {
+  const Target plain;
+  Target rates = plain;
+  rates.memory = Bytes(1);
+  rates.memoryBandwidth = BytesPerSecond(9);
+  rates.profile = "other";
+  EXPECT_EQ(fingerprint(rates), fingerprint(plain));
+  std::set<std::string> distinct = {fingerprint(plain)};
+  const std::vector<std::function<void(Target&)>> changes = {
+      [](Target& target) { target.device = DeviceKind::kCuda; },
+      [](Target& target) { target.alignBytes = 256; },
+      [](Target& target) { target.intraOpThreads = 2; },
+      [](Target& target) { target.deterministic = false; },
+      [](Target& target) { target.computeCapability = 90; },
+      [](Target& target) {
+        target.libraries = {{"cudnn", "9.19"}};
+      },
+      [](Target& target) { target.reserved = {{.what = "cublas", .bytes = Bytes(1)}}; },
+  };
+  for (const auto& change : changes) {
+    Target target = plain;
+    change(target);
+    distinct.insert(fingerprint(target));
+  }
+  EXPECT_EQ(distinct.size(), changes.size() + 1);
+}
+
+}  // namespace
+}  // namespace stowage::ir
