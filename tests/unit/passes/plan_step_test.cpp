@@ -12,29 +12,35 @@ namespace stowage::passes {
 namespace {
 
 /// Two layers with momentum SGD. Each matrix is 64 KiB; activations and optimizer state can move.
-constexpr const char* kTwoLayers = R"(
+constexpr const char* kTwoLayers = R"ir(
 graph @two version=1 device="cpu" target="cpu" recipe="" producer="" steps=0 {
   scalar #lr : f64 = -0.1
   input %x "x" : f32[128,128]
   parameter %w1 "a.weight" : f32[128,128]
   parameter %w2 "b.weight" : f32[128,128]
-  state %m1 "m(a.weight)" : f32[128, 128] state %
-                            m2 "m(b.weight)" : f32[128, 128] view % w2t of %
-                                               w2
-    : f32[128, 128] strides = [ 1, 128 ] forward "a" : % h1 : f32[128, 128] =
-                                  aten.mm.default(% x, % w1) % g1 : f32[128, 128] =
-                                      aten.relu.default(% h1) forward "b" : % h2 : f32[128, 128] =
-                                          aten.mm.default(% g1, % w2) % l "loss" output
-    : f32[] = aten.sum.default(% h2, none) backward "b" : % d2 : f32[128, 128] =
-                  aten.threshold_backward.default(% h2, % h2, 0) % dw2 "grad(b.weight)" gradient
-    : f32[128, 128] = aten.mm.default(% g1, % d2) % d1 : f32[128, 128] =
-                          aten.mm.default(% d2, % w2t) backward "a" : % e1
-    : f32[128, 128] = aten.threshold_backward.default(% d1, % g1, 0) % dw1 "grad(a.weight)" gradient
-    : f32[128, 128] = aten.mm.default(% x, % e1) optimizer ""
-    : aten.add_.Tensor(inout % m1, % dw1, 1) aten.add_.Tensor(inout % w1, % m1, #lr)
-          aten.add_.Tensor(inout % m2, % dw2, 1) aten.add_.Tensor(inout % w2, % m2, #lr)
+  state %m1 "m(a.weight)" : f32[128,128]
+  state %m2 "m(b.weight)" : f32[128,128]
+  view %w2t of %w2 : f32[128,128] strides=[1,128]
+forward "a":
+  %h1 : f32[128,128] = aten.mm.default(%x, %w1)
+  %g1 : f32[128,128] = aten.relu.default(%h1)
+forward "b":
+  %h2 : f32[128,128] = aten.mm.default(%g1, %w2)
+  %l "loss" output : f32[] = aten.sum.default(%h2, none)
+backward "b":
+  %d2 : f32[128,128] = aten.threshold_backward.default(%h2, %h2, 0)
+  %dw2 "grad(b.weight)" gradient : f32[128,128] = aten.mm.default(%g1, %d2)
+  %d1 : f32[128,128] = aten.mm.default(%d2, %w2t)
+backward "a":
+  %e1 : f32[128,128] = aten.threshold_backward.default(%d1, %g1, 0)
+  %dw1 "grad(a.weight)" gradient : f32[128,128] = aten.mm.default(%x, %e1)
+optimizer "":
+  aten.add_.Tensor(inout %m1, %dw1, 1)
+  aten.add_.Tensor(inout %w1, %m1, #lr)
+  aten.add_.Tensor(inout %m2, %dw2, 1)
+  aten.add_.Tensor(inout %w2, %m2, #lr)
 }
-)";
+)ir";
 
 class PlanStep : public testing::Test {
  protected:
