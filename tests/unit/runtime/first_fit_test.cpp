@@ -66,7 +66,9 @@ TEST(FirstFit, BlocksNeverOverlapAndTheHeightIsAtMostTheSumOfAllSizes) {
       asked += roundUp(size, 64);
       const int64_t offset = *line.take(size, kNoLimit);
       const auto next = live.lower_bound(offset);
-      if (next != live.end()) ASSERT_LE(offset + size.value(), next->first);
+      if (next != live.end()) {
+        ASSERT_LE(offset + size.value(), next->first);
+      }
       if (next != live.begin()) {
         const auto before = std::prev(next);
         ASSERT_LE(before->first + before->second, offset);

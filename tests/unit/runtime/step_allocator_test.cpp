@@ -45,7 +45,7 @@ TEST(StepAllocator, ServesResultsByOrdinalAndTheRestFromTheRegion) {
   f.allocator.release(f.arena.data() + 8192 + 4096 - 512);
   f.allocator.release(temporary);
   f.allocator.release(f.arena.data() + 512);
-  EXPECT_EQ(describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
 }
 
 TEST(StepAllocator, RefusesOneByteTooMuchAndNamesTheOp) {
@@ -69,7 +69,7 @@ TEST(StepAllocator, RefusesAResultOfAnotherSize) {
     f.allocator.beginRun(f.placement, "aten.op");
     f.allocator.release(f.allocator.allocate(Bytes(1), kMain));
     EXPECT_EQ(f.allocator.allocate(Bytes(bytes), kMain), nullptr);
-    EXPECT_EQ(describe(f.allocator.endRun()),
+    EXPECT_EQ(ir::describe(f.allocator.endRun()),
               "aten.op asks for " + std::to_string(bytes) +
                   " bytes in allocation 1, expected a result of 1000");
   }
@@ -79,7 +79,7 @@ TEST(StepAllocator, ReportsAResultThatWasNotAskedFor) {
   Fixture f;
   f.allocator.beginRun(f.placement, "aten.op");
   f.allocator.release(f.allocator.allocate(Bytes(8), kMain));
-  EXPECT_NE(describe(f.allocator.endRun()).find("made 0 of the results"), std::string::npos);
+  EXPECT_NE(ir::describe(f.allocator.endRun()).find("made 0 of the results"), std::string::npos);
 }
 
 TEST(StepAllocator, ReportsTemporariesThatStay) {
@@ -87,7 +87,7 @@ TEST(StepAllocator, ReportsTemporariesThatStay) {
   f.allocator.beginRun(f.placement, "aten.op");
   f.allocator.allocate(Bytes(8), kMain);
   f.allocator.allocate(Bytes(1000), kMain);
-  EXPECT_EQ(describe(f.allocator.endRun()),
+  EXPECT_EQ(ir::describe(f.allocator.endRun()),
             "aten.op keeps 512 bytes of temporaries after its call");
 }
 
@@ -97,7 +97,7 @@ TEST(StepAllocator, OrdinalsCountOnTheMainThreadAlone) {
   for (int i = 0; i < 3; ++i) f.allocator.release(f.allocator.allocate(Bytes(8), kOther));
   f.allocator.release(f.allocator.allocate(Bytes(8), kMain));
   EXPECT_EQ(f.offset(f.allocator.allocate(Bytes(1000), kMain)), 512);
-  EXPECT_EQ(describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
 }
 
 // One made-up op: what its main thread and its workers allocate and release, in order.
@@ -152,7 +152,7 @@ ir::OpCost measure(const Script& script) {
   play(script.main, kMain);
   for (const auto& worker : script.workers) play(worker, kOther);
   ir::OpCost cost;
-  EXPECT_EQ(describe(log.summarize({}, kUnit, cost)), "");
+  EXPECT_EQ(ir::describe(log.summarize({}, kUnit, cost)), "");
   return cost;
 }
 
@@ -185,7 +185,7 @@ TEST(StepAllocator, MeasuredNeedFitsUnderAnyInterleaving) {
         f.allocator.release(blocks[t][action.block]);
       }
     }
-    ASSERT_EQ(describe(f.allocator.endRun()), "") << "seed " << seed;
+    ASSERT_EQ(ir::describe(f.allocator.endRun()), "") << "seed " << seed;
   }
 }
 
@@ -206,7 +206,7 @@ TEST(StepAllocator, OneUnitLessThanTheMeasuredNeedIsRefused) {
         f.allocator.release(blocks[action.block]);
       }
     }
-    EXPECT_NE(describe(f.allocator.endRun()), "") << "seed " << seed;
+    EXPECT_NE(ir::describe(f.allocator.endRun()), "") << "seed " << seed;
   }
 }
 
@@ -226,7 +226,7 @@ TEST(StepAllocator, ThreadsAllocateAtTheSameTime) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
 }
 
 TEST(AllocationLog, FindsResultsAndTheHeightOfTheRest) {
@@ -243,7 +243,7 @@ TEST(AllocationLog, FindsResultsAndTheHeightOfTheRest) {
   log.addRelease(block(3));
   log.addAllocation(block(1), Bytes(64), kMain);  // result 0
   ir::OpCost cost;
-  ASSERT_EQ(describe(log.summarize({block(1), block(2)}, kUnit, cost)), "");
+  ASSERT_EQ(ir::describe(log.summarize({block(1), block(2)}, kUnit, cost)), "");
   EXPECT_EQ(cost.resultOrdinals, (std::vector<int32_t>{4, 1}));
   EXPECT_EQ(cost.temporary, Bytes(1024 + 1024));
   EXPECT_EQ(cost.allocations, 6);
@@ -254,11 +254,11 @@ TEST(AllocationLog, RefusesWhatCannotBePlanned) {
   ir::OpCost cost;
   AllocationLog kept;
   kept.addAllocation(block(1), Bytes(8), kMain);
-  EXPECT_EQ(describe(kept.summarize({}, kUnit, cost)),
+  EXPECT_EQ(ir::describe(kept.summarize({}, kUnit, cost)),
             "keeps 8 bytes of temporaries after its call");
   AllocationLog elsewhere;
   elsewhere.addAllocation(block(1), Bytes(8), kOther);
-  EXPECT_EQ(describe(elsewhere.summarize({block(1)}, kUnit, cost)),
+  EXPECT_EQ(ir::describe(elsewhere.summarize({block(1)}, kUnit, cost)),
             "a result was not allocated by the thread that called the op");
 }
 
