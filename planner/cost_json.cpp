@@ -91,14 +91,10 @@ ir::Error writeCosts(const CostFile& costs, llvm::raw_ostream& os) {
 
 ir::Expected<CostFile> readCosts(llvm::StringRef text, std::string fileName) {
   CostFile costs;
-  const DocumentFormat format{.kind = "costs",
-                              .major = 1,
-                              .minor = 0,
-                              .schema = costsSchemaText(),
-                              .longArrays = {{"ops", "op"}}};
+  static const DocumentFormat kFormat("costs", costsSchemaText(), {{"ops", "op"}});
   const auto onElement = [&](size_t, size_t, const FieldReader& op) { readOp(op, costs.table); };
   const auto onHeader = [&](const FieldReader& header) { readTable(header, costs); };
-  if (ir::Error error = readDocument(format, text, fileName, {onElement, onHeader})) return error;
+  if (ir::Error error = readDocument(kFormat, text, fileName, {onElement, onHeader})) return error;
   return costs;
 }
 

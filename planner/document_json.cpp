@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "planner/event_json.h"
-#include "planner/schema_json.h"
 
 namespace stowage::planner {
 
@@ -66,16 +65,14 @@ ir::Expected<int> checkHeading(const DocumentFormat& format, const Heading& head
 
 class DocumentReader {
  public:
-  DocumentReader(const DocumentFormat& format, const DocumentVisitor& visitor,
-                 UnknownMembers unknown)
-      : format_(format), visitor_(visitor), header_(format.schema, "", unknown) {
-    for (const LongArray& array : format.longArrays) {
-      elements_.emplace_back(format.schema, array.definition, unknown);
-    }
-  }
+  DocumentReader(const DocumentFormat& format, const DocumentSchema& schema,
+                 const DocumentVisitor& visitor)
+      : format_(format), schema_(schema), visitor_(visitor) {}
 
   ir::Error read(llvm::StringRef text, const std::string& fileName) {
-    const auto isLong = [&](const std::string& key) { return findArray(key) < elements_.size(); };
+    const auto isLong = [&](const std::string& key) {
+      return findArray(key) < format_.longArrays.size();
+    };
     const auto onElement = [&](const std::string& key, size_t index, const Json& element) {
       return readElement(findArray(key), index, element);
     };
@@ -87,7 +84,7 @@ class DocumentReader {
     if (fault_) return makeDocumentError(*fault_, fileName, line);
     if (parsed.fault) return makeDocumentError(*parsed.fault, fileName, line);
     visitor_.onHeader(FieldReader(parsed.header, "", fault_));
-    if (!fault_) fault_ = header_.check(parsed.header, "");
+    if (!fault_) fault_ = schema_.header.check(parsed.header, "");
     return fault_ ? makeDocumentError(*fault_, fileName, 0) : ir::success();
   }
 
@@ -101,18 +98,30 @@ class DocumentReader {
   bool readElement(size_t array, size_t index, const Json& element) {
     const std::string pointer = "/" + format_.longArrays[array].key + "/" + std::to_string(index);
     visitor_.onElement(array, index, FieldReader(element, pointer, fault_));
-    if (!fault_) fault_ = elements_[array].check(element, pointer);
+    if (!fault_) fault_ = schema_.elements[array].check(element, pointer);
     return !fault_;
   }
 
   const DocumentFormat& format_;
+  const DocumentSchema& schema_;
   const DocumentVisitor& visitor_;
-  SchemaChecker header_;
-  std::vector<SchemaChecker> elements_;  // by long array
   std::optional<JsonFault> fault_;
 };
 
 }  // namespace
+
+DocumentSchema::DocumentSchema(llvm::StringRef text, llvm::ArrayRef<LongArray> longArrays,
+                               UnknownMembers unknown)
+    : header(text, "", unknown) {
+  for (const LongArray& array : longArrays) elements.emplace_back(text, array.definition, unknown);
+}
+
+DocumentFormat::DocumentFormat(std::string kind, llvm::StringRef schemaText,
+                               std::vector<LongArray> longArrays)
+    : kind(std::move(kind)),
+      schemaText(schemaText),
+      longArrays(std::move(longArrays)),
+      schema(schemaText, this->longArrays, UnknownMembers::kRefused) {}
 
 ir::Error makeDocumentError(const JsonFault& fault, const std::string& fileName, int line) {
   const std::string place = fault.pointer.empty() ? "" : "at " + fault.pointer + ": ";
@@ -126,9 +135,11 @@ ir::Error readDocument(const DocumentFormat& format, llvm::StringRef text,
   if (!heading) return heading.takeError();
   ir::Expected<int> minor = checkHeading(format, *heading, fileName);
   if (!minor) return minor.takeError();
-  const UnknownMembers unknown =
-      *minor > format.minor ? UnknownMembers::kIgnored : UnknownMembers::kRefused;
-  return DocumentReader(format, visitor, unknown).read(text, fileName);
+  if (*minor <= format.minor) {
+    return DocumentReader(format, format.schema, visitor).read(text, fileName);
+  }
+  const DocumentSchema lenient(format.schemaText, format.longArrays, UnknownMembers::kIgnored);
+  return DocumentReader(format, lenient, visitor).read(text, fileName);
 }
 
 }  // namespace stowage::planner

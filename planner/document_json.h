@@ -7,6 +7,7 @@
 #ifndef STOWAGE_PLANNER_DOCUMENT_JSON_H_
 #define STOWAGE_PLANNER_DOCUMENT_JSON_H_
 
+#include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/StringRef.h>
 
@@ -15,6 +16,7 @@
 
 #include "ir/error.h"
 #include "planner/field_json.h"
+#include "planner/schema_json.h"
 
 namespace stowage::planner {
 
@@ -24,12 +26,23 @@ struct LongArray {
   std::string definition;
 };
 
+/// A published schema, ready for use: the document but its long arrays, and their elements.
+struct DocumentSchema {
+  DocumentSchema(llvm::StringRef text, llvm::ArrayRef<LongArray> longArrays,
+                 UnknownMembers unknown);
+  SchemaChecker header;
+  std::vector<SchemaChecker> elements;  // by long array
+};
+
+/// Made once per format, since the schema is compiled.
 struct DocumentFormat {
+  DocumentFormat(std::string kind, llvm::StringRef schemaText, std::vector<LongArray> longArrays);
   std::string kind;  // "plan"
   int major = 1;     // another one is refused
   int minor = 0;     // above ours: members that we do not know are ignored
-  llvm::StringRef schema;
+  llvm::StringRef schemaText;
   std::vector<LongArray> longArrays;
+  DocumentSchema schema;  // of exactly this version
 };
 
 struct DocumentVisitor {

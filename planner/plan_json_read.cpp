@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
+#include <initializer_list>
 #include <tuple>
 #include <utility>
 
@@ -41,6 +42,14 @@ Enum readName(const FieldReader& reader, std::optional<Enum> (*find)(llvm::Strin
   const std::optional<Enum> found = find(reader.text());
   if (!found) reader.failExpecting(expected);
   return found.value_or(Enum{});
+}
+
+/// A run has no fields of a copy, and the other way round.
+void refuseMembers(const FieldReader& reader, std::initializer_list<const char*> keys,
+                   const char* expected) {
+  for (const char* key : keys) {
+    if (reader.has(key)) reader.field(key).failExpecting(expected);
+  }
 }
 
 /// An array of exactly two numbers.
@@ -147,8 +156,11 @@ class PlanReader {
         static_cast<ir::Stream>(readInt(reader.field("stream"), 0, ir::kStreamCount - 1));
     const std::string op = reader.field("op").text();
     if (op == "run") {
+      refuseMembers(reader, {"from", "to"}, "no such member in a run");
       readRun(reader, command);
     } else if (op == "copy") {
+      refuseMembers(reader, {"node", "clone", "in", "out", "temp", "rng", "takes"},
+                    "no such member in a copy");
       command.kind = ir::CommandKind::kCopy;
       command.from = readId<ir::ResidencyId>(reader.field("from"));
       command.to = readId<ir::ResidencyId>(reader.field("to"));
@@ -306,15 +318,13 @@ class IdCheck {
   std::optional<JsonFault> fault_;
 };
 
-DocumentFormat planFormat() {
-  return {.kind = "plan",
-          .major = 1,
-          .minor = 0,
-          .schema = planSchemaText(),
-          .longArrays = {{"decisions", "decision"},
-                         {"residencies", "residency"},
-                         {"boundary", "boundary_entry"},
-                         {"commands", "command"}}};
+const DocumentFormat& planFormat() {
+  static const DocumentFormat kFormat("plan", planSchemaText(),
+                                      {{"decisions", "decision"},
+                                       {"residencies", "residency"},
+                                       {"boundary", "boundary_entry"},
+                                       {"commands", "command"}});
+  return kFormat;
 }
 
 }  // namespace

@@ -187,7 +187,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenPlan{",\"from\":0", "",
                    "at /commands/0/from: found nothing, expected it to be there"},
         BrokenPlan{"\"op\":\"copy\",\"stream\":2", "\"op\":\"copy\",\"stream\":2,\"node\":1",
-                   "at /commands/0/node: found 1, expected what the schema allows"},
+                   "at /commands/0/node: found 1, expected no such member in a copy"},
         BrokenPlan{"[2,1,\"device\",0]", "[3,1,\"device\",0]",
                    "at /residencies/2/0: found 3, expected a whole number from 2 to 2"},
         BrokenPlan{"[2,1,\"device\",0]", "[2,1,\"moon\",0]",
