@@ -12,6 +12,11 @@
 
 namespace stowage::ir {
 
+/// A host storage is a seed, a step count, a learning rate: nothing that would need planning.
+inline constexpr Bytes kMaxHostStorageBytes{4096};
+
+/// Later groups of invariants are looked at only when the earlier ones hold: names and types, then
+/// references, then versions.
 Error checkGraph(const Graph& graph);
 
 }  // namespace stowage::ir

@@ -7,8 +7,8 @@
 
 #include <array>
 
+#include "ir/argument_printer.h"
 #include "ir/literal.h"
-#include "ir/overloaded.h"
 
 namespace stowage::ir {
 
@@ -21,28 +21,32 @@ constexpr int64_t kKernelAlignment = 16;
 
 class SignatureWriter {
  public:
-  SignatureWriter(const Graph& graph, const Node& node, llvm::raw_ostream& os)
-      : graph_(graph), node_(node), os_(os), pendingWrites_(node.writes) {}
+  SignatureWriter(const Graph& graph, llvm::raw_ostream& os) : graph_(graph), os_(os) {}
 
-  void write() {
-    os_ << node_.op << '(';
-    llvm::interleave(
-        node_.args, [&](const Argument& argument) { writeArgument(argument); },
-        [&] { os_ << ','; });
+  void write(const Node& node) {
+    const auto writeValue = [this](ValueId value) { this->writeValue(value); };
+    const auto writeScalar = [this](ScalarId) { os_ << '#'; };
+    os_ << node.op << '(';
+    ArgumentPrinter(os_, {.writeValue = writeValue, .writeScalar = writeScalar, .separator = ","})
+        .print(node);
     os_ << ")->(";
     llvm::interleave(
-        node_.results, [&](ValueId result) { writeValue(result); }, [&] { os_ << ','; });
+        node.results, [&](ValueId result) { writeResult(result); }, [&] { os_ << ','; });
     os_ << ')';
   }
 
  private:
+  void writeResult(ValueId id) {
+    if (id.isValid()) {
+      writeValue(id);
+    } else {
+      os_ << '_';
+    }
+  }
+
   // Storages are named by their order of appearance, so that which operands share one is part of
   // the signature while what they are called is not.
   void writeValue(ValueId id) {
-    if (!id.isValid()) {
-      os_ << '_';
-      return;
-    }
     const Value& value = graph_.value(id);
     const auto [entry, isNew] = ordinals_.try_emplace(value.storage.raw(), ordinals_.size());
     os_ << '%' << entry->second << ':';
@@ -54,77 +58,9 @@ class SignatureWriter {
     if (misaligned != 0) os_ << '+' << misaligned;
   }
 
-  void writeOperand(ValueId id) {
-    auto* write = llvm::find_if(pendingWrites_,
-                                [&](const Node::Write& pending) { return pending.value == id; });
-    if (id.isValid() && write != pendingWrites_.end()) {
-      os_ << (write->whole ? "out " : "inout ");
-      pendingWrites_.erase(write);
-    }
-    writeValue(id);
-  }
-
-  void writeArgument(const Argument& argument) {
-    std::visit(Overloaded{[&](NoneArg) { os_ << "none"; },
-                          [&](bool flag) { os_ << (flag ? "true" : "false"); },
-                          [&](int64_t integer) { os_ << integer; },
-                          [&](double number) { writeDouble(os_, number); },
-                          [&](const std::string& text) { writeQuoted(os_, text); },
-                          [&](const ComplexArg& complex) { writeComplex(complex); },
-                          [&](const ScalarArg&) { os_ << '#'; },
-                          [&](const EnumArg& enumeration) {
-                            os_ << enumeration.kind << '(' << enumeration.text << ')';
-                          },
-                          [&](const WrappedNumberArg& number) { writeWrapped(number); },
-                          [&](const ValueArg& value) { writeOperand(value.value); },
-                          [&](const ValueList& values) {
-                            os_ << '[';
-                            llvm::interleave(
-                                values, [&](const ValueArg& value) { writeOperand(value.value); },
-                                [&] { os_ << ','; });
-                            os_ << ']';
-                          },
-                          [&](const NumberList& numbers) { writeNumbers(numbers); }},
-               argument);
-  }
-
-  void writeComplex(const ComplexArg& complex) {
-    os_ << "complex(";
-    writeDouble(os_, complex.real);
-    os_ << ',';
-    writeDouble(os_, complex.imaginary);
-    os_ << ')';
-  }
-
-  void writeWrapped(const WrappedNumberArg& number) {
-    os_ << "wrapped(" << dtypeName(number.dtype) << ' ';
-    std::visit(
-        Overloaded{[&](int64_t integer) { os_ << integer; },
-                   [&](double real) { writeDouble(os_, real); }, [&](ScalarId) { os_ << '#'; }},
-        number.value);
-    os_ << ')';
-  }
-
-  void writeNumbers(const NumberList& numbers) {
-    os_ << '[';
-    llvm::interleave(
-        numbers,
-        [&](const auto& element) {
-          std::visit(Overloaded{[&](bool flag) { os_ << (flag ? "true" : "false"); },
-                                [&](int64_t integer) { os_ << integer; },
-                                [&](double number) { writeDouble(os_, number); },
-                                [&](const ScalarArg&) { os_ << '#'; }},
-                     element);
-        },
-        [&] { os_ << ','; });
-    os_ << ']';
-  }
-
   const Graph& graph_;
-  const Node& node_;
   llvm::raw_ostream& os_;
-  llvm::SmallVector<Node::Write, 1> pendingWrites_;
-  llvm::DenseMap<int32_t, size_t> ordinals_;
+  llvm::SmallDenseMap<int32_t, size_t, 8> ordinals_;
 };
 
 }  // namespace
@@ -141,7 +77,7 @@ std::optional<CostSource> findCostSource(llvm::StringRef name) {
 std::string nodeSignature(const Graph& graph, NodeId node) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  SignatureWriter(graph, graph.node(node), os).write();
+  SignatureWriter(graph, os).write(graph.node(node));
   return text;
 }
 

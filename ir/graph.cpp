@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/graph.h"
 
+#include <llvm/ADT/DenseMap.h>
+#include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLExtras.h>
+
 #include <array>
 #include <cassert>
 #include <utility>
@@ -42,11 +46,11 @@ class UseCollector {
   const std::vector<Use>& collect(const Node& node) {
     ++currentNode_;
     uses_.clear();
-    llvm::SmallVector<ValueId, 4> pendingWhole;
+    pendingWhole_.clear();
     for (const Node::Write& write : node.writes) {
-      if (write.whole) pendingWhole.push_back(write.value);
+      if (write.whole) pendingWhole_.insert(write.value.raw());
     }
-    forEachTensorArgument(node, [&](ValueId id) { addArgument(id, pendingWhole); });
+    forEachTensorArgument(node, [&](ValueId id) { addArgument(id); });
     const size_t argumentUses = uses_.size();
     for (const Node::Write& write : node.writes) {
       if (Use* use = findUse(write.value)) use->writes = true;
@@ -63,15 +67,9 @@ class UseCollector {
  private:
   // The first time that a whole-write target appears it is only a target; every other appearance of
   // a value is a read.
-  void addArgument(ValueId id, llvm::SmallVectorImpl<ValueId>& pendingWhole) {
+  void addArgument(ValueId id) {
     Use* use = findUse(id);
-    if (use == nullptr) return;
-    for (ValueId& target : pendingWhole) {
-      if (target != id) continue;
-      target = ValueId();
-      return;
-    }
-    use->reads = true;
+    if (use != nullptr && !pendingWhole_.erase(id.raw())) use->reads = true;
   }
 
   Use* findUse(ValueId id) {
@@ -90,8 +88,23 @@ class UseCollector {
   std::vector<int64_t> lastNode_;
   std::vector<size_t> slot_;
   std::vector<Use> uses_;
+  llvm::SmallDenseSet<int32_t, 4> pendingWhole_;
   int64_t currentNode_ = -1;
 };
+
+// The text form marks writes where arguments stand, so their order is that of the arguments.
+void sortWritesByArgument(Node& node) {
+  if (node.writes.size() < 2) return;
+  llvm::SmallDenseMap<int32_t, size_t, 8> position;
+  size_t next = 0;
+  forEachTensorArgument(node, [&](ValueId id) { position.try_emplace(id.raw(), next++); });
+  const auto rank = [&](const Node::Write& write) {
+    const auto entry = position.find(write.value.raw());
+    return entry == position.end() ? next : entry->second;
+  };
+  llvm::stable_sort(node.writes,
+                    [&](const Node::Write& a, const Node::Write& b) { return rank(a) < rank(b); });
+}
 
 }  // namespace
 
@@ -101,6 +114,22 @@ std::optional<Role> findRole(llvm::StringRef name) { return findByName<Role>(kRo
 const char* phaseName(Phase phase) { return kPhaseNames[static_cast<size_t>(phase)]; }
 std::optional<Phase> findPhase(llvm::StringRef name) {
   return findByName<Phase>(kPhaseNames, name);
+}
+
+bool isPersistentByDefault(Role role) {
+  switch (role) {
+    case Role::kParameter:
+    case Role::kFrozen:
+    case Role::kBuffer:
+    case Role::kState:
+    case Role::kMaster:
+    case Role::kStepCounter:
+    case Role::kRng:
+    case Role::kConstant:
+      return true;
+    default:
+      return false;
+  }
 }
 
 llvm::StringRef Graph::scope(const Node& node) const {
@@ -118,6 +147,23 @@ std::string Graph::describeNode(NodeId id) const {
   std::string text = described.op + " (";
   if (const llvm::StringRef path = scope(described); !path.empty()) text += path.str() + ", ";
   return text + phaseName(described.phase) + ")";
+}
+
+bool operator==(const Graph& a, const Graph& b) {
+  if (a.name_ != b.name_ || a.provenance_ != b.provenance_ || a.storages_ != b.storages_ ||
+      a.values_ != b.values_ || a.scalars_ != b.scalars_ || a.nodes_.size() != b.nodes_.size()) {
+    return false;
+  }
+  for (size_t i = 0; i < a.nodes_.size(); ++i) {
+    const Node& left = a.nodes_[i];
+    const Node& right = b.nodes_[i];
+    if (left.op != right.op || left.args != right.args || left.results != right.results ||
+        left.writes != right.writes || left.phase != right.phase ||
+        a.scope(left) != b.scope(right)) {
+      return false;
+    }
+  }
+  return true;
 }
 
 GraphBuilder::GraphBuilder(std::string name, Provenance provenance) {
@@ -156,6 +202,7 @@ ScopeId GraphBuilder::internScope(llvm::StringRef path) {
 }
 
 NodeId GraphBuilder::addNode(Node node) {
+  sortWritesByArgument(node);
   graph_.nodes_.push_back(std::move(node));
   return NodeId(graph_.nodes_.size() - 1);
 }

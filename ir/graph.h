@@ -140,7 +140,6 @@ struct Node {
   llvm::SmallVector<Write, 1> writes;
   Phase phase = Phase::kForward;
   ScopeId scope;  // module path
-  friend bool operator==(const Node&, const Node&) = default;
 };
 
 /// What a node does to one storage. At most one per node and storage, in order of first appearance
@@ -190,8 +189,9 @@ class Graph {
   int32_t lastVersion(StorageId id) const { return lastVersion_[id.index()]; }
   /// "aten.mm.default (layers.31.mlp.down, backward)": how messages name a node.
   std::string describeNode(NodeId id) const;
-  /// Everything equal, ids and derived facts included (a NaN among the arguments equals nothing).
-  friend bool operator==(const Graph&, const Graph&) = default;
+  /// Everything equal, ids of storages, values, scalars and nodes included; module paths by their
+  /// text. A NaN among the arguments equals nothing.
+  friend bool operator==(const Graph& a, const Graph& b);
 
  private:
   friend class GraphBuilder;
@@ -220,6 +220,7 @@ class GraphBuilder {
   ScalarId addScalar(StepScalar scalar);
   /// The id of a module path, the same for equal text. "" gives an invalid id.
   ScopeId internScope(llvm::StringRef path);
+  /// Brings `writes` into the order of the arguments.
   NodeId addNode(Node node);
 
   Storage& storage(StorageId id) { return graph_.storages_[id.index()]; }
@@ -234,6 +235,9 @@ class GraphBuilder {
   Graph graph_;
   llvm::StringMap<ScopeId> scopeIds_;
 };
+
+/// Do storages of this role live from step to step unless they say otherwise?
+bool isPersistentByDefault(Role role);
 
 /// Calls `visit(ValueId)` for every tensor argument of `node`, list elements included, in order.
 template <typename Visitor>

@@ -19,6 +19,9 @@
 
 namespace stowage::ir {
 
+/// Version of the text form: `graph @name version=1`.
+inline constexpr int64_t kTextVersion = 1;
+
 struct Module {
   Graph graph;
   std::optional<Schedule> schedule;

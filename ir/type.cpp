@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cassert>
+#include <utility>
 
 namespace stowage::ir {
 
@@ -90,31 +91,38 @@ Bytes TensorType::extentBytes() const {
 
 std::optional<Bytes> TensorType::findExtentBytes() const {
   if (sizes.size() != strides.size() || offset < 0) return std::nullopt;
-  int64_t elements = 1;
+  if (!findContiguousStrides(sizes)) return std::nullopt;
   int64_t last = offset;
+  bool empty = false;
   for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] < 0 || strides[i] < 0) return std::nullopt;
-    if (__builtin_mul_overflow(elements, sizes[i], &elements)) return std::nullopt;
+    if (strides[i] < 0) return std::nullopt;
+    empty = empty || sizes[i] == 0;
     int64_t reach = 0;
-    if (sizes[i] > 0 && __builtin_mul_overflow(sizes[i] - 1, strides[i], &reach)) {
-      return std::nullopt;
-    }
+    if (__builtin_mul_overflow(sizes[i] - 1, strides[i], &reach)) return std::nullopt;
     if (__builtin_add_overflow(last, reach, &last)) return std::nullopt;
   }
-  if (elements == 0) return Bytes(0);
+  if (empty) return Bytes(0);
   int64_t bytes = 0;
   if (__builtin_add_overflow(last, 1, &last)) return std::nullopt;
   if (__builtin_mul_overflow(last, elementBytes(dtype), &bytes)) return std::nullopt;
   return Bytes(bytes);
 }
 
-llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> sizes) {
+std::optional<llvm::SmallVector<int64_t, 4>> findContiguousStrides(llvm::ArrayRef<int64_t> sizes) {
   llvm::SmallVector<int64_t, 4> strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) {
-    const Bytes below = Bytes(strides[i]) * (sizes[i] > 0 ? sizes[i] : 1);
-    strides[i - 1] = below.value();
+  int64_t below = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    if (sizes[i] < 0) return std::nullopt;
+    strides[i] = below;
+    if (__builtin_mul_overflow(below, sizes[i] > 0 ? sizes[i] : 1, &below)) return std::nullopt;
   }
   return strides;
+}
+
+llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> sizes) {
+  auto strides = findContiguousStrides(sizes);
+  assert(strides && "sizes of a malformed type");
+  return strides ? std::move(*strides) : llvm::SmallVector<int64_t, 4>();
 }
 
 }  // namespace stowage::ir

@@ -62,7 +62,10 @@ struct TensorType {
   std::optional<Bytes> findExtentBytes() const;
 };
 
-/// Row-major strides for `sizes`; a size of 0 counts as 1, as in ATen. Asserts on overflow.
+/// Row-major strides for `sizes`; a size of 0 counts as 1, as in ATen. None if something is
+/// negative or a product overflows.
+std::optional<llvm::SmallVector<int64_t, 4>> findContiguousStrides(llvm::ArrayRef<int64_t> sizes);
+/// The same for sizes of a type that has an extent.
 llvm::SmallVector<int64_t, 4> contiguousStrides(llvm::ArrayRef<int64_t> sizes);
 
 }  // namespace stowage::ir

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The one door between exceptions and errors: everything that may throw inside libtorch, or inside
-// a user's closure, is called through `callTorch`, and no other file has a `try`.
-// kOutOfDeviceMemory for c10::OutOfMemoryError, kTorch for everything else, with the text of the
-// exception but without its backtrace.
+// The door to libtorch: it throws, we return values. Everything that may throw is called through
+// callTorch, and this is the only file of the libraries with a `try`.
 #ifndef STOWAGE_RUNTIME_TORCH_BOUNDARY_H_
 #define STOWAGE_RUNTIME_TORCH_BOUNDARY_H_
 
 #include <c10/util/Exception.h>
+#include <llvm/ADT/StringRef.h>
 
 #include <exception>
+#include <new>
 #include <string>
 #include <type_traits>
 #include <utility>
@@ -18,28 +18,36 @@
 
 namespace stowage::runtime {
 
-/// Runs `function`. Its result, or the exception as an error whose text begins with `what`
-/// (unless that is empty).
+namespace detail {
+inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const char* text) {
+  return ir::makeError(code, what.str() + ": " + text);
+}
+}  // namespace detail
+
+/// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
+/// an Error of its own. `what` is named in the message: an op, a file.
+/// Errors: kOutOfDeviceMemory for refused memory, else kTorch with libtorch's text.
 template <typename Function>
-auto callTorch(const std::string& what, Function&& function) {
-  using Result = std::invoke_result_t<Function>;
-  using Answer = std::conditional_t<std::is_void_v<Result>, ir::Error, ir::Expected<Result>>;
-  const auto fail = [&](ir::ErrorCode code, const std::string& why) {
-    return Answer(ir::makeError(code, what.empty() ? why : what + ": " + why));
-  };
+auto callTorch(llvm::StringRef what, Function&& function)
+    -> std::conditional_t<std::is_void_v<std::invoke_result_t<Function>> ||
+                              std::is_same_v<std::invoke_result_t<Function>, ir::Error>,
+                          ir::Error, ir::Expected<std::invoke_result_t<Function>>> {
   try {
-    if constexpr (std::is_void_v<Result>) {
+    if constexpr (std::is_void_v<std::invoke_result_t<Function>>) {
       std::forward<Function>(function)();
-      return Answer(ir::success());
+      return ir::success();
     } else {
-      return Answer(std::forward<Function>(function)());
+      return std::forward<Function>(function)();
     }
-  } catch (const c10::OutOfMemoryError& error) {
-    return fail(ir::ErrorCode::kOutOfDeviceMemory, error.what_without_backtrace());
-  } catch (const c10::Error& error) {
-    return fail(ir::ErrorCode::kTorch, error.what_without_backtrace());
-  } catch (const std::exception& error) {
-    return fail(ir::ErrorCode::kTorch, error.what());
+  } catch (const c10::OutOfMemoryError& e) {
+    return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what,
+                                e.what_without_backtrace());
+  } catch (const c10::Error& e) {
+    return detail::foreignError(ir::ErrorCode::kTorch, what, e.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what, "out of memory");
+  } catch (const std::exception& e) {
+    return detail::foreignError(ir::ErrorCode::kTorch, what, e.what());
   }
 }
 

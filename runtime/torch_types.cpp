@@ -2,73 +2,57 @@
 #include "runtime/torch_types.h"
 
 #include <array>
-#include <cassert>
 #include <utility>
 
 namespace stowage::runtime {
+
 namespace {
 
 using ir::DType;
-using enum c10::ScalarType;
 
-constexpr std::array<std::pair<c10::ScalarType, DType>, 14> kTypes = {{
-    {Double, DType::kF64},
-    {Float, DType::kF32},
-    {Half, DType::kF16},
-    {BFloat16, DType::kBF16},
-    {Float8_e4m3fn, DType::kF8E4M3},
-    {Float8_e5m2, DType::kF8E5M2},
-    {Long, DType::kI64},
-    {Int, DType::kI32},
-    {Short, DType::kI16},
-    {Char, DType::kI8},
-    {Byte, DType::kU8},
-    {Bool, DType::kBool},
-    {ComplexFloat, DType::kC64},
-    {ComplexDouble, DType::kC128},
-}};
-
-constexpr std::array<std::pair<c10::MemoryFormat, const char*>, 4> kFormats = {{
-    {c10::MemoryFormat::Contiguous, "contiguous"},
-    {c10::MemoryFormat::Preserve, "preserve"},
-    {c10::MemoryFormat::ChannelsLast, "channels_last"},
-    {c10::MemoryFormat::ChannelsLast3d, "channels_last_3d"},
+constexpr std::array<std::pair<DType, c10::ScalarType>, 14> kTypes = {{
+    {DType::kF64, c10::ScalarType::Double},
+    {DType::kF32, c10::ScalarType::Float},
+    {DType::kF16, c10::ScalarType::Half},
+    {DType::kBF16, c10::ScalarType::BFloat16},
+    {DType::kF8E4M3, c10::ScalarType::Float8_e4m3fn},
+    {DType::kF8E5M2, c10::ScalarType::Float8_e5m2},
+    {DType::kI64, c10::ScalarType::Long},
+    {DType::kI32, c10::ScalarType::Int},
+    {DType::kI16, c10::ScalarType::Short},
+    {DType::kI8, c10::ScalarType::Char},
+    {DType::kU8, c10::ScalarType::Byte},
+    {DType::kBool, c10::ScalarType::Bool},
+    {DType::kC64, c10::ScalarType::ComplexFloat},
+    {DType::kC128, c10::ScalarType::ComplexDouble},
 }};
 
 }  // namespace
 
-std::optional<DType> findDType(c10::ScalarType type) {
-  for (const auto& [torchType, dtype] : kTypes) {
-    if (torchType == type) return dtype;
+c10::ScalarType toScalarType(DType dtype) {
+  for (const auto& [own, theirs] : kTypes) {
+    if (own == dtype) return theirs;
+  }
+  return c10::ScalarType::Undefined;
+}
+
+std::optional<DType> toDType(c10::ScalarType type) {
+  for (const auto& [own, theirs] : kTypes) {
+    if (theirs == type) return own;
   }
   return std::nullopt;
 }
 
-c10::ScalarType scalarType(DType dtype) {
-  for (const auto& [torchType, known] : kTypes) {
-    if (known == dtype) return torchType;
+ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op) {
+  const auto [space, rest] = op.split('.');
+  const auto [name, overload] = rest.rsplit('.');
+  const std::string qualified = (space + "::" + name).str();
+  const auto found = c10::Dispatcher::singleton().findSchema(
+      {qualified, overload == "default" ? "" : overload.str()});
+  if (!found) {
+    return ir::makeError(ir::ErrorCode::kUnsupported, "libtorch has no op '" + op.str() + "'");
   }
-  assert(false && "every dtype of the IR is in the table");
-  return Undefined;
-}
-
-const char* memoryFormatName(c10::MemoryFormat format) {
-  for (const auto& [known, name] : kFormats) {
-    if (known == format) return name;
-  }
-  assert(false && "a memory format that no tensor has");
-  return "";
-}
-
-std::optional<c10::MemoryFormat> findMemoryFormat(llvm::StringRef name) {
-  for (const auto& [format, known] : kFormats) {
-    if (name == known) return format;
-  }
-  return std::nullopt;
-}
-
-const char* findLayoutName(c10::Layout layout) {
-  return layout == c10::Layout::Strided ? "strided" : nullptr;
+  return *found;
 }
 
 }  // namespace stowage::runtime

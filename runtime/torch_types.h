@@ -1,30 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Names of libtorch's enumerations in the IR and back: element types, layouts, memory formats.
-// Both directions agree; what the IR has no name for gives nothing.
+// The IR's types and op names in libtorch's terms, and back.
 #ifndef STOWAGE_RUNTIME_TORCH_TYPES_H_
 #define STOWAGE_RUNTIME_TORCH_TYPES_H_
 
-#include <c10/core/Layout.h>
-#include <c10/core/MemoryFormat.h>
+#include <ATen/core/dispatch/Dispatcher.h>
 #include <c10/core/ScalarType.h>
 #include <llvm/ADT/StringRef.h>
 
 #include <optional>
 
+#include "ir/error.h"
 #include "ir/type.h"
 
 namespace stowage::runtime {
 
-std::optional<ir::DType> findDType(c10::ScalarType type);
-c10::ScalarType scalarType(ir::DType dtype);
+c10::ScalarType toScalarType(ir::DType dtype);
+std::optional<ir::DType> toDType(c10::ScalarType type);
 
-/// "contiguous", "preserve", "channels_last", "channels_last_3d".
-const char* memoryFormatName(c10::MemoryFormat format);
-std::optional<c10::MemoryFormat> findMemoryFormat(llvm::StringRef name);
-
-/// "strided"; null for every other layout, none of which can be captured.
-const char* findLayoutName(c10::Layout layout);
+/// The registered op of "aten.mm.default". Errors: kUnsupported when there is none.
+ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op);
 
 }  // namespace stowage::runtime
 

@@ -16,7 +16,7 @@ namespace {
 
 class ResultMaker {
  public:
-  ResultMaker(const OpCall& call, const FakeOrigin& origin) : call_(call), origin_(origin) {}
+  ResultMaker(const TracedCall& call, const FakeOrigin& origin) : call_(call), origin_(origin) {}
 
   at::Tensor make(const OutputTensor& output) {
     switch (output.kind) {
@@ -43,7 +43,7 @@ class ResultMaker {
     return made;
   }
 
-  const OpCall& call_;
+  const TracedCall& call_;
   const FakeOrigin& origin_;
   llvm::SmallVector<std::pair<int32_t, c10::Storage>, 4> groups_;
 };
@@ -59,13 +59,13 @@ bool isView(const OutputTensor& output) {
   return output.kind == OutputTensor::Kind::kArgument || output.kind == OutputTensor::Kind::kView;
 }
 
-Outputs findOutputs(const OpCall& call) {
+Outputs findOutputs(const TracedCall& call) {
   return call.op.resultsBy == ResultsBy::kRule ? call.op.rule(call) : runMetaKernel(call);
 }
 
 }  // namespace
 
-CallResults makeResults(const OpCall& call, const FakeOrigin& origin) {
+CallResults makeResults(const TracedCall& call, const FakeOrigin& origin) {
   ResultMaker maker(call, origin);
   CallResults results;
   bool allViews = true;

@@ -21,7 +21,7 @@ struct CallResults {
 };
 
 /// Finds the results of `call` by rule or meta kernel and makes them.
-CallResults makeResults(const OpCall& call, const FakeOrigin& origin);
+CallResults makeResults(const TracedCall& call, const FakeOrigin& origin);
 
 /// Calls `visit(const at::Tensor&)` for every defined tensor among `args`.
 template <typename Visitor>

@@ -24,6 +24,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "runtime/scalar_feed.h"
 
 namespace torch::nn {
 class Module;
@@ -71,12 +72,6 @@ struct CaptureOptions {
   bool keepGradients = false;  // marks the gradients as outputs of the step
 };
 
-struct StepScalarValue {
-  ir::ScalarId scalar;
-  double value = 0;
-  int64_t integer = 0;  // exact, for scalars that are integers
-};
-
 /// Where the first value of a persistent storage comes from.
 enum class FirstValue : uint8_t {
   kLive,          // a real tensor that existed before capture: `liveValue`
@@ -100,10 +95,10 @@ class CapturedStep {
   const std::vector<ir::ValueId>& reports() const;
   const std::vector<ir::ValueId>& readBacks() const;
 
-  /// The step scalars of the next step, in the graph's order, from running `update` once more on
+  /// The step scalars of the next step, by ScalarId, from running `update` once more on
   /// tensors without memory. The first call answers for step 1. To be called once per step, from
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
-  ir::Expected<std::vector<StepScalarValue>> nextScalars();
+  ir::Expected<std::vector<ScalarValue>> nextScalars();
 
   FirstValue firstValue(ir::StorageId storage) const;
   /// The bytes of a kLive storage, uint8 [n], on the device where they were. Undefined after

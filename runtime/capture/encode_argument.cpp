@@ -4,6 +4,7 @@
 #include <ATen/core/jit_type.h>
 #include <c10/core/TensorImpl.h>
 
+#include <array>
 #include <string>
 #include <utility>
 
@@ -11,6 +12,20 @@
 
 namespace stowage::runtime {
 namespace {
+
+constexpr std::array<std::pair<c10::MemoryFormat, const char*>, 4> kMemoryFormats = {{
+    {c10::MemoryFormat::Contiguous, "contiguous"},
+    {c10::MemoryFormat::Preserve, "preserve"},
+    {c10::MemoryFormat::ChannelsLast, "channels_last"},
+    {c10::MemoryFormat::ChannelsLast3d, "channels_last_3d"},
+}};
+
+std::string memoryFormatName(c10::MemoryFormat format) {
+  for (const auto& [known, name] : kMemoryFormats) {
+    if (known == format) return name;
+  }
+  TORCH_CHECK(false, "memory format ", format, " has no name in the IR");
+}
 
 ir::WrappedNumberArg encodeWrapped(const at::Tensor& tensor) {
   const void* data = tensor.const_data_ptr();
@@ -93,16 +108,15 @@ std::string deviceText(c10::Device device) {
 ir::Argument encodeInteger(int64_t number, c10::TypeKind kind) {
   switch (kind) {
     case c10::TypeKind::ScalarTypeType: {
-      const auto dtype = findDType(static_cast<c10::ScalarType>(number));
+      const auto dtype = toDType(static_cast<c10::ScalarType>(number));
       TORCH_CHECK(dtype, "element type ", static_cast<c10::ScalarType>(number),
                   " has no name in the IR");
       return ir::EnumArg{"dtype", ir::dtypeName(*dtype)};
     }
-    case c10::TypeKind::LayoutType: {
-      const char* name = findLayoutName(static_cast<c10::Layout>(number));
-      TORCH_CHECK(name != nullptr, "a tensor that is not strided");
-      return ir::EnumArg{"layout", name};
-    }
+    case c10::TypeKind::LayoutType:
+      TORCH_CHECK(static_cast<c10::Layout>(number) == c10::Layout::Strided,
+                  "a tensor that is not strided");
+      return ir::EnumArg{"layout", "strided"};
     case c10::TypeKind::MemoryFormatType:
       return ir::EnumArg{"memory_format",
                          memoryFormatName(static_cast<c10::MemoryFormat>(number))};

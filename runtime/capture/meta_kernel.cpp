@@ -139,7 +139,7 @@ bool takesTensors(llvm::ArrayRef<c10::IValue> args) {
 
 }  // namespace
 
-Outputs runMetaKernel(const OpCall& call) {
+Outputs runMetaKernel(const TracedCall& call) {
   StandIns standIns;
   torch::jit::Stack stack;
   stack.reserve(call.args.size());

@@ -13,7 +13,7 @@
 namespace stowage::runtime {
 
 /// Throws what the kernel throws (wrong shapes of the caller).
-Outputs runMetaKernel(const OpCall& call);
+Outputs runMetaKernel(const TracedCall& call);
 
 }  // namespace stowage::runtime
 

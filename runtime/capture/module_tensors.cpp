@@ -21,7 +21,7 @@ std::string called(const char* function, const std::string& name) {
 ir::Error checkTensor(const ModuleTensor& entry) {
   const at::Tensor& tensor = entry.tensor;
   if (tensor.layout() == c10::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
-      findDType(tensor.scalar_type())) {
+      toDType(tensor.scalar_type())) {
     return ir::success();
   }
   return ir::makeError(ir::ErrorCode::kUnsupported,

@@ -3,7 +3,7 @@
 // What results an op has, found from its arguments' shapes without running it. A rule is one
 // function per op; the table below names those that need one because libtorch's own kernel for
 // tensors without data is missing, fails, or answers for another device.
-// An OpCall -> one Output per return of the schema. Every rule that a CPU step can reach is checked
+// An TracedCall -> one Output per return of the schema. Every rule that a CPU step can reach is checked
 // against the real op (tests/unit/runtime/capture_rules_test.cpp); for CUDA each carries its source.
 // Invariants: rules read shapes, never data, and know nothing of recording.
 #ifndef STOWAGE_RUNTIME_CAPTURE_SHAPE_RULES_H_
@@ -50,7 +50,7 @@ struct Output {
 };
 using Outputs = llvm::SmallVector<Output, 2>;
 
-struct OpCall {
+struct TracedCall {
   const OpFacts& op;
   llvm::ArrayRef<c10::IValue> args;
   const ir::Target& target;
@@ -63,7 +63,7 @@ struct OpCall {
   double number(size_t i) const { return args[i].toDouble(); }
 };
 
-using ShapeRule = Outputs (*)(const OpCall& call);
+using ShapeRule = Outputs (*)(const TracedCall& call);
 
 struct NamedRule {
   const char* op;  // name in the IR

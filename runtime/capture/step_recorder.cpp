@@ -71,7 +71,7 @@ ir::ValueId StepRecorder::idOf(const at::Tensor& tensor) {
 }
 
 /// A tensor that host code filled by hand is a constant: its bytes are taken before it is first used.
-void StepRecorder::noteHostBytes(const OpCall& call) {
+void StepRecorder::noteHostBytes(const TracedCall& call) {
   forEachTensor(call.args, [&](const at::Tensor& tensor) {
     if (!isFake(tensor)) return;
     StorageFacts& facts = storages_.get(storages_.keyOf(tensor));
@@ -89,7 +89,7 @@ bool StepRecorder::coversStorage(const at::Tensor& tensor) const {
          tensor.nbytes() == tensor.storage().nbytes();
 }
 
-void StepRecorder::noteWrites(const OpCall& call, TracedNode& node) {
+void StepRecorder::noteWrites(const TracedCall& call, TracedNode& node) {
   for (const uint32_t index : call.op.writtenArguments) {
     forEachTensor(call.args.slice(index, 1), [&](const at::Tensor& tensor) {
       node.writes.push_back({.value = idOf(tensor),
@@ -99,7 +99,7 @@ void StepRecorder::noteWrites(const OpCall& call, TracedNode& node) {
   }
 }
 
-void StepRecorder::recordOp(const OpCall& call, llvm::ArrayRef<at::Tensor> results) {
+void StepRecorder::recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) {
   TracedNode node;
   node.op = &call.op;
   node.phase = inUpdate_        ? ir::Phase::kOptimizer

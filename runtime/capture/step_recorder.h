@@ -30,13 +30,13 @@ class StepRecorder : public OpSink {
   /// The position of `tensor` in the step being recorded.
   ir::ValueId idOf(const at::Tensor& tensor);
 
-  void recordOp(const OpCall& call, llvm::ArrayRef<at::Tensor> results) override;
+  void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) override;
   void recordReadBack(const at::Tensor& tensor) override;
   std::string place() const override;
 
  private:
-  void noteHostBytes(const OpCall& call);
-  void noteWrites(const OpCall& call, TracedNode& node);
+  void noteHostBytes(const TracedCall& call);
+  void noteWrites(const TracedCall& call, TracedNode& node);
   bool coversStorage(const at::Tensor& tensor) const;
 
   StorageTable& storages_;

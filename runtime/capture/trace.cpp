@@ -73,7 +73,7 @@ ir::ValueId TracedTensors::intern(TracedTensor tensor) {
 }
 
 ir::TensorType irType(const TensorShape& shape) {
-  const std::optional<ir::DType> dtype = findDType(shape.dtype);
+  const std::optional<ir::DType> dtype = toDType(shape.dtype);
   assert(dtype && "dtypes are checked when an op is recorded");
   ir::TensorType type;
   type.dtype = *dtype;

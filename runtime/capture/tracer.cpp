@@ -114,7 +114,7 @@ void Tracer::checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args)
     if (tensor.layout() != c10::kStrided || tensor.is_quantized() || tensor.is_nested()) {
       refuse(op, "it takes a sparse, nested or quantized tensor");
     }
-    if (!findDType(tensor.scalar_type())) {
+    if (!toDType(tensor.scalar_type())) {
       refuse(op, std::string("it takes a tensor of type ") + c10::toString(tensor.scalar_type()));
     }
   });
@@ -142,7 +142,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
-  const OpCall call{
+  const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
   ir::Expected<CallResults> results =
       callTorch("fails", [&] { return makeResults(call, options_.origin); });
@@ -165,7 +165,7 @@ void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
 }
 
 /// A kernel now owns these bytes: what host code would find there is not what the step computes.
-void Tracer::forbidAccessToArguments(const OpCall& call) {
+void Tracer::forbidAccessToArguments(const TracedCall& call) {
   for (const uint32_t index : call.op.writtenArguments) {
     if (!call.args[index].isTensor()) continue;
     const at::Tensor& tensor = call.args[index].toTensor();

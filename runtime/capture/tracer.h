@@ -31,7 +31,7 @@ namespace stowage::runtime {
 class OpSink {
  public:
   virtual ~OpSink() = default;
-  virtual void recordOp(const OpCall& call, llvm::ArrayRef<at::Tensor> results) = 0;
+  virtual void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) = 0;
   virtual void recordReadBack(const at::Tensor& tensor) = 0;
   /// Where the step is, for messages: "backward of h.3.attn".
   virtual std::string place() const = 0;
@@ -66,7 +66,7 @@ class Tracer {
   void checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
   void readBack(const OpFacts& op, torch::jit::Stack* stack);
   void changeTensorObject(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
-  void forbidAccessToArguments(const OpCall& call);
+  void forbidAccessToArguments(const TracedCall& call);
   [[noreturn]] void refuse(const OpFacts& op, const std::string& why);
   [[noreturn]] void fail(const OpFacts& op, ir::ErrorCode code, const std::string& why);
 

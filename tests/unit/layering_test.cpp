@@ -240,7 +240,8 @@ std::vector<std::string> findBadLinks(const std::map<std::string, std::string>& 
   std::vector<std::string> bad;
   for (const auto& [name, items] : lines) {
     for (const std::string& link : forbiddenLinks(name)) {
-      if (items.find(link) != std::string::npos) bad.push_back(name + " links " + link);
+      if (items.find(link) != std::string::npos)
+        bad.push_back(std::string(name).append(" links ").append(link));
     }
   }
   return bad;

@@ -15,6 +15,7 @@ if(NOT TARGET stowage::llvm)
   add_library(stowage::llvm INTERFACE IMPORTED GLOBAL)
   target_include_directories(stowage::llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})
   # LLVMSupport is the static archive; hidden, so that no second LLVM in the process can bind to it.
+  # Not ALL archives: that would hide the allocator of clang's address sanitizer from the standard library.
   target_link_libraries(stowage::llvm INTERFACE LLVMSupport)
-  target_link_options(stowage::llvm INTERFACE "LINKER:--exclude-libs,ALL")
+  target_link_options(stowage::llvm INTERFACE "LINKER:--exclude-libs,libLLVMSupport.a:libLLVMDemangle.a")
 endif()

@@ -36,6 +36,9 @@ TEST(TensorType, MalformedTypesHaveNoExtent) {
   EXPECT_FALSE((TensorType{.sizes = {kHuge}, .strides = {kHuge}}).findExtentBytes());
   EXPECT_FALSE((TensorType{.sizes = {kHuge}, .strides = {1}}).findExtentBytes());
   EXPECT_FALSE((TensorType{.sizes = {2}, .strides = {1}, .offset = kHuge}).findExtentBytes());
+  EXPECT_FALSE((TensorType{.sizes = {0, kHuge, 4}, .strides = {0, 0, 0}}).findExtentBytes());
+  EXPECT_FALSE(findContiguousStrides({kHuge, kHuge}));
+  EXPECT_FALSE(findContiguousStrides({-1}));
 }
 
 TEST(TensorType, ContiguityIgnoresDimensionsOfSizeOneAndEmptyTensors) {
