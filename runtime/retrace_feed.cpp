@@ -17,7 +17,7 @@ RetraceFeed::~RetraceFeed() {
 
 RetraceFeed::Answer RetraceFeed::retrace(CapturedStep& captured) {
   Answer answer;
-  ir::Expected<std::vector<StepScalarValue>> values = captured.nextScalars();
+  ir::Expected<std::vector<ScalarValue>> values = captured.nextScalars();
   if (values) {
     answer.values = std::move(*values);
   } else {
@@ -35,11 +35,7 @@ ir::Expected<llvm::ArrayRef<ScalarValue>> RetraceFeed::join() {
   if (pending_.valid()) {
     Answer answer = pending_.get();
     if (answer.error) return ir::makeError(std::move(*answer.error));
-    for (const StepScalarValue& fresh : answer.values) {
-      ScalarValue& value = values_[fresh.scalar.index()];
-      value.value = fresh.value;
-      value.integer = fresh.integer;
-    }
+    values_ = std::move(answer.values);
   }
   return llvm::ArrayRef<ScalarValue>(values_);
 }

@@ -6,6 +6,7 @@
 #define STOWAGE_RUNTIME_RETRACE_FEED_H_
 
 #include <future>
+#include <optional>
 #include <vector>
 
 #include "ir/error.h"
@@ -25,7 +26,7 @@ class RetraceFeed : public ScalarFeed {
 
  private:
   struct Answer {
-    std::vector<StepScalarValue> values;
+    std::vector<ScalarValue> values;
     std::optional<ir::PlanError> error;
   };
   static Answer retrace(CapturedStep& captured);

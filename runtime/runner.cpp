@@ -22,6 +22,10 @@ llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+ir::Error hostStateRefused(const ir::Storage& storage) {
+  return ir::makeError(ir::ErrorCode::kUnsupported, "state '" + storage.name + "' lives on the host of a CUDA step");
+}
+
 std::string shapeText(llvm::ArrayRef<int64_t> sizes) {
   std::string text = "[";
   for (const int64_t size : sizes) text += (text.size() > 1 ? "," : "") + std::to_string(size);
@@ -90,12 +94,7 @@ ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> 
                          "state '" + info.name + "' has " + std::to_string(bytes.size()) +
                              " bytes, expected " + std::to_string(info.bytes.value()));
   }
-  if (info.home == ir::Space::kHost) {
-    ir::Expected<llvm::MutableArrayRef<uint8_t>> place = executor->program().hostStorage(storage);
-    if (!place) return place.takeError();
-    std::memcpy(place->data(), bytes.data(), bytes.size());
-    return ir::success();
-  }
+  if (info.home == ir::Space::kHost) return hostStateRefused(info);
   const ir::BoundaryEntry* entry = findBoundary(storage);
   if (entry == nullptr) return ir::success();  // nothing of the step touches it
   for (const ir::ResidencyId id : entry->at) {
@@ -111,12 +110,7 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
   at::Tensor bytes = at::empty({info.bytes.value()}, at::kByte);
   const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(),
                                             static_cast<size_t>(info.bytes.value()));
-  if (info.home == ir::Space::kHost) {
-    ir::Expected<llvm::MutableArrayRef<uint8_t>> place = executor->program().hostStorage(storage);
-    if (!place) return place.takeError();
-    std::memcpy(into.data(), place->data(), into.size());
-    return bytes;
-  }
+  if (info.home == ir::Space::kHost) return hostStateRefused(info);
   const ir::BoundaryEntry* entry = findBoundary(storage);
   if (entry == nullptr || entry->at.empty()) {
     return ir::makeError(ir::ErrorCode::kInternal,
@@ -124,7 +118,7 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
   }
   const ir::Residency& residency = plan.schedule.residency(entry->at.front());
   if (ir::Error error = device->read(residency.space, residency.offset, into))
-    return std::move(error);
+    return error;
   return bytes;
 }
 
@@ -208,14 +202,14 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
                                                      const RunnablePlan& plan,
                                                      RunnerOptions options) {
   auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
-  if (ir::Error error = impl->open(options)) return std::move(error);
+  if (ir::Error error = impl->open(options)) return error;
   return std::unique_ptr<Runner>(new Runner(std::move(impl)));
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
   if (impl_->over)
     return ir::makeError(ir::ErrorCode::kInvalidArgument, "the state was given back to the module");
-  if (ir::Error error = impl_->checkInputs(inputs)) return std::move(error);
+  if (ir::Error error = impl_->checkInputs(inputs)) return error;
   std::vector<at::Tensor> held;
   std::vector<InputBytes> bound;
   for (size_t i = 0; i < inputs.size(); ++i) {

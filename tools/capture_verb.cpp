@@ -87,7 +87,7 @@ VerbResult runCapture(const CaptureFlags& flags) {
                          "--list') or a .pt2 file");
   }
   if (!flags.output.empty()) {
-    if (ir::Error error = checkWritable(flags.output, flags.replace)) return std::move(error);
+    if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   }
   ir::Expected<ir::Target> target = findTarget(flags);
   if (!target) return target.takeError();
@@ -100,7 +100,7 @@ VerbResult runCapture(const CaptureFlags& flags) {
     if (ir::Error error = writeWholeFile(flags.output, flags.replace, [&](llvm::raw_ostream& os) {
           ir::printGraph((*step)->graph, os);
         })) {
-      return std::move(error);
+      return error;
     }
   }
   return report(flags, (*step)->graph, seconds.count());

@@ -50,7 +50,7 @@ ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFil
     loaded.order = order;
     break;
   }
-  if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return std::move(error);
+  if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return error;
   return loaded;
 }
 

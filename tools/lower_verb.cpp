@@ -80,7 +80,7 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
 VerbResult runLower(const LowerFlags& flags) {
   // Writing over the plan that was read is what this verb is for.
   const bool replace = flags.replace || flags.output == flags.plan;
-  if (ir::Error error = checkWritable(flags.output, replace)) return std::move(error);
+  if (ir::Error error = checkWritable(flags.output, replace)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);

@@ -10,7 +10,6 @@
 
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
-#include "runtime/capture/without_memory.h"
 
 namespace stowage::tools {
 
@@ -54,8 +53,6 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
   const c10::Device device(options.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU);
   at::manual_seed(options.seed);
   {
-    std::optional<runtime::WithoutMemory> guard;
-    if (options.withoutMemory) guard.emplace();
     ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
     if (!training) return training.takeError();
     step->training = std::move(*training);

@@ -73,11 +73,11 @@ ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
 ir::Expected<std::string> makePlanText(const PlanOutput& output) {
   std::string text;
   llvm::raw_string_ostream os(text);
-  if (ir::Error error = planner::writePlan(makeFile(output), os)) return std::move(error);
+  if (ir::Error error = planner::writePlan(makeFile(output), os)) return error;
   os.flush();
   ir::Expected<planner::PlanFile> again = planner::readPlan(text, "the plan just made");
   if (!again) return again.takeError();
-  if (ir::Error error = proveFile(*again, output)) return std::move(error);
+  if (ir::Error error = proveFile(*again, output)) return error;
   return text;
 }
 
@@ -105,7 +105,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   if (!output.planPath.empty()) {
     if (ir::Error error = writeWholeFile(output.planPath, output.flags.replace,
                                          [&](llvm::raw_ostream& os) { os << *text; })) {
-      return std::move(error);
+      return error;
     }
   }
   return kExitYes;

@@ -45,13 +45,13 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
 
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
-    if (ir::Error error = checkWritable(flags.output, flags.replace)) return std::move(error);
+    if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   }
   ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
   if (!size) return size.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
-  if (ir::Error error = readPinnedRows(flags, *inputs)) return std::move(error);
+  if (ir::Error error = readPinnedRows(flags, *inputs)) return error;
   const Bytes budget = size->resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
   inputs->options.budget =
       Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);

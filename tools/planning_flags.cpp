@@ -127,15 +127,15 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   ir::Expected<ir::Target> target = chooseTarget(inputs.graph, flags.target, flags.threads);
   if (!target) return target.takeError();
   inputs.target = std::move(*target);
-  if (ir::Error error = readCosts(flags, inputs)) return std::move(error);
-  if (ir::Error error = readAllowed(flags.allow, inputs.options)) return std::move(error);
-  if (ir::Error error = readHost(flags.host, inputs.options)) return std::move(error);
+  if (ir::Error error = readCosts(flags, inputs)) return error;
+  if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
+  if (ir::Error error = readHost(flags.host, inputs.options)) return error;
   for (const std::string& text : flags.pins) {
     ir::Expected<planner::Pin> pin = parsePin(text);
     if (!pin) return pin.takeError();
     inputs.options.pins.push_back(std::move(*pin));
   }
-  if (ir::Error error = readKeepAll(inputs)) return std::move(error);
+  if (ir::Error error = readKeepAll(inputs)) return error;
   return inputs;
 }
 
