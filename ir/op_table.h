@@ -33,10 +33,14 @@ struct OpInfo {
   bool cloneable =
       false;            // has no side effect beyond its results (random draws allowed, see random)
   bool random = false;  // advances a generator: originals keep their order, clones restore the slot
-  const char* replayForm =
-      "";  // op to use for a clone instead (same results, no side effect); "" = itself
-  int8_t takeOverOperand =
-      -1;  // schema index of the operand whose bytes result 0 may land on; -1: none
+  /// Op that a clone calls instead, for ops that also update an operand as a side effect: same
+  /// arguments in the same places, but the operands that the node writes are passed as undefined,
+  /// so that a clone neither reads nor writes them. "": the op itself, with all its arguments.
+  const char* replayForm = "";
+  /// Schema index of the operand whose bytes result 0 may land on; -1: none. Only when its type is
+  /// the result's (dtype included), dense, and no other operand views that storage with another
+  /// type.
+  int8_t takeOverOperand = -1;
   int8_t takeOverOperand2 = -1;  // a second candidate
   CostKind cost = CostKind::kBytes;
   bool known = false;  // false: the cautious default for an op not in the table

@@ -12,7 +12,6 @@
 #include <set>
 
 #include "ir/fingerprint.h"
-#include "ir/op_table.h"
 
 namespace stowage::ir {
 namespace {
@@ -199,21 +198,6 @@ TEST(Fingerprint, OfATargetIgnoresRatesAndCoversIdentity) {
     distinct.insert(fingerprint(target));
   }
   EXPECT_EQ(distinct.size(), changes.size() + 1);
-}
-
-TEST(OpTable, UnknownOpsGetTheCautiousAnswer) {
-  const OpInfo& unknown = lookUpOp("aten.no_such_op.default");
-  EXPECT_FALSE(unknown.known);
-  EXPECT_FALSE(unknown.cloneable);
-  EXPECT_EQ(unknown.repeatable, Repeatable::kNo);
-  EXPECT_EQ(unknown.takeOverOperand, -1);
-  EXPECT_EQ(unknown.cost, CostKind::kBytes);
-  EXPECT_FALSE(lookUpOp("").known);
-  EXPECT_FALSE(lookUpOp("zzz").known);
-}
-
-TEST(OpTable, EveryRowIsFoundByItsName) {
-  for (const OpInfo& row : allOps()) EXPECT_EQ(&lookUpOp(row.op), &row) << row.op;
 }
 
 }  // namespace

@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/boundary_state.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace stowage::runtime {
+
+namespace {
+
+using ir::Space;
+
+// The copy that costs least to read: the device's may be the only one.
+ir::ResidencyId nearestStay(const ir::Schedule& schedule, const ir::BoundaryEntry& entry) {
+  for (const Space space : {Space::kHost, Space::kDevice, Space::kDisk}) {
+    for (const ir::ResidencyId id : entry.at) {
+      if (schedule.residency(id).space == space) return id;
+    }
+  }
+  return entry.at.front();
+}
+
+class StateWalk {
+ public:
+  explicit StateWalk(Executor& executor) : executor_(executor), graph_(executor.source().graph) {
+    entries_.resize(graph_.storages().size(), nullptr);
+    for (const ir::BoundaryEntry& entry : executor.source().schedule.boundary) {
+      entries_[entry.storage.index()] = &entry;
+    }
+  }
+
+  // Calls `visit` with every persistent storage.
+  ir::Error forEach(llvm::function_ref<ir::Error(ir::StorageId, const ir::BoundaryEntry&)> visit) {
+    if (ir::Error error = executor_.finish()) return error;
+    for (size_t i = 0; i < graph_.storages().size(); ++i) {
+      const ir::Storage& storage = graph_.storages()[i];
+      if (!storage.persistent || storage.role == ir::Role::kInput) continue;
+      if (entries_[i] == nullptr) {
+        return ir::makeError(ir::ErrorCode::kInvalidIr,
+                             "the boundary has no place for '" + storage.name + "'");
+      }
+      if (ir::Error error = visit(ir::StorageId(i), *entries_[i])) return error;
+    }
+    return ir::success();
+  }
+
+ private:
+  Executor& executor_;
+  const ir::Graph& graph_;
+  std::vector<const ir::BoundaryEntry*> entries_;  // by storage
+};
+
+std::vector<uint8_t> makeBuffer(const ir::Graph& graph, ir::StorageId storage) {
+  return std::vector<uint8_t>(static_cast<size_t>(graph.storage(storage).bytes.value()));
+}
+
+}  // namespace
+
+ir::Error loadState(Executor& executor, StateReader read) {
+  const ir::Schedule& schedule = executor.source().schedule;
+  return StateWalk(executor).forEach(
+      [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
+        std::vector<uint8_t> bytes = makeBuffer(executor.source().graph, storage);
+        if (ir::Error error = read(storage, bytes)) return error;
+        for (const ir::ResidencyId id : entry.at) {
+          const ir::Residency& stay = schedule.residency(id);
+          if (ir::Error error = executor.device().write(stay.space, stay.offset, bytes)) {
+            return error;
+          }
+        }
+        return ir::success();
+      });
+}
+
+ir::Error drainState(Executor& executor, StateWriter write) {
+  const ir::Schedule& schedule = executor.source().schedule;
+  return StateWalk(executor).forEach(
+      [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
+        std::vector<uint8_t> bytes = makeBuffer(executor.source().graph, storage);
+        const ir::Residency& stay = schedule.residency(nearestStay(schedule, entry));
+        if (ir::Error error = executor.device().read(stay.space, stay.offset, bytes)) return error;
+        return write(storage, bytes);
+      });
+}
+
+}  // namespace stowage::runtime

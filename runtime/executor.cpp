@@ -1,0 +1,251 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor.h"
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
+#include "runtime/check_executable.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+const InputBytes* findInput(llvm::ArrayRef<InputBytes> inputs, ir::StorageId storage) {
+  const auto* found = std::find_if(inputs.begin(), inputs.end(), [&](const InputBytes& input) {
+    return input.storage == storage;
+  });
+  return found == inputs.end() ? nullptr : found;
+}
+
+}  // namespace
+
+ir::Expected<std::unique_ptr<Executor>> Executor::create(Device& device, const PlanSource& source) {
+  if (ir::Error error = checkExecutable(source.graph, source.schedule, source.target)) return error;
+  for (const ir::Arena& arena : source.schedule.arenas) {
+    if (arena.bytes > device.arenaBytes(arena.space)) {
+      return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                           std::string("the plan needs ") + std::to_string(arena.bytes.value()) +
+                               " bytes of " + spaceName(arena.space) + " memory, the device has " +
+                               std::to_string(device.arenaBytes(arena.space).value()));
+    }
+  }
+  auto plan = makeIssuePlan(source.graph, source.schedule);
+  if (!plan) return plan.takeError();
+  if (plan->needsScalars && source.feed == nullptr) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "the step has " + std::to_string(source.graph.scalars().size()) +
+                             " step scalars and no feed for them");
+  }
+  auto program =
+      device.load({source.graph, source.schedule, source.target, source.costs, plan->eventCount});
+  if (!program) return program.takeError();
+  return std::unique_ptr<Executor>(
+      new Executor(device, source, std::move(*plan), std::move(*program)));
+}
+
+Executor::Executor(Device& device, const PlanSource& source, IssuePlan plan,
+                   std::unique_ptr<Program> program)
+    : device_(device), source_(source), plan_(std::move(plan)), program_(std::move(program)) {
+  for (auto& slot : outputs_) {
+    for (const OutputPort& port : plan_.outputs) {
+      slot.emplace_back(static_cast<size_t>(port.bytes.value()));
+    }
+  }
+}
+
+// Queued work points into this object.
+Executor::~Executor() { llvm::consumeError(device_.synchronize()); }
+
+ir::Expected<int64_t> Executor::issueStep(llvm::ArrayRef<InputBytes> inputs) {
+  if (ir::Error error = checkRunning()) return error;
+  if (ir::Error error = checkInputs(inputs)) return error;
+  if (ir::Error error = issue(inputs)) return stop(std::move(error));
+  return nextStep_++;
+}
+
+ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
+  if (ir::Error error = startTurn()) return error;
+  // Events and outputs have two places each, by the step's parity.
+  if (nextStep_ - 2 >= firstStepOfTurn_) {
+    for (const int32_t event : plan_.stepEnd) {
+      if (ir::Error error = program_->waitOnHost({event, nextStep_ - 2})) return error;
+    }
+  }
+  if (source_.feed != nullptr) source_.feed->begin(nextStep_);
+  scalars_ = {};
+  if (ir::Error error = bindInputs(inputs)) return error;
+  if (ir::Error error = readUnwrittenOutputs()) return error;
+  if (ir::Error error = program_->beginStep(nextStep_)) return error;
+  return issueCommands();
+}
+
+ir::Error Executor::startTurn() {
+  if (!device_.takeTurn(this)) return ir::success();
+  firstStepOfTurn_ = nextStep_;
+  return device_.synchronize();
+}
+
+// Wrong inputs are the caller's mistake: found before anything is issued, so they stop nothing.
+ir::Error Executor::checkInputs(llvm::ArrayRef<InputBytes> inputs) const {
+  if (inputs.size() != plan_.inputs.size()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument, "found " + std::to_string(inputs.size()) +
+                                                              " inputs, expected " +
+                                                              std::to_string(plan_.inputs.size()));
+  }
+  for (const InputPort& port : plan_.inputs) {
+    const InputBytes* found = findInput(inputs, port.storage);
+    const std::string& name = source_.graph.storage(port.storage).name;
+    if (found == nullptr) {
+      return ir::makeError(ir::ErrorCode::kInvalidArgument, "input '" + name + "' is missing");
+    }
+    if (found->bytes.size() != static_cast<size_t>(port.bytes.value())) {
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           "input '" + name + "' has " + std::to_string(found->bytes.size()) +
+                               " bytes, expected " + std::to_string(port.bytes.value()));
+    }
+  }
+  return ir::success();
+}
+
+ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
+  for (const InputPort& port : plan_.inputs) {
+    if (ir::Error error = bindInput(port, findInput(inputs, port.storage)->bytes)) return error;
+  }
+  return ir::success();
+}
+
+// What the step does not write is the same all through it.
+ir::Error Executor::readUnwrittenOutputs() {
+  for (size_t k = 0; k < plan_.outputs.size(); ++k) {
+    const OutputPort& port = plan_.outputs[k];
+    if (port.writer.isValid()) continue;
+    auto& bytes = outputs_[static_cast<size_t>(nextStep_ % 2)][k];
+    if (ir::Error error = device_.read(ir::Space::kHost, port.hostOffset, bytes)) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes) {
+  if (nextStep_ > firstStepOfTurn_) {
+    for (const int32_t event : port.readers) {
+      if (ir::Error error = program_->waitOnHost({event, nextStep_ - 1})) return error;
+    }
+  }
+  return device_.write(ir::Space::kHost, port.hostOffset, bytes);
+}
+
+ir::Error Executor::issueCommands() {
+  const size_t end = plan_.records.size();
+  const size_t recorded = source_.schedule.graphMode == ir::GraphMode::kWhole ? end
+                          : source_.schedule.graphMode == ir::GraphMode::kNoUpdate
+                              ? plan_.firstUpdate
+                              : 0;
+  if (recorded > 0) {
+    const Segment segment{ir::CommandId(size_t{0}), ir::CommandId(recorded)};
+    auto mode = program_->beginSegment(segment);
+    if (!mode) return mode.takeError();
+    if (*mode == SegmentIssue::kIssue) {
+      if (ir::Error error = issueRange(0, recorded)) return error;
+    }
+    if (ir::Error error = program_->endSegment(segment)) return error;
+  }
+  return issueRange(recorded, end);
+}
+
+ir::Error Executor::issueRange(size_t begin, size_t end) {
+  for (size_t i = begin; i < end; ++i) {
+    if (i == plan_.firstUpdate) {
+      if (ir::Error error = joinFeed()) return error;
+    }
+    if (ir::Error error = issueCommand(ir::CommandId(i))) return error;
+  }
+  return ir::success();
+}
+
+// Before the first update and not earlier: until here the values are worked out beside the step.
+// When that fails, no update has been issued, and the model's values are those of the step before.
+ir::Error Executor::joinFeed() {
+  if (source_.feed == nullptr) return ir::success();
+  auto values = source_.feed->join();
+  if (!values) return values.takeError();
+  if (values->size() != source_.graph.scalars().size()) {
+    return ir::makeError(ir::ErrorCode::kInternal,
+                         "found " + std::to_string(values->size()) + " step scalars, expected " +
+                             std::to_string(source_.graph.scalars().size()));
+  }
+  scalars_ = *values;
+  return ir::success();
+}
+
+ir::Error Executor::issueCommand(ir::CommandId id) {
+  const IssueRecord& record = plan_.records[id.index()];
+  if (ir::Error error = issueWaits(record)) return error;
+  if (record.kind == ir::CommandKind::kRun) {
+    if (ir::Error error = program_->run(id, scalars_)) return error;
+  } else {
+    if (ir::Error error = program_->copy(id)) return error;
+  }
+  if (record.output >= 0) {
+    const auto k = static_cast<size_t>(record.output);
+    const Delivery delivery{record.stream, plan_.outputs[k].hostOffset,
+                            outputs_[static_cast<size_t>(nextStep_ % 2)][k]};
+    if (ir::Error error = program_->deliver(delivery)) return error;
+  }
+  if (record.event < 0) return ir::success();
+  return program_->record(record.stream, {record.event, nextStep_});
+}
+
+ir::Error Executor::issueWaits(const IssueRecord& record) {
+  for (const int32_t event : record.waitFor) {
+    if (ir::Error error = program_->wait(record.stream, {event, nextStep_})) return error;
+  }
+  if (nextStep_ == firstStepOfTurn_) return ir::success();
+  for (const int32_t event : record.waitPrev) {
+    if (ir::Error error = program_->wait(record.stream, {event, nextStep_ - 1})) return error;
+  }
+  return ir::success();
+}
+
+ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::StorageId storage) {
+  if (ir::Error error = checkRunning()) return error;
+  const auto found = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
+                                  [&](const OutputPort& port) { return port.storage == storage; });
+  if (found == plan_.outputs.end()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "storage " + std::to_string(storage.raw()) + " is no output of the step");
+  }
+  if (step < 0 || step >= nextStep_ || step + 2 < nextStep_) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "outputs of step " + std::to_string(step) +
+                             " are not kept: " + std::to_string(nextStep_) + " steps were issued");
+  }
+  // Steps before the current turn were finished when it began.
+  if (step >= firstStepOfTurn_ && found->event >= 0) {
+    if (ir::Error error = program_->waitOnHost({found->event, step})) return stop(std::move(error));
+  }
+  return llvm::ArrayRef<uint8_t>(
+      outputs_[static_cast<size_t>(step % 2)][static_cast<size_t>(found - plan_.outputs.begin())]);
+}
+
+ir::Error Executor::finish() {
+  if (ir::Error error = checkRunning()) return error;
+  if (ir::Error error = device_.synchronize()) return stop(std::move(error));
+  return ir::success();
+}
+
+// What already runs is let finish, so that nobody touches bytes after the error is out.
+ir::Error Executor::stop(ir::Error error) {
+  llvm::consumeError(device_.synchronize());
+  stopped_ = ir::takePayload(std::move(error));
+  stopped_->note("step " + std::to_string(nextStep_) +
+                 " was being issued; the state since the last "
+                 "save is lost");
+  return ir::makeError(*stopped_);
+}
+
+ir::Error Executor::checkRunning() const {
+  return stopped_ ? ir::makeError(*stopped_) : ir::success();
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,102 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the steps of one plan on a device. Decides nothing: one thread issues every command in the
+// schedule's order; streams, waits and places are the schedule's. The planner is not needed.
+//
+// Deferred completion: issueStep returns when the step is issued, while its work may still be under
+// way. Step s + 1 may be issued then, and its first commands run beside the tail of step s as far
+// as the schedule's `prev` allows. Before issuing step s + 2 the thread waits for step s. Inputs
+// are copied into their host residencies when a step is issued, after the readers of the step
+// before are done. Outputs are kept for two steps: those of step s are there until step s + 2 is
+// issued. Several plans may take turns on a device when their boundaries are equal; the change of
+// plans waits for all streams. On the first step, and after a change of plans, every `prev` counts
+// as satisfied.
+//
+// After an error the executor is stopped: steps are no transactions, the state since the last save
+// is lost. Every later call returns the same error. One thread uses an executor at a time.
+#ifndef STOWAGE_RUNTIME_EXECUTOR_H_
+#define STOWAGE_RUNTIME_EXECUTOR_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/device.h"
+#include "runtime/issue_plan.h"
+#include "runtime/scalar_feed.h"
+
+namespace stowage::runtime {
+
+/// A plan and what it needs. All outlive the executor.
+struct PlanSource {
+  const ir::Graph& graph;
+  const ir::Schedule& schedule;
+  const ir::Target& target;
+  const ir::NodeCosts* costs = nullptr;  // measured; null: what devices assume without
+  ScalarFeed* feed = nullptr;            // may be null when the graph has no step scalars
+};
+
+/// The bytes of one input for one step.
+struct InputBytes {
+  ir::StorageId storage;
+  llvm::ArrayRef<uint8_t> bytes;
+};
+
+class Executor {
+ public:
+  /// Errors: what checkExecutable, makeIssuePlan and Device::load find; kInvalidArgument when step
+  /// scalars have no feed.
+  static ir::Expected<std::unique_ptr<Executor>> create(Device& device, const PlanSource& source);
+  ~Executor();
+
+  /// Issues one step; returns its number, from 0. `inputs`: every input of the graph once, in any
+  /// order; the bytes are not used after the call. The state must be in place (boundary_state.h).
+  ir::Expected<int64_t> issueStep(llvm::ArrayRef<InputBytes> inputs);
+  /// Waits for an output of one of the last two steps issued. Valid until two more are issued.
+  ir::Expected<llvm::ArrayRef<uint8_t>> output(int64_t step, ir::StorageId storage);
+  /// Waits for everything issued.
+  ir::Error finish();
+
+  int64_t stepsIssued() const { return nextStep_; }
+  const PlanSource& source() const { return source_; }
+  Device& device() { return device_; }
+  Program& program() { return *program_; }
+
+ private:
+  Executor(Device& device, const PlanSource& source, IssuePlan plan,
+           std::unique_ptr<Program> program);
+
+  ir::Error issue(llvm::ArrayRef<InputBytes> inputs);
+  ir::Error startTurn();
+  ir::Error checkInputs(llvm::ArrayRef<InputBytes> inputs) const;
+  ir::Error bindInputs(llvm::ArrayRef<InputBytes> inputs);
+  ir::Error bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes);
+  ir::Error readUnwrittenOutputs();
+  ir::Error issueCommands();
+  ir::Error issueRange(size_t begin, size_t end);
+  ir::Error issueCommand(ir::CommandId id);
+  ir::Error issueWaits(const IssueRecord& record);
+  ir::Error joinFeed();
+  ir::Error stop(ir::Error error);
+  ir::Error checkRunning() const;
+
+  Device& device_;
+  PlanSource source_;
+  IssuePlan plan_;
+  std::unique_ptr<Program> program_;
+  int64_t nextStep_ = 0;
+  int64_t firstStepOfTurn_ = 0;  // its `prev` are satisfied
+  llvm::ArrayRef<ScalarValue> scalars_;
+  /// By parity of the step, then by output.
+  std::array<std::vector<std::vector<uint8_t>>, 2> outputs_;
+  std::optional<ir::PlanError> stopped_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_EXECUTOR_H_

@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/issue_plan.h"
+
+#include <algorithm>
+#include <array>
+#include <string>
+#include <utility>
+
+namespace stowage::runtime {
+
+namespace {
+
+using ir::Command;
+using ir::CommandId;
+using ir::CommandKind;
+using ir::ResidencyId;
+using ir::Space;
+using ir::StorageId;
+
+bool holdsScalar(const ir::Argument& argument) {
+  if (std::holds_alternative<ir::ScalarArg>(argument)) return true;
+  if (const auto* wrapped = std::get_if<ir::WrappedNumberArg>(&argument)) {
+    return std::holds_alternative<ir::ScalarId>(wrapped->value);
+  }
+  if (const auto* list = std::get_if<ir::NumberList>(&argument)) {
+    for (const auto& element : *list) {
+      if (std::holds_alternative<ir::ScalarArg>(element)) return true;
+    }
+  }
+  return false;
+}
+
+class PlanMaker {
+ public:
+  PlanMaker(const ir::Graph& graph, const ir::Schedule& schedule)
+      : graph_(graph), schedule_(schedule), needsEvent_(schedule.commands.size(), false) {}
+
+  ir::Expected<IssuePlan> make() && {
+    findInputs();
+    if (ir::Error error = findOutputs()) return error;
+    markEvents();
+    numberEvents();
+    for (size_t i = 0; i < schedule_.commands.size(); ++i) addRecord(CommandId(i));
+    for (size_t k = 0; k < plan_.outputs.size(); ++k) {
+      const CommandId writer = plan_.outputs[k].writer;
+      if (writer.isValid()) plan_.records[writer.index()].output = static_cast<int32_t>(k);
+    }
+    findFirstUpdate();
+    return std::move(plan_);
+  }
+
+ private:
+  // The commands after which an input's bytes may be replaced: per stream the last that reads them.
+  using LastReaders = std::array<CommandId, ir::kStreamCount>;
+
+  void findInputs() {
+    for (const ir::BoundaryEntry& entry : schedule_.boundary) {
+      const ir::Storage& storage = graph_.storage(entry.storage);
+      if (storage.role != ir::Role::kInput) continue;
+      InputPort port{
+          entry.storage, storage.bytes, schedule_.residency(entry.at.front()).offset, {}};
+      for (const CommandId reader : findReaders(entry.storage)) {
+        if (!reader.isValid()) continue;
+        needsEvent_[reader.index()] = true;
+        port.readers.push_back(reader.raw());  // turned into an event later
+      }
+      plan_.inputs.push_back(std::move(port));
+    }
+  }
+
+  LastReaders findReaders(StorageId storage) const {
+    LastReaders last;
+    for (size_t i = 0; i < schedule_.commands.size(); ++i) {
+      const Command& command = schedule_.commands[i];
+      if (readsOnHost(command, storage)) last[static_cast<size_t>(command.stream)] = CommandId(i);
+    }
+    return last;
+  }
+
+  bool readsOnHost(const Command& command, StorageId storage) const {
+    if (command.kind == CommandKind::kCopy) return isHostStay(command.from, storage);
+    return std::any_of(command.in.begin(), command.in.end(),
+                       [&](ResidencyId id) { return isHostStay(id, storage); });
+  }
+
+  bool isHostStay(ResidencyId id, StorageId storage) const {
+    const ir::Residency& stay = schedule_.residency(id);
+    return stay.storage == storage && stay.space == Space::kHost;
+  }
+
+  ir::Error findOutputs() {
+    for (size_t i = 0; i < graph_.storages().size(); ++i) {
+      if (!graph_.storages()[i].output) continue;
+      OutputPort port{StorageId(i), graph_.storages()[i].bytes, {}, -1, -1};
+      findAtBoundary(port);
+      for (size_t c = 0; c < schedule_.commands.size(); ++c) {
+        const ResidencyId written = writtenOnHost(schedule_.commands[c], port.storage);
+        if (!written.isValid()) continue;
+        port.writer = CommandId(c);
+        port.hostOffset = schedule_.residency(written).offset;
+      }
+      if (port.hostOffset < 0) {
+        return ir::makeError(ir::ErrorCode::kInvalidIr,
+                             "output '" + graph_.storages()[i].name + "' never reaches the host");
+      }
+      if (port.writer.isValid()) needsEvent_[port.writer.index()] = true;
+      plan_.outputs.push_back(port);
+    }
+    return ir::success();
+  }
+
+  void findAtBoundary(OutputPort& port) const {
+    for (const ir::BoundaryEntry& entry : schedule_.boundary) {
+      for (const ResidencyId id : entry.at) {
+        if (isHostStay(id, port.storage)) port.hostOffset = schedule_.residency(id).offset;
+      }
+    }
+  }
+
+  ResidencyId writtenOnHost(const Command& command, StorageId storage) const {
+    if (command.kind == CommandKind::kCopy) {
+      return isHostStay(command.to, storage) ? command.to : ResidencyId();
+    }
+    for (const ResidencyId id : command.out) {
+      if (isHostStay(id, storage)) return id;
+    }
+    return ResidencyId();
+  }
+
+  void markEvents() {
+    std::array<CommandId, ir::kStreamCount> last;
+    for (size_t i = 0; i < schedule_.commands.size(); ++i) {
+      const Command& command = schedule_.commands[i];
+      last[static_cast<size_t>(command.stream)] = CommandId(i);
+      for (const CommandId other : command.wait) markIfForeign(command, other);
+      for (const CommandId other : command.prev) markIfForeign(command, other);
+    }
+    for (const CommandId id : last) {
+      if (!id.isValid()) continue;
+      needsEvent_[id.index()] = true;
+      plan_.stepEnd.push_back(id.raw());  // turned into an event later
+    }
+  }
+
+  void markIfForeign(const Command& command, CommandId other) {
+    if (schedule_.command(other).stream != command.stream) needsEvent_[other.index()] = true;
+  }
+
+  void numberEvents() {
+    eventOf_.assign(needsEvent_.size(), -1);
+    for (size_t i = 0; i < needsEvent_.size(); ++i) {
+      if (needsEvent_[i]) eventOf_[i] = plan_.eventCount++;
+    }
+    for (int32_t& end : plan_.stepEnd) end = eventOf_[static_cast<size_t>(end)];
+    for (InputPort& input : plan_.inputs) {
+      for (int32_t& reader : input.readers) reader = eventOf_[static_cast<size_t>(reader)];
+    }
+    for (OutputPort& output : plan_.outputs) {
+      if (output.writer.isValid()) output.event = eventOf_[output.writer.index()];
+    }
+  }
+
+  void addRecord(CommandId id) {
+    const Command& command = schedule_.command(id);
+    IssueRecord record{command.kind, command.stream, eventOf_[id.index()], -1, {}, {}};
+    for (const CommandId other : command.wait) {
+      if (isForeign(command, other)) record.waitFor.push_back(eventOf_[other.index()]);
+    }
+    for (const CommandId other : command.prev) {
+      if (isForeign(command, other)) record.waitPrev.push_back(eventOf_[other.index()]);
+    }
+    plan_.records.push_back(std::move(record));
+  }
+
+  bool isForeign(const Command& command, CommandId other) const {
+    return schedule_.command(other).stream != command.stream;
+  }
+
+  void findFirstUpdate() {
+    plan_.firstUpdate = schedule_.commands.size();
+    for (size_t i = schedule_.commands.size(); i-- > 0;) {
+      const Command& command = schedule_.commands[i];
+      if (command.kind != CommandKind::kRun) continue;
+      const ir::Node& node = graph_.node(command.node);
+      const bool scalars = usesStepScalars(node);
+      plan_.needsScalars = plan_.needsScalars || scalars;
+      if (scalars || node.phase == ir::Phase::kOptimizer) plan_.firstUpdate = i;
+    }
+  }
+
+  const ir::Graph& graph_;
+  const ir::Schedule& schedule_;
+  std::vector<bool> needsEvent_;  // by command
+  std::vector<int32_t> eventOf_;  // by command
+  IssuePlan plan_;
+};
+
+}  // namespace
+
+bool usesStepScalars(const ir::Node& node) {
+  for (const ir::Argument& argument : node.args) {
+    if (holdsScalar(argument)) return true;
+  }
+  return false;
+}
+
+ir::Expected<IssuePlan> makeIssuePlan(const ir::Graph& graph, const ir::Schedule& schedule) {
+  return PlanMaker(graph, schedule).make();
+}
+
+}  // namespace stowage::runtime

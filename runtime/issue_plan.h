@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A schedule prepared for issuing: per command the events to wait for and to record, where inputs
+// enter and outputs leave, before which command the step scalars must be there. Made once per plan;
+// the executor's loop only walks over it.
+// Events: a command gets one if another stream waits for it, if the host does (readers of inputs,
+// deliveries of outputs), or if it is the last of its stream in the step. Waits on the same stream
+// are dropped: its order implies them.
+// The schedule must have passed checkExecutable (runtime/check_executable.h).
+#ifndef STOWAGE_RUNTIME_ISSUE_PLAN_H_
+#define STOWAGE_RUNTIME_ISSUE_PLAN_H_
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+
+namespace stowage::runtime {
+
+struct IssueRecord {
+  ir::CommandKind kind = ir::CommandKind::kRun;
+  ir::Stream stream = ir::Stream::kCompute;
+  int32_t event = -1;                      // recorded after the command; -1: none
+  int32_t output = -1;                     // index of the output that leaves after it; -1: none
+  llvm::SmallVector<int32_t, 2> waitFor;   // events of this step
+  llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
+};
+
+/// Bytes that the caller puts in place before a step.
+struct InputPort {
+  ir::StorageId storage;
+  Bytes bytes;
+  int64_t hostOffset = 0;
+  llvm::SmallVector<int32_t, 2> readers;  // events after which the bytes may be replaced
+};
+
+/// Bytes that the caller gets after a step: from the last host residency that the step writes.
+struct OutputPort {
+  ir::StorageId storage;
+  Bytes bytes;
+  ir::CommandId writer;  // invalid: the step does not write it, the boundary's bytes are delivered
+  int64_t hostOffset = 0;
+  int32_t event = -1;
+};
+
+struct IssuePlan {
+  std::vector<IssueRecord> records;  // by command
+  int32_t eventCount = 0;
+  std::vector<int32_t> stepEnd;     // events of the last command of each stream
+  std::vector<InputPort> inputs;    // in order of storage
+  std::vector<OutputPort> outputs;  // in order of storage
+  /// The first command that updates the model or reads a step scalar; the number of commands if
+  /// there is none.
+  size_t firstUpdate = 0;
+  bool needsScalars = false;
+};
+
+/// Errors: kInvalidIr when an output never reaches the host.
+ir::Expected<IssuePlan> makeIssuePlan(const ir::Graph& graph, const ir::Schedule& schedule);
+
+/// Does the node read a number that changes from step to step?
+bool usesStepScalars(const ir::Node& node);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_ISSUE_PLAN_H_

@@ -1,0 +1,257 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/op_call.h"
+
+#include <ATen/core/List.h>
+#include <ATen/core/jit_type.h>
+#include <c10/core/Layout.h>
+#include <c10/core/MemoryFormat.h>
+
+#include <string>
+#include <utility>
+
+#include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
+#include "runtime/wrapped_number.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+using c10::IValue;
+using c10::TypeKind;
+
+// Optional[T] is T for everything but "none".
+c10::TypePtr withoutOptional(const c10::TypePtr& type) {
+  if (type->kind() != TypeKind::OptionalType) return type;
+  return type->expectRef<c10::OptionalType>().getElementType();
+}
+
+ir::Error wrongArgument(const std::string& found, const c10::Type& expected) {
+  return ir::makeError(ir::ErrorCode::kInvalidIr,
+                       "found " + found + ", expected " + expected.str());
+}
+
+ir::Expected<IValue> convertEnum(const ir::EnumArg& argument) {
+  const auto unknown = [&] {
+    return ir::makeError(ir::ErrorCode::kInvalidIr,
+                         "found unknown " + argument.kind + " '" + argument.text + "'");
+  };
+  if (argument.kind == "dtype") {
+    const auto dtype = ir::findDType(argument.text);
+    if (!dtype) return unknown();
+    return IValue(toScalarType(*dtype));
+  }
+  if (argument.kind == "device") {
+    return callTorch("device", [&] { return IValue(c10::Device(argument.text)); });
+  }
+  if (argument.kind == "layout" && argument.text == "strided") {
+    return IValue(c10::Layout::Strided);
+  }
+  if (argument.kind == "memory_format") {
+    static const std::pair<const char*, c10::MemoryFormat> kFormats[] = {
+        {"contiguous", c10::MemoryFormat::Contiguous},
+        {"preserve", c10::MemoryFormat::Preserve},
+        {"channels_last", c10::MemoryFormat::ChannelsLast},
+        {"channels_last_3d", c10::MemoryFormat::ChannelsLast3d}};
+    for (const auto& [name, format] : kFormats) {
+      if (argument.text == name) return IValue(format);
+    }
+  }
+  return unknown();
+}
+
+IValue toIValue(const ScalarValue& value) {
+  return value.isInteger ? IValue(value.integer) : IValue(value.value);
+}
+
+class StackMaker {
+ public:
+  StackMaker(const ir::Graph& graph, OpCall& call, TensorOf tensorOf)
+      : graph_(graph), call_(call), tensorOf_(tensorOf) {}
+
+  ir::Error push(const ir::Argument& argument, const c10::TypePtr& schemaType) {
+    auto value = convert(argument, withoutOptional(schemaType));
+    if (!value) return value.takeError();
+    call_.stack.push_back(std::move(*value));
+    return ir::success();
+  }
+
+ private:
+  ir::Expected<IValue> convert(const ir::Argument& argument, const c10::TypePtr& type) {
+    if (std::holds_alternative<ir::NoneArg>(argument)) return IValue();
+    if (const auto* flag = std::get_if<bool>(&argument)) return IValue(*flag);
+    if (const auto* integer = std::get_if<int64_t>(&argument)) {
+      // A literal without a point may stand for a float.
+      if (type->kind() == TypeKind::FloatType) return IValue(static_cast<double>(*integer));
+      return IValue(*integer);
+    }
+    if (const auto* number = std::get_if<double>(&argument)) return IValue(*number);
+    if (const auto* text = std::get_if<std::string>(&argument)) return IValue(*text);
+    if (const auto* complex = std::get_if<ir::ComplexArg>(&argument)) {
+      return IValue(c10::complex<double>(complex->real, complex->imaginary));
+    }
+    if (const auto* scalar = std::get_if<ir::ScalarArg>(&argument)) {
+      return scalarAt(-1, scalar->scalar);
+    }
+    if (const auto* name = std::get_if<ir::EnumArg>(&argument)) return convertEnum(*name);
+    if (const auto* wrapped = std::get_if<ir::WrappedNumberArg>(&argument)) {
+      return convertWrapped(*wrapped);
+    }
+    if (const auto* value = std::get_if<ir::ValueArg>(&argument)) {
+      return IValue(value->value.isValid() ? tensorOf_(value->value) : at::Tensor());
+    }
+    if (const auto* values = std::get_if<ir::ValueList>(&argument)) {
+      return convertValues(*values, type);
+    }
+    return convertNumbers(std::get<ir::NumberList>(argument), type);
+  }
+
+  // As captured; every launch puts the step's value in its place.
+  IValue scalarAt(int32_t element, ir::ScalarId id) {
+    call_.scalars.push_back({call_.stack.size(), element, id});
+    const ir::StepScalar& scalar = graph_.scalars()[id.index()];
+    return toIValue({scalar.isInteger, scalar.value, scalar.integer});
+  }
+
+  IValue convertWrapped(const ir::WrappedNumberArg& wrapped) {
+    ScalarValue value;
+    if (const auto* integer = std::get_if<int64_t>(&wrapped.value)) {
+      value = {true, 0, *integer};
+    } else if (const auto* number = std::get_if<double>(&wrapped.value)) {
+      value.value = *number;
+    } else {
+      const ir::ScalarId id = std::get<ir::ScalarId>(wrapped.value);
+      const ir::StepScalar& scalar = graph_.scalars()[id.index()];
+      value = {scalar.isInteger, scalar.value, scalar.integer};
+      call_.scalars.push_back({call_.stack.size(), -1, id});
+    }
+    return makeWrappedNumber(toScalarType(wrapped.dtype), value);
+  }
+
+  ir::Expected<IValue> convertValues(const ir::ValueList& values, const c10::TypePtr& type) {
+    if (type->kind() != TypeKind::ListType) return wrongArgument("a list of tensors", *type);
+    const c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
+    if (element->kind() == TypeKind::OptionalType) {
+      c10::List<std::optional<at::Tensor>> list;
+      for (const ir::ValueArg& value : values) {
+        value.value.isValid() ? list.push_back(tensorOf_(value.value))
+                              : list.push_back(std::nullopt);
+      }
+      return IValue(std::move(list));
+    }
+    c10::List<at::Tensor> list;
+    for (const ir::ValueArg& value : values) {
+      list.push_back(value.value.isValid() ? tensorOf_(value.value) : at::Tensor());
+    }
+    return IValue(std::move(list));
+  }
+
+  ir::Expected<IValue> convertNumbers(const ir::NumberList& numbers, const c10::TypePtr& type) {
+    if (type->kind() != TypeKind::ListType) return wrongArgument("a list of numbers", *type);
+    // SymInt lists are lists of integers here: nothing is symbolic.
+    c10::TypePtr element = type->expectRef<c10::ListType>().getElementType();
+    if (element->kind() == TypeKind::SymIntType) element = c10::IntType::get();
+    const bool isFloat = element->kind() == TypeKind::FloatType;
+    c10::impl::GenericList list(element);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      if (const auto* flag = std::get_if<bool>(&numbers[i])) {
+        list.push_back(IValue(*flag));
+      } else if (const auto* integer = std::get_if<int64_t>(&numbers[i])) {
+        list.push_back(isFloat ? IValue(static_cast<double>(*integer)) : IValue(*integer));
+      } else if (const auto* number = std::get_if<double>(&numbers[i])) {
+        list.push_back(IValue(*number));
+      } else {
+        const auto& scalar = std::get<ir::ScalarArg>(numbers[i]);
+        list.push_back(scalarAt(static_cast<int32_t>(i), scalar.scalar));
+      }
+    }
+    return typedList(std::move(list), element);
+  }
+
+  // Lists of plain numbers have representations of their own.
+  static IValue typedList(c10::impl::GenericList list, const c10::TypePtr& element) {
+    switch (element->kind()) {
+      case TypeKind::IntType:
+        return IValue(c10::impl::toTypedList<int64_t>(std::move(list)));
+      case TypeKind::FloatType:
+        return IValue(c10::impl::toTypedList<double>(std::move(list)));
+      case TypeKind::BoolType:
+        return IValue(c10::impl::toTypedList<bool>(std::move(list)));
+      default:
+        return IValue(std::move(list));
+    }
+  }
+
+  const ir::Graph& graph_;
+  OpCall& call_;
+  TensorOf tensorOf_;
+};
+
+ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call, TensorOf tensorOf) {
+  const auto& arguments = call.op.schema().arguments();
+  if (node.args.size() > arguments.size()) {
+    return ir::makeError(ir::ErrorCode::kInvalidIr, "found " + std::to_string(node.args.size()) +
+                                                        " arguments, expected " +
+                                                        std::to_string(arguments.size()));
+  }
+  StackMaker maker(graph, call, tensorOf);
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (i >= node.args.size()) {
+      if (!arguments[i].default_value()) {
+        return ir::makeError(ir::ErrorCode::kInvalidIr,
+                             "argument '" + arguments[i].name() + "' is missing");
+      }
+      call.stack.push_back(*arguments[i].default_value());
+    } else if (ir::Error error = maker.push(node.args[i], arguments[i].real_type())) {
+      return ir::makeError(ir::ErrorCode::kInvalidIr,
+                           "argument '" + arguments[i].name() + "': " + describe(std::move(error)));
+    }
+  }
+  return ir::success();
+}
+
+}  // namespace
+
+ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, llvm::StringRef op,
+                                 TensorOf tensorOf) {
+  auto handle = findOperator(op);
+  if (!handle) return handle.takeError();
+  OpCall call{*handle, {}, {}};
+  const std::string where = graph.describeNode(node);
+  // A list refuses elements of another type by throwing.
+  if (ir::Error error =
+          callTorch(where, [&] { return fillStack(graph, graph.node(node), call, tensorOf); })) {
+    return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + describe(std::move(error)));
+  }
+  return call;
+}
+
+std::vector<IValue> makeStack(const OpCall& call, llvm::ArrayRef<ScalarValue> scalars) {
+  std::vector<IValue> stack = call.stack;
+  for (const ScalarSlot& slot : call.scalars) {
+    const ScalarValue& value = scalars[slot.scalar.index()];
+    IValue& argument = stack[slot.argument];
+    if (argument.isTensor()) {
+      setWrappedNumber(argument.toTensor(), value);
+    } else if (slot.element < 0) {
+      argument = toIValue(value);
+    } else {
+      // The list is shared with the prepared stack: one thread launches a call at a time.
+      setListElement(argument, static_cast<size_t>(slot.element), toIValue(value));
+    }
+  }
+  return stack;
+}
+
+void forEachResult(const std::vector<IValue>& stack,
+                   llvm::function_ref<void(const at::Tensor&)> visit) {
+  for (const IValue& value : stack) {
+    if (value.isTensor()) {
+      visit(value.toTensor());
+    } else if (value.isTensorList()) {
+      for (const at::Tensor& element : value.toTensorVector()) visit(element);
+    }
+  }
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The door to libtorch: it throws, we return values. Everything that may throw is called through
+// callTorch, and this is the only file of the libraries with a `try`.
+#ifndef STOWAGE_RUNTIME_TORCH_BOUNDARY_H_
+#define STOWAGE_RUNTIME_TORCH_BOUNDARY_H_
+
+#include <c10/util/Exception.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <exception>
+#include <new>
+#include <string>
+#include <type_traits>
+#include <utility>
+
+#include "ir/error.h"
+
+namespace stowage::runtime {
+
+namespace detail {
+inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const char* text) {
+  return ir::makeError(code, what.str() + ": " + text);
+}
+}  // namespace detail
+
+/// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
+/// an Error of its own. `what` is named in the message: an op, a file.
+/// Errors: kOutOfDeviceMemory for refused memory, else kTorch with libtorch's text.
+template <typename Function>
+auto callTorch(llvm::StringRef what, Function&& function)
+    -> std::conditional_t<std::is_void_v<std::invoke_result_t<Function>> ||
+                              std::is_same_v<std::invoke_result_t<Function>, ir::Error>,
+                          ir::Error, ir::Expected<std::invoke_result_t<Function>>> {
+  try {
+    if constexpr (std::is_void_v<std::invoke_result_t<Function>>) {
+      std::forward<Function>(function)();
+      return ir::success();
+    } else {
+      return std::forward<Function>(function)();
+    }
+  } catch (const c10::OutOfMemoryError& e) {
+    return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what,
+                                e.what_without_backtrace());
+  } catch (const c10::Error& e) {
+    return detail::foreignError(ir::ErrorCode::kTorch, what, e.what_without_backtrace());
+  } catch (const std::bad_alloc&) {
+    return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what, "out of memory");
+  } catch (const std::exception& e) {
+    return detail::foreignError(ir::ErrorCode::kTorch, what, e.what());
+  }
+}
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_TORCH_BOUNDARY_H_

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/torch_types.h"
+
+#include <array>
+#include <utility>
+
+namespace stowage::runtime {
+
+namespace {
+
+using ir::DType;
+
+constexpr std::array<std::pair<DType, c10::ScalarType>, 14> kTypes = {{
+    {DType::kF64, c10::ScalarType::Double},
+    {DType::kF32, c10::ScalarType::Float},
+    {DType::kF16, c10::ScalarType::Half},
+    {DType::kBF16, c10::ScalarType::BFloat16},
+    {DType::kF8E4M3, c10::ScalarType::Float8_e4m3fn},
+    {DType::kF8E5M2, c10::ScalarType::Float8_e5m2},
+    {DType::kI64, c10::ScalarType::Long},
+    {DType::kI32, c10::ScalarType::Int},
+    {DType::kI16, c10::ScalarType::Short},
+    {DType::kI8, c10::ScalarType::Char},
+    {DType::kU8, c10::ScalarType::Byte},
+    {DType::kBool, c10::ScalarType::Bool},
+    {DType::kC64, c10::ScalarType::ComplexFloat},
+    {DType::kC128, c10::ScalarType::ComplexDouble},
+}};
+
+}  // namespace
+
+c10::ScalarType toScalarType(DType dtype) {
+  for (const auto& [own, theirs] : kTypes) {
+    if (own == dtype) return theirs;
+  }
+  return c10::ScalarType::Undefined;
+}
+
+std::optional<DType> toDType(c10::ScalarType type) {
+  for (const auto& [own, theirs] : kTypes) {
+    if (theirs == type) return own;
+  }
+  return std::nullopt;
+}
+
+ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op) {
+  const auto [space, rest] = op.split('.');
+  const auto [name, overload] = rest.rsplit('.');
+  const std::string qualified = (space + "::" + name).str();
+  const auto found = c10::Dispatcher::singleton().findSchema(
+      {qualified, overload == "default" ? "" : overload.str()});
+  if (!found) {
+    return ir::makeError(ir::ErrorCode::kUnsupported, "libtorch has no op '" + op.str() + "'");
+  }
+  return *found;
+}
+
+}  // namespace stowage::runtime

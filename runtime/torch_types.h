@@ -1,0 +1,26 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The IR's types and op names in libtorch's terms, and back.
+#ifndef STOWAGE_RUNTIME_TORCH_TYPES_H_
+#define STOWAGE_RUNTIME_TORCH_TYPES_H_
+
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/ScalarType.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <optional>
+
+#include "ir/error.h"
+#include "ir/type.h"
+
+namespace stowage::runtime {
+
+c10::ScalarType toScalarType(ir::DType dtype);
+std::optional<ir::DType> toDType(c10::ScalarType type);
+
+/// The registered op of "aten.mm.default". Errors: kUnsupported when there is none.
+ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_TORCH_TYPES_H_

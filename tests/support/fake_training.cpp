@@ -1,0 +1,117 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tests/support/fake_training.h"
+
+#include <utility>
+
+#include "runtime/boundary_state.h"
+#include "runtime/fake_kernels.h"
+
+namespace stowage::tests {
+
+namespace {
+
+using ir::StorageId;
+using runtime::ByteVector;
+
+class Training {
+ public:
+  Training(runtime::Device& device, const runtime::PlanSource& plan)
+      : device_(device), plan_(plan), feed_(plan.graph), reference_(plan.graph) {}
+
+  ir::Error run(int steps) {
+    plan_.feed = &feed_;
+    auto executor = runtime::Executor::create(device_, plan_);
+    if (!executor) return executor.takeError();
+    const auto initial = [&](StorageId storage, llvm::MutableArrayRef<uint8_t> bytes) {
+      const ByteVector made = runtime::makeFakeBytes(plan_.graph, storage, -1);
+      std::copy(made.begin(), made.end(), bytes.begin());
+      return ir::success();
+    };
+    if (ir::Error error = runtime::loadState(**executor, initial)) return error;
+    for (int step = 0; step < steps; ++step) {
+      if (ir::Error error = issueStep(**executor, step)) return error;
+      // One step later than they are made: the tail of a step runs beside the next one.
+      if (step > 0) {
+        if (ir::Error error = checkOutputs(**executor, step - 1)) return error;
+      }
+      advanceReference(step);
+    }
+    if (ir::Error error = checkOutputs(**executor, steps - 1)) return error;
+    return runtime::drainState(**executor, [&](StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+      return compare(storage, bytes, reference_.bytes(storage), "state after the last step");
+    });
+  }
+
+ private:
+  ir::Error issueStep(runtime::Executor& executor, int step) {
+    std::vector<ByteVector> data;
+    std::vector<runtime::InputBytes> inputs;
+    for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
+      if (plan_.graph.storages()[i].role != ir::Role::kInput) continue;
+      data.push_back(runtime::makeFakeBytes(plan_.graph, StorageId(i), step));
+      inputs.push_back({StorageId(i), {}});
+    }
+    for (size_t i = 0; i < data.size(); ++i) inputs[i].bytes = data[i];
+    auto issued = executor.issueStep(inputs);
+    return issued ? ir::success() : issued.takeError();
+  }
+
+  void advanceReference(int step) {
+    CountingFeed feed(plan_.graph);
+    feed.begin(step);
+    reference_.runStep(*feed.join());
+    expected_.emplace_back();
+    for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
+      expected_.back().push_back(reference_.bytes(StorageId(i)));
+    }
+  }
+
+  ir::Error checkOutputs(runtime::Executor& executor, int step) {
+    for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
+      if (!plan_.graph.storages()[i].output) continue;
+      auto bytes = executor.output(step, StorageId(i));
+      if (!bytes) return bytes.takeError();
+      if (ir::Error error = compare(StorageId(i), *bytes, expected_[static_cast<size_t>(step)][i],
+                                    "output of step " + std::to_string(step))) {
+        return error;
+      }
+    }
+    return ir::success();
+  }
+
+  ir::Error compare(StorageId storage, llvm::ArrayRef<uint8_t> found, const ByteVector& expected,
+                    const std::string& what) {
+    if (found == llvm::ArrayRef<uint8_t>(expected)) return ir::success();
+    return ir::makeError(ir::ErrorCode::kInternal,
+                         "'" + plan_.graph.storage(storage).name + "' differs, " + what);
+  }
+
+  runtime::Device& device_;
+  runtime::PlanSource plan_;
+  CountingFeed feed_;
+  runtime::FakeReference reference_;
+  std::vector<std::vector<ByteVector>> expected_;  // by step, by storage
+};
+
+}  // namespace
+
+CountingFeed::CountingFeed(const ir::Graph& graph) : graph_(graph) {}
+
+void CountingFeed::begin(int64_t step) {
+  values_.clear();
+  for (const ir::StepScalar& scalar : graph_.scalars()) {
+    values_.push_back(
+        {scalar.isInteger, scalar.value / static_cast<double>(step + 1), scalar.integer + step});
+  }
+}
+
+ir::Expected<llvm::ArrayRef<runtime::ScalarValue>> CountingFeed::join() {
+  return llvm::ArrayRef<runtime::ScalarValue>(values_);
+}
+
+std::string compareWithReference(runtime::Device& device, const runtime::PlanSource& plan,
+                                 int steps) {
+  return ir::describe(Training(device, plan).run(steps));
+}
+
+}  // namespace stowage::tests

@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The simplest schedule there is, written without the planner and the passes: every storage has a
+// place of its own for ever, inputs are copied in, outputs are copied out, the order is the
+// graph's. For tests of what executes schedules. Level kSynced, identities set.
+#ifndef STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
+#define STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
+
+#include "ir/cost_table.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+
+namespace stowage::tests {
+
+/// `costs` may be null: then no run has a temp region.
+ir::Schedule makeKeepAllSchedule(const ir::Graph& graph, const ir::Target& target,
+                                 const ir::NodeCosts* costs = nullptr);
+
+}  // namespace stowage::tests
+
+#endif  // STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
