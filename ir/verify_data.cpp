@@ -115,7 +115,10 @@ class DataCheck {
     } else if (facts_.storage(copy.from).home == Space::kHost) {
       violate(9, id, "moves " + facts_.describe(from.storage) + ", which lives on the host");
     }
-    checkEngine(id, copy.stream, from.space, to.space);
+    // On no copy engine at all: V15.
+    const bool isOnEngine =
+        copy.stream >= Stream::kDeviceToHost && copy.stream <= Stream::kDiskWrite;
+    if (isOnEngine) checkEngine(id, copy.stream, from.space, to.space);
     if (holds(copy.from) == kNothing) {
       violate(9, id, "copies " + facts_.describe(copy.from) + ", which holds nothing");
     }

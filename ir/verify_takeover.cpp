@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // V21: result 0 may lie on an operand's bytes only if the op table says so of that operand, both
-// look the same to a kernel (element size, sizes, dense strides, address), every other argument
-// that views those bytes does too, and the operand's storage dies with the step. That its last use
-// is this very command is a matter of order: verify_sharing.cpp.
+// have one type (dtype, sizes, dense strides, offset) and one address, every other argument that
+// views those bytes has that type too, and the operand's storage dies with the step. That its last
+// use is this very command is a matter of order: verify_sharing.cpp.
 #include <algorithm>
 
 #include "ir/verify_internal.h"
@@ -25,11 +25,6 @@ bool isDense(const TensorType& type) {
     expected *= size;
   }
   return true;
-}
-
-bool looksTheSame(const TensorType& a, const TensorType& b) {
-  return elementBytes(a.dtype) == elementBytes(b.dtype) && a.sizes == b.sizes &&
-         a.strides == b.strides && a.offset == b.offset;
 }
 
 class TakeOverCheck {
@@ -101,7 +96,7 @@ class TakeOverCheck {
     }
     if (!isDense(result)) violate("result 0 is not dense");
     forEachTensorArgument(node, [&](ValueId value) {
-      if (facts_.graph.value(value).storage != taken() || looksTheSame(type(value), result)) return;
+      if (facts_.graph.value(value).storage != taken() || type(value) == result) return;
       violate("argument %" + facts_.graph.value(value).name + " looks different from result 0");
     });
   }

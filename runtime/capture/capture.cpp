@@ -10,12 +10,16 @@
 #include <torch/version.h>
 
 #include <algorithm>
-#include <unordered_set>
+#include <array>
 #include <utility>
 
+#include "ir/check_graph.h"
 #include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/host_rewind.h"
+#include "runtime/capture/known_storages.h"
 #include "runtime/capture/scopes.h"
 #include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 namespace {
@@ -51,28 +55,35 @@ class DeterministicMode {
   bool was_, warned_;
 };
 
-std::vector<at::Tensor> makeInputs(const std::vector<InputSpec>& specs, c10::Device device) {
-  std::vector<at::Tensor> inputs;
-  for (const InputSpec& spec : specs) {
-    const auto strides = ir::contiguousStrides(spec.sizes);
-    const TensorShape shape{.sizes = c10::DimVector(spec.sizes),
-                            .strides = c10::DimVector(strides.begin(), strides.end()),
-                            .offset = 0,
-                            .dtype = spec.dtype};
-    inputs.push_back(makeTensor(makeFakeStorage(extentOf(shape), device, false), shape));
-  }
-  return inputs;
+at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
+  const auto strides = ir::contiguousStrides(spec.sizes);
+  const TensorShape shape{.sizes = c10::DimVector(spec.sizes),
+                          .strides = c10::DimVector(strides.begin(), strides.end()),
+                          .offset = 0,
+                          .dtype = spec.dtype};
+  return makeTensor(makeFakeStorage(extentOf(shape), device, false), shape);
 }
 
-/// A refusal inside a closure says more than the exception that it came out as.
+/// Created by the first step, as opposed to held by the module or made outside.
+std::vector<CreatedState> createdStates(const std::vector<KnownStorage>& known,
+                                        const ModuleTensors& module, const StorageTable& storages) {
+  std::vector<CreatedState> states;
+  for (const KnownStorage& storage : known) {
+    if (!storage.persistent || storages.isReal(storage.key)) continue;
+    if (module.find(storage.key) != nullptr || storages.find(storage.key)->handFilled) continue;
+    states.push_back({storage.key, storage.name, toScalarType(storage.type.dtype)});
+  }
+  return states;
+}
+
+}  // namespace
+
 ir::Error preferRefusal(ir::Error thrown, Tracer& tracer) {
   ir::Error refusal = tracer.takeRefusal();
   if (!refusal) return thrown;
   llvm::consumeError(std::move(thrown));
   return refusal;
 }
-
-}  // namespace
 
 CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> specs,
                          CaptureOptions captureOptions)
@@ -82,22 +93,48 @@ CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> spe
       device(deviceOf(options.target)),
       storages(device.type()),
       recorder(storages),
-      tracer({.target = options.target, .allDevices = false, .origin = nullptr}, recorder) {}
+      tracer({.target = options.target, .allDevices = false, .origin = {}}, recorder) {}
+
+ir::Error CapturedStep::Impl::prepare() {
+  if (TracingScope::isOpen()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "a WithoutMemory scope is open, expected it to end before a capture");
+  }
+  if (ir::Error error = checkDevice(device)) return error;
+  ir::Expected<ModuleTensors> found = ModuleTensors::find(functions.module, functions.optimizer);
+  if (!found) return found.takeError();
+  moduleTensors = std::move(*found);
+  moduleTensors.swapIn(device);
+  for (const ModuleTensor& entry : moduleTensors.all()) storages.keyOf(entry.tensor);
+  for (const InputSpec& spec : inputSpecs) {
+    inputTensors.emplace_back(spec.name, makeInput(spec, device));
+    storages.keyOf(inputTensors.back().second);
+  }
+  std::unordered_map<StorageKey, std::string> paths;
+  for (const ModuleTensor& entry : moduleTensors.all()) paths.emplace(entry.id, entry.path);
+  recorder.setModulePaths(std::move(paths));
+  if (functions.optimizer != nullptr) {
+    hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
+  }
+  savedCounts = schedulerCounts(functions.schedulers);
+  return ir::success();
+}
 
 ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
   ObservedStep observed;
   tracer.setPoison(poison);
   recorder.beginStep();
-  const bool isLast = poison == kPoisons.back();
+  std::vector<at::Tensor> arguments;
+  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
   const auto run = [&] {
     const TracingScope scope(tracer);
-    for (const at::Tensor& report : functions.loss(inputTensors)) {
+    for (const at::Tensor& report : functions.loss(arguments)) {
       observed.reports.push_back(recorder.idOf(report));
     }
+    gradients.clear();
     for (const ModuleTensor& entry : moduleTensors.all()) {
       if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
-      observed.gradients.emplace_back(storages.keyOf(entry.tensor.grad()), entry.name);
-      if (isLast) gradients.emplace_back(entry.tensor, entry.tensor.grad());
+      gradients.emplace_back(entry.tensor, entry.tensor.grad());
     }
     recorder.beginUpdate();
     functions.update();
@@ -148,56 +185,27 @@ ir::Error CapturedStep::Impl::findStepScalars() {
   return ir::success();
 }
 
-std::vector<KnownStorage> CapturedStep::Impl::knownStorages() const {
-  std::vector<KnownStorage> known;
-  std::unordered_set<StorageKey> seen, written;
-  const StepTrace& last = steps.back().trace;
-  for (const TracedNode& node : last.nodes) {
-    for (const auto& write : node.writes) written.insert(last.tensors[write.value].storage);
-  }
-  const auto add = [&](StorageKey key, std::string name, ir::Role role, ir::TensorType type) {
-    if (!seen.insert(key).second) return;
-    const bool isMade = !storages.isReal(key) && key >= last.firstId;
-    if (role == ir::Role::kParameter && !written.contains(key)) role = ir::Role::kFrozen;
-    known.push_back({.key = key,
-                     .name = std::move(name),
-                     .role = role,
-                     .persistent = role != ir::Role::kInput && !isMade,
-                     .type = std::move(type)});
-  };
-  for (size_t i = 0; i < inputTensors.size(); ++i) {
-    add(fakeId(inputTensors[i]), inputSpecs[i].name, ir::Role::kInput,
-        irType(shapeOf(inputTensors[i])));
-  }
-  for (const ModuleTensor& entry : moduleTensors.all()) {
-    add(entry.id, entry.name, entry.role, irType(shapeOf(entry.tensor)));
-  }
-  if (functions.optimizer != nullptr) {
-    for (const ModuleTensor& entry : moduleTensors.all()) {
-      if (entry.role != ir::Role::kParameter) continue;
-      forEachStateTensor(*functions.optimizer, entry.tensor,
-                         [&](const char* function, ir::Role role, at::Tensor& tensor) {
-                           add(fakeId(tensor), std::string(function) + "(" + entry.name + ")", role,
-                               irType(shapeOf(tensor)));
-                         });
-    }
-  }
-  for (const auto& [parameter, gradient] : gradients) {
-    const ModuleTensor* entry = moduleTensors.find(fakeId(parameter));
-    add(fakeId(gradient), "grad(" + entry->name + ")", ir::Role::kGradient,
-        irType(shapeOf(gradient)));
-  }
-  return known;
-}
-
-void CapturedStep::Impl::assemble() {
+ir::Error CapturedStep::Impl::assemble() {
+  const StepTrace& first = steps.front().trace;
   const ObservedStep& last = steps.back();
-  StepRecord record{.step = last.trace, .storages = storages, .known = knownStorages(),
-                    .scopes = {}, .stepScalars = stepScalars, .reports = last.reports,
+  StepRecord record{.step = last.trace,
+                    .storages = storages,
+                    .known = findKnownStorages(first, last.trace, storages,
+                                               {.inputs = inputTensors,
+                                                .module = moduleTensors,
+                                                .optimizer = functions.optimizer,
+                                                .gradients = gradients}),
+                    .scopes = {},
+                    .stepScalars = stepScalars,
+                    .reports = last.reports,
                     .outputGradients = options.keepGradients};
+  ir::Expected<FirstValues> values = FirstValues::find(
+      first, last.trace, storages, createdStates(record.known, moduleTensors, storages));
+  if (!values) return values.takeError();
+  firstValues.emplace(std::move(*values));
   PathOfStorage paths;
-  for (const ModuleTensor& entry : moduleTensors.all()) {
-    paths.emplace(entry.id, modulePathOf(entry.name));
+  for (const KnownStorage& known : record.known) {
+    if (!known.path.empty()) paths.emplace(known.key, known.path);
   }
   record.scopes = assignScopes(last.trace, paths);
   for (const ReadBack& readBack : last.trace.readBacks) record.reports.push_back(readBack.tensor);
@@ -207,30 +215,32 @@ void CapturedStep::Impl::assemble() {
                              .device = ir::deviceKindName(options.target.device),
                              .target = options.target.profile,
                              .stepsCaptured = kCapturedSteps});
+  for (size_t i = 0; i < assembled.keys.size(); ++i) {
+    idOf.emplace(assembled.keys[i], ir::StorageId(i));
+  }
+  for (const auto& [name, tensor] : inputTensors) {
+    inputs.push_back(assembled.firstValues.at(fakeId(tensor)));
+  }
+  for (const ir::ValueId id : last.reports) reports.push_back(assembled.valueOf[id.index()]);
+  for (const ReadBack& readBack : last.trace.readBacks) {
+    readBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
+  }
+  return ir::checkGraph(assembled.graph);
 }
 
 ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
                                                         std::vector<InputSpec> inputs,
                                                         CaptureOptions options) {
-  auto impl = std::make_unique<CapturedStep::Impl>(std::move(functions), std::move(inputs),
-                                                   std::move(options));
-  if (ir::Error error = checkDevice(impl->device)) return error;
-  ir::Expected<ModuleTensors> found =
-      ModuleTensors::find(impl->functions.module, impl->functions.optimizer);
-  if (!found) return found.takeError();
-  impl->moduleTensors = std::move(*found);
-  if (impl->functions.optimizer != nullptr) {
-    impl->hostNumbers.push_back(OptimizerNumbers::of(*impl->functions.optimizer));
-  }
-  impl->moduleTensors.swapIn(impl->device);
-  impl->inputTensors = makeInputs(impl->inputSpecs, impl->device);
-  // From here on the step's destructor puts the module's tensors back.
-  auto step = std::make_unique<CapturedStep>(std::move(impl));
-  CapturedStep::Impl& state = step->internals();
-  if (ir::Error error = state.observeSteps()) return error;
-  if (ir::Error error = state.compareSteps()) return error;
-  if (ir::Error error = state.findStepScalars()) return error;
-  state.assemble();
+  // Its destructor puts the module's tensors back when a later line fails.
+  auto step = std::make_unique<CapturedStep>(std::make_unique<CapturedStep::Impl>(
+      std::move(functions), std::move(inputs), std::move(options)));
+  CapturedStep::Impl& impl = step->internals();
+  if (ir::Error error = impl.prepare()) return error;
+  if (ir::Error error = impl.observeSteps()) return error;
+  if (ir::Error error = impl.compareSteps()) return error;
+  if (ir::Error error = impl.findStepScalars()) return error;
+  if (ir::Error error = impl.assemble()) return error;
+  if (ir::Error error = impl.checkRewind()) return error;
   return step;
 }
 

@@ -55,9 +55,12 @@ class Assembler {
     addScalars();
     for (size_t i = 0; i < record_.step.nodes.size(); ++i) addNode(i);
     for (const ir::ValueId report : record_.reports) markOutput(report);
-    return {.graph = std::move(builder_).finish(),
-            .keys = std::move(keys_),
-            .valueOf = std::move(valueOf_)};
+    AssembledGraph assembled{.graph = std::move(builder_).finish(),
+                             .keys = std::move(keys_),
+                             .valueOf = std::move(valueOf_),
+                             .firstValues = {}};
+    for (const auto& [key, first] : firstValues_) assembled.firstValues.emplace(key, first.value);
+    return assembled;
   }
 
  private:
@@ -67,6 +70,19 @@ class Assembler {
   };
 
   void addKnown(const KnownStorage& known) {
+    if (!known.persistent && known.role != ir::Role::kInput) {
+      madeByNodes_.emplace(known.key, &known);
+      return;
+    }
+    const ir::StorageId id = addStorage(known);
+    const ir::ValueId value =
+        builder_.addValue({.name = valueNames_.claim(identifier(builder_.storage(id).name)),
+                           .storage = id,
+                           .type = known.type});
+    firstValues_.emplace(known.key, FirstValue{known.type, value});
+  }
+
+  ir::StorageId addStorage(const KnownStorage& known) {
     const StorageFacts* facts = record_.storages.find(known.key);
     ir::Storage storage;
     storage.name = storageNames_.claim(known.name);
@@ -75,24 +91,10 @@ class Assembler {
     storage.home = facts->host ? ir::Space::kHost : ir::Space::kDevice;
     storage.persistent = known.persistent;
     storage.output = known.role == ir::Role::kGradient && record_.outputGradients;
-    const ir::StorageId id = addStorage(known.key, std::move(storage));
-    // Gradients of one step get their first value from the node that makes them.
-    if (known.persistent || known.role == ir::Role::kInput) addFirstValue(id, known.type);
-  }
-
-  ir::StorageId addStorage(StorageKey key, ir::Storage storage) {
     const ir::StorageId id = builder_.addStorage(std::move(storage));
-    idOf_.emplace(key, id);
-    keys_.push_back(key);
+    idOf_.emplace(known.key, id);
+    keys_.push_back(known.key);
     return id;
-  }
-
-  void addFirstValue(ir::StorageId id, const ir::TensorType& type) {
-    const ir::ValueId value =
-        builder_.addValue({.name = valueNames_.claim(identifier(builder_.storage(id).name)),
-                           .storage = id,
-                           .type = type});
-    firstValues_.emplace(keys_[id.index()], FirstValue{type, value});
   }
 
   void addScalars() {
@@ -133,6 +135,9 @@ class Assembler {
   }
 
   void translate(ir::Argument& argument) {
+    if (auto* device = std::get_if<ir::EnumArg>(&argument)) {
+      if (record_.onCpu && device->kind == "device") device->text = "cpu";
+    }
     if (auto* value = std::get_if<ir::ValueArg>(&argument)) value->value = translate(value->value);
     if (auto* list = std::get_if<ir::ValueList>(&argument)) {
       for (ir::ValueArg& value : *list) {
@@ -156,21 +161,24 @@ class Assembler {
   }
 
   ir::StorageId storageOf(StorageKey key) {
-    const auto known = idOf_.find(key);
-    if (known != idOf_.end()) return known->second;
-    const StorageFacts* facts = record_.storages.find(key);
+    const auto existing = idOf_.find(key);
+    if (existing != idOf_.end()) return existing->second;
+    if (const auto known = madeByNodes_.find(key); known != madeByNodes_.end()) {
+      return addStorage(*known->second);
+    }
     const std::string& scope = record_.scopes[current_];
     const std::string op = shortName(record_.step.nodes[current_].op->name);
-    ir::Storage storage;
-    storage.name = activationName(scope.empty() ? op : scope + "/" + op);
-    storage.bytes = Bytes(facts->bytes);
-    storage.home = facts->host ? ir::Space::kHost : ir::Space::kDevice;
-    return addStorage(key, std::move(storage));
+    return addStorage({.key = key,
+                       .name = activationName(scope.empty() ? op : scope + "/" + op),
+                       .role = ir::Role::kActivation,
+                       .persistent = false,
+                       .type = {},
+                       .path = {}});
   }
 
   /// "h.3.mlp/gelu.0", counted per module and op.
   std::string activationName(const std::string& stem) {
-    return storageNames_.claim(stem + "." + std::to_string(activationCount_[stem]++));
+    return stem + "." + std::to_string(activationCount_[stem]++);
   }
 
   void placeScalars(size_t position, ir::Node& node) {
@@ -199,6 +207,7 @@ class Assembler {
   std::vector<ir::ValueId> valueOf_;
   std::unordered_map<StorageKey, ir::StorageId> idOf_;
   std::unordered_map<StorageKey, FirstValue> firstValues_;
+  std::unordered_map<StorageKey, const KnownStorage*> madeByNodes_;
   std::vector<ir::ScalarId> scalarIds_;
   std::unordered_map<std::string, int> activationCount_;
   UniqueNames storageNames_, valueNames_;

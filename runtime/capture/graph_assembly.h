@@ -3,12 +3,14 @@
 // A recorded step and what its storages are for -> the ir::Graph, with names.
 // Activations are named by module and op ("h.3.mlp/gelu.0"), gradients and state by parameter
 // ("grad(wte.weight)", "m(wte.weight)").
-// Invariants: persistent storages come first, in the order given; then those of the nodes in order.
+// Invariants: inputs and persistent storages come first, in the order given; then those that the
+// nodes make, in order.
 // Not here: finding out roles and scalars.
 #ifndef STOWAGE_RUNTIME_CAPTURE_GRAPH_ASSEMBLY_H_
 #define STOWAGE_RUNTIME_CAPTURE_GRAPH_ASSEMBLY_H_
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "ir/graph.h"
@@ -24,6 +26,7 @@ struct KnownStorage {
   ir::Role role = ir::Role::kActivation;
   bool persistent = false;
   ir::TensorType type;  // of its first value
+  std::string path;     // of its module
 };
 
 struct StepRecord {
@@ -34,12 +37,14 @@ struct StepRecord {
   std::vector<ScalarSite> stepScalars;   // in order
   std::vector<ir::ValueId> reports;      // positions in step.tensors
   bool outputGradients = false;
+  bool onCpu = false;  // device arguments say "cpu": for replaying parts of a step there
 };
 
 struct AssembledGraph {
   ir::Graph graph;
-  std::vector<StorageKey> keys;        // by StorageId
-  std::vector<ir::ValueId> valueOf;    // by position in step.tensors; invalid: in no node
+  std::vector<StorageKey> keys;      // by StorageId
+  std::vector<ir::ValueId> valueOf;  // by position in step.tensors; invalid: in no node
+  std::unordered_map<StorageKey, ir::ValueId> firstValues;  // of persistent storages and inputs
 };
 
 AssembledGraph assembleGraph(const StepRecord& record, const std::string& name,

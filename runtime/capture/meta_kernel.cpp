@@ -64,13 +64,15 @@ class StandIns {
         storageFor(tensor), c10::DispatchKeySet(c10::DispatchKey::Meta), tensor.dtype());
     c10::TensorImpl* impl = made.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-    impl->set_wrapped_number(tensor.unsafeGetTensorImpl()->is_wrapped_number());
+    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
     return made;
   }
 
   c10::Storage storageFor(const at::Tensor& tensor) {
     for (const auto& [original, standIn] : storages_) {
-      if (original.storage().is_alias_of(tensor.storage())) return standIn;
+      if (original.storage().unsafeGetStorageImpl() == tensor.storage().unsafeGetStorageImpl()) {
+        return standIn;
+      }
     }
     c10::Storage made(c10::make_intrusive<c10::StorageImpl>(
         c10::StorageImpl::use_byte_size_t(), tensor.storage().nbytes(),

@@ -36,41 +36,57 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
   ModuleTensors found;
   if (module != nullptr) {
     for (const auto& item : module->named_parameters()) {
-      found.add(item.key(), ir::Role::kParameter, item.value());
+      found.add({.name = item.key(),
+                 .role = ir::Role::kParameter,
+                 .tensor = item.value(),
+                 .path = modulePathOf(item.key())});
     }
     for (const auto& item : module->named_buffers()) {
-      found.add(item.key(), ir::Role::kBuffer, item.value());
+      found.add({.name = item.key(),
+                 .role = ir::Role::kBuffer,
+                 .tensor = item.value(),
+                 .path = modulePathOf(item.key())});
     }
   }
   if (optimizer != nullptr) {
     size_t count = 0;
     for (auto& group : optimizer->param_groups()) {
       for (const at::Tensor& parameter : group.params()) {
-        found.add("parameter." + std::to_string(count++), ir::Role::kParameter, parameter);
+        found.add({.name = "parameter." + std::to_string(count++),
+                   .role = ir::Role::kParameter,
+                   .tensor = parameter});
       }
     }
   }
-  const size_t parameters = found.tensors_.size();
-  for (size_t i = 0; i < parameters; ++i) {
-    const std::string name = found.tensors_[i].name;
-    const at::Tensor parameter = found.tensors_[i].tensor;
-    found.add(called("grad", name), ir::Role::kGradient, parameter.grad());
-    if (optimizer == nullptr) continue;
-    forEachStateTensor(*optimizer, parameter,
-                       [&](const char* function, ir::Role role, at::Tensor& tensor) {
-                         found.add(called(function, name), role, tensor);
-                       });
-  }
+  found.addGradientsAndState(optimizer);
   for (const ModuleTensor& entry : found.tensors_) {
     if (ir::Error error = checkTensor(entry)) return error;
   }
   return found;
 }
 
-void ModuleTensors::add(std::string name, ir::Role role, const at::Tensor& tensor) {
-  if (!tensor.defined() || knows(tensor)) return;
-  tensors_.push_back(
-      {.name = std::move(name), .role = role, .tensor = tensor, .original = {}, .id = 0});
+void ModuleTensors::addGradientsAndState(torch::optim::Optimizer* optimizer) {
+  const size_t parameters = tensors_.size();
+  for (size_t i = 0; i < parameters; ++i) {
+    const ModuleTensor owner = tensors_[i];
+    if (owner.role != ir::Role::kParameter) continue;
+    add({.name = called("grad", owner.name),
+         .role = ir::Role::kGradient,
+         .tensor = owner.tensor.grad(),
+         .path = owner.path});
+    if (optimizer == nullptr) continue;
+    forEachStateTensor(*optimizer, owner.tensor,
+                       [&](const char* function, ir::Role role, at::Tensor& tensor) {
+                         add({.name = called(function, owner.name),
+                              .role = role,
+                              .tensor = tensor,
+                              .path = owner.path});
+                       });
+  }
+}
+
+void ModuleTensors::add(ModuleTensor entry) {
+  if (entry.tensor.defined() && !knows(entry.tensor)) tensors_.push_back(std::move(entry));
 }
 
 bool ModuleTensors::knows(const at::Tensor& tensor) const {
@@ -86,6 +102,8 @@ void ModuleTensors::swapIn(c10::Device device) {
     c10::Storage& storage = made[impl];
     if (!storage) storage = makeFakeStorage(static_cast<int64_t>(impl->nbytes()), device, false);
     entry.id = fakeId(*storage.unsafeGetStorageImpl());
+    entry.madeAs = fakeId(*impl);
+    entry.maker = fakeOrigin(*impl);
     entry.tensor.set_data(makeTensor(storage, shapeOf(entry.tensor)));
   }
   swappedIn_ = true;

@@ -33,8 +33,11 @@ struct ModuleTensor {
   std::string name;
   ir::Role role = ir::Role::kParameter;
   at::Tensor tensor;    // the object that module or optimizer holds
+  std::string path;     // of the module it belongs to
   at::Tensor original;  // what it was before the swap: live, or made under WithoutMemory
   FakeId id = 0;        // of the storage it has during capture
+  FakeId madeAs = 0;    // the original's, when that was made under WithoutMemory; else 0
+  FakeOrigin maker;     // its construction
 };
 
 class ModuleTensors {
@@ -52,7 +55,8 @@ class ModuleTensors {
   const ModuleTensor* find(FakeId id) const;
 
  private:
-  void add(std::string name, ir::Role role, const at::Tensor& tensor);
+  void add(ModuleTensor entry);
+  void addGradientsAndState(torch::optim::Optimizer* optimizer);
   bool knows(const at::Tensor& tensor) const;
 
   std::vector<ModuleTensor> tensors_;

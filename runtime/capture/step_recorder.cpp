@@ -6,7 +6,6 @@
 #include <torch/csrc/autograd/functions/accumulate_grad.h>
 #include <torch/csrc/autograd/graph_task.h>
 
-#include <cstring>
 #include <limits>
 #include <utility>
 
@@ -15,9 +14,6 @@
 
 namespace stowage::runtime {
 namespace {
-
-// Host code fills small tensors by hand; anything larger is data that belongs into an input.
-constexpr int64_t kMaxHandFilledBytes = int64_t{64} << 20;
 
 bool isInBackward() { return torch::autograd::get_current_graph_task_id() != -1; }
 
@@ -35,16 +31,6 @@ at::Tensor accumulatedParameter() {
   const auto node = torch::autograd::get_current_node();
   const auto* accumulate = dynamic_cast<torch::autograd::AccumulateGrad*>(node.get());
   return accumulate == nullptr ? at::Tensor() : accumulate->variable;
-}
-
-at::Tensor copyOfBytes(const c10::Storage& storage) {
-  const auto bytes = static_cast<int64_t>(storage.nbytes());
-  at::Tensor copy = at::detail::make_tensor<c10::TensorImpl>(
-      c10::Storage(c10::Storage::use_byte_size_t(), storage.nbytes(), c10::GetAllocator(c10::kCPU)),
-      c10::DispatchKeySet(c10::DispatchKey::CPU), c10::scalarTypeToTypeMeta(c10::kByte));
-  copy.unsafeGetTensorImpl()->set_sizes_contiguous({bytes});
-  std::memcpy(copy.mutable_data_ptr(), storage.data(), storage.nbytes());
-  return copy;
 }
 
 }  // namespace
@@ -77,8 +63,6 @@ void StepRecorder::noteHostBytes(const TracedCall& call) {
     StorageFacts& facts = storages_.get(storages_.keyOf(tensor));
     if (!facts.unwritten || facts.handFilled) return;
     if (!wasTouched(*tensor.storage().unsafeGetStorageImpl())) return;
-    TORCH_CHECK(facts.bytes <= kMaxHandFilledBytes, "host code filled a tensor of ", facts.bytes,
-                " bytes by hand inside the step; make it an input");
     facts.handFilled = true;
     facts.contents = copyOfBytes(tensor.storage());
   });

@@ -27,6 +27,8 @@ class StepRecorder : public OpSink {
   void beginStep();
   void beginUpdate();
   StepTrace endStep();
+  /// What was recorded of the step so far.
+  const StepTrace& trace() const { return trace_; }
   /// The position of `tensor` in the step being recorded.
   ir::ValueId idOf(const at::Tensor& tensor);
 

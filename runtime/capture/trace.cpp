@@ -1,13 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/capture/trace.h"
 
+#include <c10/core/Allocator.h>
+
 #include <cassert>
+#include <cstring>
 #include <utility>
 
 #include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 namespace {
+
+// Host code fills small tensors by hand; anything larger is data that belongs into an input.
+constexpr size_t kMaxHostBytes = size_t{64} << 20;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash ^= value + 0x9e3779b97f4a7c15u + (hash << 6) + (hash >> 2);
@@ -22,7 +28,24 @@ uint64_t hashOf(const TracedTensor& tensor) {
   return hash;
 }
 
+/// Memory that somebody else frees (from_blob) may be gone when its bytes are wanted.
+bool isBorrowed(const c10::Storage& storage) {
+  return storage.device_type() == c10::kCPU &&
+         storage.data_ptr().get_deleter() == &c10::detail::deleteNothing;
+}
+
 }  // namespace
+
+at::Tensor copyOfBytes(const c10::Storage& storage) {
+  TORCH_CHECK(storage.nbytes() <= kMaxHostBytes, "host code holds ", storage.nbytes(),
+              " bytes that the step reads; make them an input or a buffer");
+  const c10::Storage copy(c10::Storage::use_byte_size_t(), storage.nbytes(),
+                          c10::GetAllocator(c10::kCPU));
+  std::memcpy(copy.mutable_data(), storage.data(), storage.nbytes());
+  TensorShape shape{.sizes = {}, .strides = {1}, .offset = 0, .dtype = c10::kByte};
+  shape.sizes.push_back(static_cast<int64_t>(storage.nbytes()));
+  return makeTensor(copy, shape);
+}
 
 StorageKey StorageTable::keyOf(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
@@ -45,6 +68,7 @@ StorageKey StorageTable::keyOfReal(const c10::Storage& storage) {
     facts.bytes = static_cast<int64_t>(storage.nbytes());
     facts.host = storage.device_type() != device_;
     facts.real = storage;
+    if (isBorrowed(storage)) facts.contents = copyOfBytes(storage);
   }
   return found->second;
 }

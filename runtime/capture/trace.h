@@ -34,7 +34,10 @@ struct StorageFacts {
   bool unwritten = false;      // made by `empty`, and no recorded op wrote it yet
   bool handFilled = false;     // made by `empty`, written by host code: its bytes are in `contents`
   c10::Storage real;           // real storages are held, so that their identity stays theirs
-  at::Tensor contents;         // uint8: bytes of a constant made while the step ran
+  at::Tensor contents;         // uint8: a copy of bytes that may not stay (hand-filled, borrowed)
+
+  /// The bytes of a real storage.
+  c10::Storage realBytes() const { return contents.defined() ? contents.storage() : real; }
 };
 
 class StorageTable {
@@ -97,6 +100,9 @@ struct StepTrace {
   FakeId firstId = 0;        // storages made by this step have ids from here on
   size_t updateBegin = 0;    // nodes before belong to `loss`
 };
+
+/// uint8 [n]. Throws for more than host code may hold inside a step (64 MiB).
+at::Tensor copyOfBytes(const c10::Storage& storage);
 
 /// The type of a tensor in the IR. The tensor's dtype must have a name there.
 ir::TensorType irType(const TensorShape& shape);

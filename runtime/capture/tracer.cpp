@@ -145,7 +145,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
   ir::Expected<CallResults> results =
-      callTorch("fails", [&] { return makeResults(call, options_.origin); });
+      callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
   if (!results) fail(op, ir::ErrorCode::kTorch, ir::describe(results.takeError()));
   if (!results->onlyViews || !op.writtenArguments.empty()) {
     if (ir::Error error = callTorch("", [&] { sink_.recordOp(call, results->tensors); })) {

@@ -15,6 +15,7 @@
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -41,7 +42,7 @@ struct TracerOptions {
   ir::Target target;
   /// Construction: factories on every device give tensors without memory.
   bool allDevices = false;
-  FakeOrigin origin;  // handed to every storage made
+  std::weak_ptr<const void> origin;  // kept alive by every storage made
 };
 
 class Tracer {

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "tests/property/mutations.h"
+#include "tests/support/byte_oracle.h"
 
 namespace stowage::tests {
 
@@ -86,6 +87,29 @@ MutationKind dropEach(const char* name, int rule, bool ofStepBefore) {
                 visit(mutant);
               }
             }
+          }};
+}
+
+/// A second copy into the residency that a run defines, at the same time. A site only where the
+/// oracle sees that nothing orders the two.
+MutationKind fillTwice() {
+  return {"second fill at the same time", 12, [](const Case& original, const Visit& visit) {
+            forEachPosition(
+                original, original.schedule.commands.size(), visit,
+                [](Case& changed, size_t i) -> Change {
+                  ir::Schedule& schedule = changed.schedule;
+                  const Command& fill = schedule.commands[i];
+                  if (fill.kind != CommandKind::kRun) return {};
+                  Command copy;
+                  copy.kind = CommandKind::kCopy;
+                  copy.stream = ir::Stream::kHostToDevice;
+                  copy.to = fill.out.front();
+                  copy.from = addResidency(schedule, schedule.residency(copy.to).storage,
+                                           Space::kHost, schedule.arenaBytes(Space::kHost).value());
+                  insertCommand(schedule, i + 1, copy);
+                  const bool races = judgeBytes(schedule, *changed.graph, changed.target).count(12);
+                  return {races, "c" + std::to_string(i), {12}};
+                });
           }};
 }
 
@@ -265,7 +289,8 @@ std::vector<MutationKind> claimMutations() {
 
 std::vector<MutationKind> bytesMutations() {
   std::vector<MutationKind> kinds = {dropEach("wait dropped", 10, false),
-                                     dropEach("wait on the step before dropped", 24, true)};
+                                     dropEach("wait on the step before dropped", 24, true),
+                                     fillTwice()};
   for (const auto& more : {placeMutations(), tempMutations(), claimMutations()}) {
     kinds.insert(kinds.end(), more.begin(), more.end());
   }

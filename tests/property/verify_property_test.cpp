@@ -6,6 +6,7 @@
 #include "ir/parser.h"
 #include "ir/printer.h"
 #include "ir/verify.h"
+#include "tests/support/random_graph.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/sample_graph.h"
 
@@ -28,16 +29,31 @@ ir::Target smallTarget() {
   return target;
 }
 
+void expectClean(const ir::Graph& graph, uint64_t seed) {
+  const ir::Target target = smallTarget();
+  const ir::Schedule schedule = makeRandomSchedule(graph, target, randomStyle(seed));
+  const auto violations = ir::verify({.graph = graph, .schedule = schedule, .target = target});
+  ASSERT_TRUE(violations.empty()) << "seed " << seed << "\n"
+                                  << describeViolations(violations) << ir::toText(graph, schedule);
+}
+
 TEST(VerifyProperty, AcceptsRandomSchedulesOfTheSample) {
   auto graph = ir::parseGraph(kSampleGraph);
   ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());
-  const ir::Target target = smallTarget();
-  for (uint64_t seed = 1; seed <= 2000; ++seed) {
-    const ir::Schedule schedule = makeRandomSchedule(*graph, target, randomStyle(seed));
-    const auto violations = ir::verify({.graph = *graph, .schedule = schedule, .target = target});
-    ASSERT_TRUE(violations.empty())
-        << "seed " << seed << "\n"
-        << describeViolations(violations) << ir::toText(*graph, schedule);
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(expectClean(*graph, seed));
+  }
+}
+
+TEST(VerifyProperty, AcceptsRandomSchedulesOfRandomSteps) {
+  for (uint64_t seed = 1; seed <= 500; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(expectClean(makeRandomStep(seed, {.maxLayers = 3}), seed));
+  }
+}
+
+TEST(VerifyProperty, AcceptsRandomSchedulesOfTinyGraphs) {
+  for (uint64_t seed = 1; seed <= 1500; ++seed) {
+    ASSERT_NO_FATAL_FAILURE(expectClean(makeTinyGraph(seed), seed));
   }
 }
 

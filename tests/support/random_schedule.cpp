@@ -467,6 +467,7 @@ class ScheduleMaker {
       insertSerialWaits(schedule_);
     } else {
       insertNeededWaits(schedule_, graph_, target_, exclusive_);
+      if (style_.thinWaits) thinWaits(schedule_);
     }
     ir::Prediction& predicted = schedule_.predicted;
     predicted.peakBytes = schedule_.arenaBytes(Space::kDevice);
@@ -506,6 +507,7 @@ ScheduleStyle randomStyle(uint64_t seed) {
           .tail = permille(),
           .lookahead = static_cast<int>(dice() % 8),
           .joined = dice() % 4 == 0,
+          .thinWaits = dice() % 2 == 0,
           .serialWaits = dice() % 8 == 0};
 }
 

@@ -27,6 +27,7 @@ struct ScheduleStyle {
   int tail = 0;       // a persistent storage that left is copied back at the end of the step before
   int lookahead = 4;  // nodes by which a copy back may come before its reader
   bool joined = false;
+  bool thinWaits = false;    // without waits that others imply; takes quadratic time
   bool serialWaits = false;  // every command waits for the one before, instead of what it needs
 };
 

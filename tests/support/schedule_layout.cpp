@@ -361,6 +361,42 @@ void insertNeededWaits(ir::Schedule& schedule, const ir::Graph& graph, const ir:
   waits.write();
 }
 
+void thinWaits(ir::Schedule& schedule) {
+  std::vector<ir::Command>& commands = schedule.commands;
+  const size_t count = commands.size();
+  std::vector<std::vector<bool>> before(2 * count);  // [then][first], over two steps
+  for (size_t then = 0; then < 2 * count; ++then) {
+    ir::Command& command = commands[then % count];
+    const size_t step = then / count;
+    before[then].assign(2 * count, false);
+    const auto follow = [&](size_t first) {
+      for (size_t i = 0; i < before[first].size(); ++i) {
+        if (before[first][i]) before[then][i] = true;
+      }
+      before[then][first] = true;
+    };
+    for (size_t i = then; i-- > 0;) {
+      if (commands[i % count].stream != command.stream) continue;
+      follow(i);
+      break;
+    }
+    // Late ones first, as they imply early ones. Waits are thinned in the first step, where no
+    // step before can imply them, and taken as they are then.
+    const auto thin = [&](auto& waits, size_t offset, bool isFinal) {
+      for (size_t k = waits.size(); k-- > 0;) {
+        const size_t first = waits[k].index() + offset;
+        if (before[then][first] && !isFinal) {
+          waits.erase(waits.begin() + static_cast<ptrdiff_t>(k));
+        } else {
+          follow(first);
+        }
+      }
+    };
+    thin(command.wait, step * count, step == 1);
+    if (step == 1) thin(command.prev, 0, false);
+  }
+}
+
 void insertSerialWaits(ir::Schedule& schedule) {
   std::vector<ir::Command>& commands = schedule.commands;
   for (size_t i = 1; i < commands.size(); ++i) {

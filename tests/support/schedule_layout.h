@@ -45,6 +45,8 @@ void placeFirstFit(ir::Schedule& schedule, const ir::Graph& graph, const ir::Tar
 /// Sets waits, and waits on the step before unless the schedule is joined.
 void insertNeededWaits(ir::Schedule& schedule, const ir::Graph& graph, const ir::Target& target,
                        const std::vector<bool>& exclusive);
+/// Drops every wait that the others and the streams imply. Quadratic: for small schedules.
+void thinWaits(ir::Schedule& schedule);
 void insertSerialWaits(ir::Schedule& schedule);
 
 int64_t sizeOf(const ir::Schedule& schedule, const ir::Graph& graph, const ir::Target& target,
