@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
+
+#include "tools/models/model.h"
+#include "tools/models/recipe.h"
+
+namespace stowage::tools {
+namespace {
+
+const std::vector<Model>& models() {
+  static const std::vector<Model> kModels = {gpt2(), llama(), llamaLora(), vit(), resnet(), lstm()};
+  return kModels;
+}
+
+}  // namespace
+
+const std::vector<ModelInfo>& modelCatalogue() {
+  static const std::vector<ModelInfo> kCatalogue = [] {
+    std::vector<ModelInfo> infos;
+    for (const Model& model : models()) infos.push_back(model.info);
+    return infos;
+  }();
+  return kCatalogue;
+}
+
+ir::Expected<TrainingStep> makeTrainingStep(std::string_view name,
+                                            const std::vector<std::string>& settings,
+                                            c10::Device device) {
+  std::vector<std::string> names;
+  for (const Model& model : models()) {
+    names.push_back(model.info.name);
+    if (model.info.name != name) continue;
+    ir::Expected<Settings> values = parseSettings(model.info, settings);
+    if (!values) return values.takeError();
+    return model.make(*values, device);
+  }
+  return unknownName("model", name, names);
+}
+
+std::vector<at::Tensor> makeInputs(const TrainingStep& step, uint64_t seed, c10::Device device) {
+  at::Generator generator = at::detail::createCPUGenerator(seed);
+  std::vector<at::Tensor> inputs;
+  for (const TrainingStep::Input& input : step.inputs) {
+    const auto options = at::TensorOptions().dtype(input.dtype);
+    const at::Tensor values = c10::isIntegralType(input.dtype, /*includeBool=*/false)
+                                  ? at::randint(input.upperBound, input.sizes, generator, options)
+                                  : at::randn(input.sizes, generator, options);
+    inputs.push_back(values.to(device));
+  }
+  return inputs;
+}
+
+}  // namespace stowage::tools
