@@ -35,8 +35,8 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
                                      .end = std::max(item.alive.end, alive.end)};
   }
   for (size_t i = 1; i < expansion.steps.size(); ++i) {
-    items[expansion.stays.size() + i] = {
-        .bytes = table.temporary(expansion.steps[i].node.index()), .alive = order.runs[i]};
+    items[expansion.stays.size() + i] = {.bytes = table.temporary(expansion.steps[i].node.index()),
+                                         .alive = order.runs[i]};
   }
   return items;
 }
@@ -50,7 +50,8 @@ AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
   const std::vector<ArenaItem> items = collectItems(table, expansion, order, owner);
   const Placement device = placeItems(items, order.period, table.reservedBytes(), effort);
   plan.deviceHeight = device.height;
-  for (const int32_t place : owner) plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
+  for (const int32_t place : owner)
+    plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
   plan.temps.assign(device.offsets.begin() + static_cast<int64_t>(owner.size()),
                     device.offsets.end());
 

@@ -53,11 +53,10 @@ class Placer {
     }
     if (best < 0) best = top;
     const Placed placed{best, best + item.bytes, item.alive};
-    placed_.insert(std::upper_bound(placed_.begin(), placed_.end(), placed,
-                                    [](const Placed& a, const Placed& b) {
-                                      return a.begin < b.begin;
-                                    }),
-                   placed);
+    placed_.insert(
+        std::upper_bound(placed_.begin(), placed_.end(), placed,
+                         [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
+        placed);
     result_.offsets[index] = best;
     result_.height = std::max(result_.height, placed.end);
   }

@@ -59,11 +59,9 @@ void ByteHistory::write(const ir::ByteRange& range, GlobalCommand command, ir::S
     }
   }
   segments_.erase(begin, end);
-  segments_.insert_or_assign(range.begin,
-                             Segment{.end = range.end,
-                                     .writer = command,
-                                     .writerStream = stream,
-                                     .readers = noReaders()});
+  segments_.insert_or_assign(
+      range.begin,
+      Segment{.end = range.end, .writer = command, .writerStream = stream, .readers = noReaders()});
 }
 
 }  // namespace stowage::planner

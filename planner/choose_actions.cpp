@@ -116,12 +116,8 @@ class Walk {
     assert(cost && "only priced gaps are in the heap");
     actions_[g] = GapAction::kRecompute;
     free(g);
-    for (const size_t tail : cost->tails) {
-      if (!fixed_.isFixed[tail]) actions_[tail] = GapAction::kRecompute;
-    }
     for (const size_t kept : cost->extended) {
       const Gap& gap = table_.gaps()[kept];
-      if (actions_[kept] != GapAction::kKeep) continue;
       loads_.add(gap.begin + 1, table_.gaps()[g].end, table_.bytes(gap.storage));
     }
   }

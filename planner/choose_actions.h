@@ -18,8 +18,8 @@
 namespace stowage::planner {
 
 struct ChoiceRule {
-  int64_t target = 0;         // device bytes to stay below, reserved regions included
-  int64_t recomputePrice = 0; // nanoseconds per MiB up to which a re-run is preferred to a copy
+  int64_t target = 0;          // device bytes to stay below, reserved regions included
+  int64_t recomputePrice = 0;  // nanoseconds per MiB up to which a re-run is preferred to a copy
 };
 
 /// What pins and pinned rows fix; kKeep where they fix nothing.
@@ -43,7 +43,8 @@ class ActionChooser {
   const Actions& fixedActions() const { return fixed_.actions; }
 
  private:
-  ActionChooser(const GapTable& table, FixedActions fixed) : table_(&table), fixed_(std::move(fixed)) {}
+  ActionChooser(const GapTable& table, FixedActions fixed)
+      : table_(&table), fixed_(std::move(fixed)) {}
   std::vector<int64_t> loadsByNode(const Actions& actions) const;
 
   const GapTable* table_;

@@ -162,7 +162,8 @@ class Simulation {
   // waits for waits only for bytes that are leaving: its own are already counted.
   bool hasRoom(int64_t deadline, int64_t bytes) const {
     const int64_t from = computing_ ? next_ - 1 : next_;
-    if (deadline <= from) return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= budget_;
+    if (deadline <= from)
+      return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= budget_;
     return loads_.highest(from, deadline) + bytes <= budget_ &&
            loads_.at(from) + leavingBytes_ + bytes <= budget_;
   }
@@ -310,8 +311,8 @@ class Simulation {
   int64_t stepEnd_ = 0;
   Engine out_, in_;
   Queue outQueue_, inQueue_;
-  std::vector<int64_t> outDone_;        // by copy out: latest frame that has ended
-  std::vector<int32_t> leaving_;        // by copy out: stays past their last use that wait for it
+  std::vector<int64_t> outDone_;  // by copy out: latest frame that has ended
+  std::vector<int32_t> leaving_;  // by copy out: stays past their last use that wait for it
   int64_t leavingBytes_ = 0;
   std::vector<int64_t> fetchReleased_;  // by fetch: latest frame that may be queued
   std::vector<int64_t> fetchQueued_;

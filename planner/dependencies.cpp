@@ -19,8 +19,7 @@ class Deriver {
       : residencies_(residencies), commands_(commands) {
     sizes_.reserve(residencies.size());
     for (const ir::Residency& residency : residencies) {
-      sizes_.push_back(
-          roundUp(graph.storage(residency.storage).bytes, target.alignBytes).value());
+      sizes_.push_back(roundUp(graph.storage(residency.storage).bytes, target.alignBytes).value());
     }
     result_.wait.resize(commands.size());
     result_.prev.resize(commands.size());

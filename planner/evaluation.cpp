@@ -27,7 +27,8 @@ ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decision
         row.storage.isValid() && row.storage.index() < table.problem().graph.storages().size();
     for (size_t k = 0; isStorage && k < table.gapCount(row.storage); ++k) {
       const Gap& gap = table.gaps()[table.gapIndex(row.storage, k)];
-      if (gap.begin == row.gapBegin && gap.end == row.gapEnd) found = table.gapIndex(row.storage, k);
+      if (gap.begin == row.gapBegin && gap.end == row.gapEnd)
+        found = table.gapIndex(row.storage, k);
     }
     if (found == table.gaps().size()) {
       const std::string name =

@@ -19,7 +19,7 @@ struct Holding {
   int32_t version = 0;
   size_t touches = 0;  // touches of the original order so far
   bool present = false;
-  GapAction absentBy = GapAction::kKeep;
+  GapAction absentBy = GapAction::kKeep;  // kKeep: dead
 };
 
 class Expander {
@@ -112,31 +112,46 @@ class Expander {
   ir::Error provideOperands(size_t node) {
     for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
       if (!access.reads()) continue;
-      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion);
+      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, {});
       if (!stay) return stay.takeError();
     }
     return ir::success();
   }
 
-  // The stay that holds `version` of `storage` from here on.
-  ir::Expected<int32_t> provide(ir::StorageId storage, int32_t version) {
+  // The stay that holds `version` of `storage` from here on, for a re-run that makes `result` (none
+  // for an original).
+  ir::Expected<int32_t> provide(ir::StorageId storage, int32_t version, ir::StorageId result) {
     Holding& holding = holdings_[storage.index()];
     if (holding.version != version) return providePrivately(storage, version);
-    if (!holding.present) markEnded(storage);
-    if (!holding.present && holding.absentBy == GapAction::kRecompute) {
+    if (holding.present) return presentStay(storage, version);
+    if (holding.absentBy == GapAction::kKeep) return provideDead(storage, version, result);
+    markEnded(storage);
+    if (holding.absentBy == GapAction::kRecompute) {
       return rerunWriters(storage, version, /*isPrivate=*/false);
     }
-    if (!holding.present) {
-      holding.stay = addStay(storage);
-      out_.stays.back().fetch = static_cast<int32_t>(out_.fetches.size());
-      out_.stays.back().version = version;
-      out_.fetches.push_back({.stay = holding.stay});
-      holding.present = true;
-    }
+    holding.stay = addStay(storage);
+    out_.stays.back().fetch = static_cast<int32_t>(out_.fetches.size());
+    out_.stays.back().version = version;
+    out_.fetches.push_back({.stay = holding.stay});
+    holding.present = true;
+    return holding.stay;
+  }
+
+  int32_t presentStay(ir::StorageId storage, int32_t version) {
+    Holding& holding = holdings_[storage.index()];
     if (holding.stay < 0) {  // kept over the seam, first use in this step
       holding.stay = addStay(storage);
       out_.stays.back().version = version;
     }
+    return holding.stay;
+  }
+
+  ir::Expected<int32_t> provideDead(ir::StorageId storage, int32_t version, ir::StorageId result) {
+    Holding& holding = holdings_[storage.index()];
+    if (table_.rerunsDeadInput(storage, holding.touches - 1, result)) {
+      return rerunWriters(storage, version, /*isPrivate=*/false);
+    }
+    holding.present = true;  // has stayed until now
     return holding.stay;
   }
 
@@ -157,8 +172,8 @@ class Expander {
 
   ir::Expected<int32_t> rerunWriters(ir::StorageId storage, int32_t version, bool isPrivate) {
     size_t last = touches(storage).size();
-    while (last > 0 && !(touches(storage)[last - 1].writes &&
-                         touches(storage)[last - 1].version == version)) {
+    while (last > 0 &&
+           !(touches(storage)[last - 1].writes && touches(storage)[last - 1].version == version)) {
       --last;
     }
     const int32_t first = last == 0 ? -1 : table_.chainBegin(storage, last - 1);
@@ -183,7 +198,7 @@ class Expander {
     llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> operands;
     for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
       if (!access.reads() || access.storage == target) continue;
-      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion);
+      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, target);
       if (!stay) return stay.takeError();
       operands.push_back({access.storage, *stay});
     }
@@ -220,9 +235,9 @@ class Expander {
   void afterTouch(ir::StorageId storage) {
     if (table_.isHostOnly(storage)) return;
     Holding& holding = holdings_[storage.index()];
-    const GapAction action = actions_[table_.gapIndex(storage, holding.touches++)];
-    holding.present = action == GapAction::kKeep;
-    holding.absentBy = action;
+    const size_t gap = table_.gapIndex(storage, holding.touches++);
+    holding.absentBy = actions_[gap];
+    holding.present = actions_[gap] == GapAction::kKeep && table_.gaps()[gap].live;
   }
 
   void launchClone(size_t node, ir::StorageId target, bool isPrivate,

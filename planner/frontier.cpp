@@ -26,7 +26,8 @@ int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
 
 std::vector<int64_t> makeGrid(int64_t lowest, int64_t highest, int64_t align) {
   std::vector<int64_t> grid;
-  const double ratio = static_cast<double>(highest) / static_cast<double>(std::max<int64_t>(lowest, 1));
+  const double ratio =
+      static_cast<double>(highest) / static_cast<double>(std::max<int64_t>(lowest, 1));
   for (int i = 0; i < kGridBudgets; ++i) {
     const double share = static_cast<double>(i) / (kGridBudgets - 1);
     const double bytes = static_cast<double>(std::max<int64_t>(lowest, 1)) * std::pow(ratio, share);
@@ -45,8 +46,8 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
   ir::Expected<ActionChooser> chooser = ActionChooser::make(table, std::move(*fixed));
   if (!chooser) return chooser.takeError();
   const int64_t unlimited = INT64_MAX / 4;
-  ir::Expected<Timetable> timetable = evaluateActions(table, chooser->fixedActions(), unlimited,
-                                                      PlacementEffort::kBestOrder);
+  ir::Expected<Timetable> timetable =
+      evaluateActions(table, chooser->fixedActions(), unlimited, PlacementEffort::kBestOrder);
   if (!timetable) return timetable.takeError();
   KnownPlan keepAll{.height = timetable->deviceHeight.value(),
                     .time = timetable->stepTime.value(),

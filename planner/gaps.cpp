@@ -5,6 +5,10 @@
 
 namespace stowage::planner {
 
+namespace {
+constexpr int64_t kSmallShare = 4;
+}  // namespace
+
 GapTable::GapTable(const Problem& problem) : problem_(&problem) {
   const ir::Graph& graph = problem.graph;
   const int64_t align = problem.target.alignBytes;
@@ -25,8 +29,7 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
     const ir::Storage& storage = graph.storages()[i];
     bytes_.push_back(roundUp(storage.bytes, align).value());
     const bool untouched = problem.lives[i].touches.empty() && storage.persistent;
-    hostOnly_.push_back(storage.home == ir::Space::kHost ||
-                        (untouched && problem.allowed.offload));
+    hostOnly_.push_back(storage.home == ir::Space::kHost || (untouched && problem.allowed.offload));
     addGaps(ir::StorageId(i));
     firstGap_.push_back(gaps_.size());
   }
@@ -37,9 +40,9 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
 bool GapTable::mayRunAgain(size_t node) const {
   const ir::Graph& graph = problem_->graph;
   const ir::OpInfo& info = ir::lookUpOp(graph.nodes()[node].op);
-  const bool repeats = info.repeatable == ir::Repeatable::kYes ||
-                       (info.repeatable == ir::Repeatable::kInDeterministicMode &&
-                        problem_->target.deterministic);
+  const bool repeats =
+      info.repeatable == ir::Repeatable::kYes ||
+      (info.repeatable == ir::Repeatable::kInDeterministicMode && problem_->target.deterministic);
   if (!info.cloneable || !repeats) return false;
   for (const ir::Access& access : graph.accesses(ir::NodeId(node))) {
     const ir::Storage& storage = graph.storage(access.storage);
@@ -61,7 +64,7 @@ void GapTable::addGaps(ir::StorageId id) {
     const ir::Touch& next = isLast ? touches.front() : touches[k + 1];
     gap.end = isTail ? nodes : next.position + (isLast ? nodes : 0);
     gap.live = !isTail && !next.whole;
-    const bool useful = movable && (gap.live || isTail) && gap.end > gap.begin + 1;
+    const bool useful = movable && gap.live && gap.end > gap.begin + 1;
     gap.mayHost = useful && problem_->allowed.offload;
     gap.mayRecompute = useful && problem_->allowed.recompute && chainBegin_.back() >= 0;
     gaps_.push_back(gap);
@@ -92,6 +95,11 @@ int64_t GapTable::chainTime(ir::StorageId id, size_t touch) const {
     if (touches[k].writes) sum += nodeTime(static_cast<size_t>(touches[k].position));
   }
   return sum;
+}
+
+bool GapTable::rerunsDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const {
+  return problem_->allowed.recompute && chainBegin(input, touch) >= 0 &&
+         bytes(input) * kSmallShare > bytes(result);
 }
 
 bool GapTable::isWritten(ir::StorageId storage) const {

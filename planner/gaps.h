@@ -4,8 +4,10 @@
 // storages, what may be done in each, which nodes may run again, sizes as the arena sees them.
 // Made once per problem; immutable. A gap follows a touch, so gaps are numbered like touches:
 // gap(storage, k) is the stretch between touch k and the next one. The last gap of a persistent
-// storage wraps around the boundary of the step; the last gap of any other storage is its tail:
-// nobody of the original order needs the bytes any more, but a re-run node may.
+// storage wraps around the boundary of the step; the last gap of any other storage is its tail.
+// A gap is live if the bytes are needed at its end. After a tail's begin, and before a write of the
+// whole storage, the bytes are dead: only a re-run node may still ask for them, and whether they
+// are then kept for it or made again themselves is a rule (rerunsDeadInput), not a decision.
 #ifndef STOWAGE_PLANNER_GAPS_H_
 #define STOWAGE_PLANNER_GAPS_H_
 
@@ -57,6 +59,10 @@ class GapTable {
   /// Never on the device: a host tensor, or a persistent storage that no node touches and that may
   /// be offloaded.
   bool isHostOnly(ir::StorageId storage) const { return hostOnly_[storage.index()]; }
+  /// Are the dead bytes of `input` (dead since `touch`) made again for a re-run that makes
+  /// `result`? Else they stay until the re-run: what is small beside the result, or may not run
+  /// again.
+  bool rerunsDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const;
   /// Written in each step, so the host's copy grows stale.
   bool isWritten(ir::StorageId storage) const;
 

@@ -19,8 +19,7 @@ class StorageCopies {
         history_(expansion.history[storage.index()]),
         host_(expansion.hostAtSeam[storage.index()]),
         lastVersion_(table.problem().graph.lastVersion(storage)) {
-    host_.always = storage_.role == ir::Role::kInput ||
-                   (storage_.persistent && lastVersion_ == 0);
+    host_.always = storage_.role == ir::Role::kInput || (storage_.persistent && lastVersion_ == 0);
     host_.needed = storage_.role == ir::Role::kInput || table.isHostOnly(storage);
     if (host_.always) held_ = 0;
   }
@@ -37,9 +36,7 @@ class StorageCopies {
 
  private:
   Stay& stay(size_t i) { return out_.stays[static_cast<size_t>(history_[i])]; }
-  bool crossesSeam() {
-    return history_.size() > 1 && history_.front() == history_.back();
-  }
+  bool crossesSeam() { return history_.size() > 1 && history_.front() == history_.back(); }
 
   void addFetch(int32_t index, size_t position) {
     host_.needed = true;

@@ -20,7 +20,6 @@ struct Event {
   int32_t index;
 };
 
-
 class Orderer {
  public:
   Orderer(const GapTable& table, const Expansion& expansion, const CopySchedule& copies)
@@ -165,8 +164,7 @@ class Orderer {
   }
 
   void extendHost(int32_t stay, int64_t tick) {
-    ir::TickRange& range =
-        result_.hosts[x_.stays[static_cast<size_t>(stay)].storage.index()];
+    ir::TickRange& range = result_.hosts[x_.stays[static_cast<size_t>(stay)].storage.index()];
     if (range.begin == 0 && range.end == result_.period) return;
     if (range.isEmpty()) range = {.begin = tick, .end = tick + 1};
     range.begin = std::min(range.begin, tick);

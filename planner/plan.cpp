@@ -30,8 +30,7 @@ ir::Error refuse(const Problem& problem, int64_t budget, const KnownPlan& lowest
                             .peakNode = problem.graph.describeNode(bound.widestNode)};
   return ir::makeError(ir::PlanError(ir::ErrorCode::kInfeasible,
                                      "no schedule fits " + formatBytes(Bytes(budget)) +
-                                         ", expected at least " +
-                                         formatBytes(Bytes(lowest.height)))
+                                         ", expected at least " + formatBytes(Bytes(lowest.height)))
                            .because(std::move(infeasible)));
 }
 

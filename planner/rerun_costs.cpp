@@ -8,8 +8,6 @@ namespace stowage::planner {
 namespace {
 
 constexpr size_t kMostChain = 32;  // storages made again for one gap
-// An input that is small beside the result is kept rather than made again.
-constexpr int64_t kSmallShare = 4;
 
 class CostFinder {
  public:
@@ -36,28 +34,25 @@ class CostFinder {
  private:
   bool addInputs(ir::StorageId target, size_t node) {
     for (const ir::Access& access : table_.problem().graph.accesses(ir::NodeId(node))) {
-      if (!access.reads() || access.storage == target || table_.isHostOnly(access.storage)) continue;
+      if (!access.reads() || access.storage == target || table_.isHostOnly(access.storage))
+        continue;
       if (llvm::is_contained(made_, access.storage)) continue;
       const auto& touches = table_.problem().lives[access.storage.index()].touches;
       size_t next = 0;  // first touch at or after the place of the re-run
       while (next < touches.size() && touches[next].position < at_) ++next;
       if (next == 0 || touches[next - 1].version != access.readVersion) return false;
       const bool isDead = next == touches.size() || touches[next].whole;
-      const bool wraps = next == touches.size() && table_.problem().graph.storage(access.storage).persistent;
-      if (isDead && !wraps && !addDeadInput(access.storage, next - 1)) return false;
+      const bool wraps =
+          next == touches.size() && table_.problem().graph.storage(access.storage).persistent;
+      if (isDead && !wraps && !addDeadInput(access.storage, next - 1, target)) return false;
     }
     return true;
   }
 
-  bool addDeadInput(ir::StorageId storage, size_t touch) {
-    const size_t gap = table_.gapIndex(storage, touch);
-    const int64_t bytes = table_.bytes(storage);
-    if (table_.gaps()[gap].mayRecompute && bytes * kSmallShare > cost.bytes) {
-      cost.tails.push_back(gap);
-      return add(storage, touch);
-    }
-    cost.bytes -= bytes;
-    cost.extended.push_back(gap);
+  bool addDeadInput(ir::StorageId storage, size_t touch, ir::StorageId target) {
+    if (table_.rerunsDeadInput(storage, touch, target)) return add(storage, touch);
+    cost.bytes -= table_.bytes(storage);
+    cost.extended.push_back(table_.gapIndex(storage, touch));
     made_.push_back(storage);
     return cost.bytes > 0;
   }

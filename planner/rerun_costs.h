@@ -18,8 +18,7 @@ namespace stowage::planner {
 struct RerunCost {
   int64_t time = 0;   // nanoseconds
   int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
-  llvm::SmallVector<size_t, 2> tails;     // gaps of dead inputs to recompute too
-  llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept
+  llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
 };
 
 /// Nothing if some version that is needed is gone by the end of the gap, or nothing is gained.

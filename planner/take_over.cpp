@@ -29,7 +29,8 @@ ir::StorageId takeOverCandidate(const ir::Graph& graph, ir::NodeId id, int which
   const ir::Node& node = graph.node(id);
   const ir::OpInfo& info = ir::lookUpOp(node.op);
   const int place = which == 0 ? info.takeOverOperand : info.takeOverOperand2;
-  if (place < 0 || static_cast<size_t>(place) >= node.args.size() || node.results.empty()) return {};
+  if (place < 0 || static_cast<size_t>(place) >= node.args.size() || node.results.empty())
+    return {};
   const auto* argument = std::get_if<ir::ValueArg>(&node.args[static_cast<size_t>(place)]);
   if (argument == nullptr || !argument->value.isValid() || !node.results[0].isValid()) return {};
   const ir::Value& operand = graph.value(argument->value);

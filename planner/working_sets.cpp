@@ -23,8 +23,8 @@ int64_t largestTakeOver(const Problem& problem, ir::NodeId id) {
     const auto* argument = std::get_if<ir::ValueArg>(&node.args[static_cast<size_t>(place)]);
     if (argument == nullptr || !argument->value.isValid()) continue;
     const ir::Value& operand = graph.value(argument->value);
-    const Bytes shared = std::min(graph.storage(operand.storage).bytes,
-                                  graph.storage(result.storage).bytes);
+    const Bytes shared =
+        std::min(graph.storage(operand.storage).bytes, graph.storage(result.storage).bytes);
     if (operand.storage == result.storage || operand.type.sizes != result.type.sizes) continue;
     largest = std::max(largest, roundUp(shared, problem.target.alignBytes).value());
   }

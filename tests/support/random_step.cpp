@@ -24,7 +24,7 @@ class StepMaker {
     makeWeights();
     phase_ = ir::Phase::kForward;
     ValueId x = declare("x", Role::kInput, width());
-    for (int layer = 0; layer < shape_.layers; ++layer) x = forward(layer, x);
+    for (int layer = 0; layer < shape_.layers; ++layer) x = forward(x);
     const ValueId loss = declare("loss", Role::kActivation, 1);
     builder_.storage(storageOf(loss)).output = true;
     launch("aten.sum.default", {x}, {loss});
@@ -50,8 +50,8 @@ class StepMaker {
   int64_t widthOf(ValueId value) { return builder_.value(value).type.sizes[0]; }
 
   ValueId declare(const std::string& name, Role role, int64_t rows) {
-    const bool persistent = role != Role::kInput && role != Role::kActivation &&
-                            role != Role::kGradient;
+    const bool persistent =
+        role != Role::kInput && role != Role::kActivation && role != Role::kGradient;
     ir::TensorType type{.dtype = ir::DType::kF32, .sizes = {rows, 16}, .strides = {16, 1}};
     const ir::StorageId storage = builder_.addStorage(
         {.name = name, .bytes = type.extentBytes(), .role = role, .persistent = persistent});
@@ -60,7 +60,8 @@ class StepMaker {
   std::string fresh(const char* prefix) { return prefix + std::to_string(count_++); }
 
   void launch(const std::string& op, const std::vector<ValueId>& args,
-              const std::vector<ValueId>& results, const std::vector<ir::Node::Write>& writes = {}) {
+              const std::vector<ValueId>& results,
+              const std::vector<ir::Node::Write>& writes = {}) {
     ir::Node node{.op = op};
     for (const ValueId value : args) node.args.push_back(ir::ValueArg{value});
     node.results.assign(results.begin(), results.end());
@@ -74,17 +75,19 @@ class StepMaker {
     for (int i = 0; i < count; ++i) {
       const bool frozen = chance(25);
       weights_.push_back(declare(fresh("w"), frozen ? Role::kFrozen : Role::kParameter, width()));
-      states_.push_back(frozen ? ValueId() : declare(fresh("m"), Role::kState, widthOf(weights_.back())));
+      states_.push_back(frozen ? ValueId()
+                               : declare(fresh("m"), Role::kState, widthOf(weights_.back())));
       const bool keepsGradient = !frozen && chance(20);
-      gradients_.push_back(keepsGradient ? declare(fresh("pg"), Role::kGradient, widthOf(weights_.back()))
-                                         : ValueId());
+      gradients_.push_back(keepsGradient
+                               ? declare(fresh("pg"), Role::kGradient, widthOf(weights_.back()))
+                               : ValueId());
       if (keepsGradient) builder_.storage(storageOf(gradients_.back())).persistent = true;
     }
     if (chance(30)) buffer_ = declare("buffer", Role::kBuffer, width());
     if (chance(20)) declare("untouched", Role::kConstant, width());
   }
 
-  ValueId forward(int layer, ValueId x) {
+  ValueId forward(ValueId x) {
     Layer made{.in = x};
     made.weight = static_cast<int>(draw(static_cast<int64_t>(weights_.size())));
     made.out = declare(fresh("h"), Role::kActivation, shape_.alike ? 64 : width());
@@ -208,7 +211,7 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed, int64_t byt
     const auto time = static_cast<int64_t>(random() % 3000);
     const auto temporary = static_cast<int64_t>(random() % 4 == 0 ? random() % 4096 : 0);
     table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(time),
-                                                                 .temporary = Bytes(temporary)};
+                                                                  .temporary = Bytes(temporary)};
   }
   return table;
 }
@@ -219,8 +222,8 @@ ir::Schedule toSchedule(const ir::Graph& graph, const ir::Target& target,
                         .graphFingerprint = ir::fingerprint(graph),
                         .targetFingerprint = ir::fingerprint(target),
                         .opTableVersion = ir::opTableVersion()};
-  schedule.arenas.push_back({.space = ir::Space::kDevice,
-                             .bytes = budget > Bytes(0) ? budget : timetable.deviceHeight});
+  schedule.arenas.push_back(
+      {.space = ir::Space::kDevice, .bytes = budget > Bytes(0) ? budget : timetable.deviceHeight});
   schedule.arenas.push_back({.space = ir::Space::kHost, .bytes = timetable.hostHeight});
   schedule.reserved = timetable.reserved;
   schedule.joined = timetable.joined;
