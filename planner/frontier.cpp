@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/lower_bound.h"
-
 namespace stowage::planner {
 
 namespace {
@@ -57,14 +55,10 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
 }
 
 Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll)
-    : table_(&table), chooser_(std::move(chooser)), keepAll_(std::move(keepAll)) {
-  const int64_t lowest = computeLowerBound(table.problem(), Bytes(0)).smallestBudget.value();
+    : table_(&table), solver_(table), chooser_(std::move(chooser)), keepAll_(std::move(keepAll)) {
+  const int64_t lowest = solver_.smallestBudget();
   grid_ = makeGrid(lowest, std::max(lowest, keepAll_.height), table.problem().target.alignBytes);
   pools_.resize(grid_.size());
-}
-
-int64_t Frontier::bound(int64_t budget) const {
-  return computeLowerBound(table_->problem(), Bytes(budget)).stepTime.value();
 }
 
 std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget) const {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/bound_solver.h"
 #include "planner/choose_actions.h"
 #include "planner/plan.h"
 
@@ -38,7 +39,8 @@ class Frontier {
   std::vector<const KnownPlan*> all();
 
   const KnownPlan& keepAll() const { return keepAll_; }
-  int64_t bound(int64_t budget) const;
+  int64_t bound(int64_t budget) const { return solver_.bound(budget); }
+  const BoundSolver& solver() const { return solver_; }
 
  private:
   using Pool = std::vector<KnownPlan>;
@@ -49,6 +51,7 @@ class Frontier {
   size_t firstAbove(int64_t budget) const;
 
   const GapTable* table_;
+  BoundSolver solver_;
   ActionChooser chooser_;
   KnownPlan keepAll_;
   std::vector<int64_t> grid_;  // rising
