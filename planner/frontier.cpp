@@ -61,9 +61,14 @@ Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepA
   pools_.resize(grid_.size());
 }
 
-std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget) const {
+std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget,
+                                           const Pool& known) const {
   Actions actions = chooser_.choose(rule);
   const int64_t guard = std::min(rule.target, budget);
+  const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
+    return plan.budget == guard && plan.actions == actions;
+  });
+  if (isKnown) return std::nullopt;
   ir::Expected<Timetable> timetable =
       evaluateActions(*table_, actions, guard, PlacementEffort::kBestOrder);
   if (!timetable) {
@@ -85,7 +90,7 @@ Frontier::Pool Frontier::search(int64_t budget) const {
   for (const int64_t level : kPriceLevels) {
     ChoiceRule rule{.target = budget, .recomputePrice = perMebibyte / 1000 * level};
     for (int i = 0; i < kShrinks; ++i) {
-      std::optional<KnownPlan> plan = tryRule(rule, budget);
+      std::optional<KnownPlan> plan = tryRule(rule, budget, found);
       if (!plan) break;
       const int64_t excess = plan->height - budget;
       const int64_t time = plan->time;

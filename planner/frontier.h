@@ -47,7 +47,8 @@ class Frontier {
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
   Pool search(int64_t budget) const;
-  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget) const;
+  /// Nothing if it breaks a limit or is among `known` already.
+  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;
   size_t firstAbove(int64_t budget) const;
 
   const GapTable* table_;
