@@ -54,7 +54,8 @@ ir::Expected<PassReport> AssignOffsets::run(PassState& state) const {
   int64_t taken = 0;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     ir::Command& command = schedule.commands[i];
-    command.temp = timetable.actions[i].command.temp;
+    const ir::TempRegion& temp = timetable.actions[i].command.temp;
+    command.temp = temp.bytes.value() > 0 ? temp : ir::TempRegion();
     command.takes = timetable.actions[i].command.takes;
     taken += command.takes.isValid() ? 1 : 0;
   }
