@@ -78,7 +78,7 @@ ir::Error GraphReplay::takeResults(ir::NodeId node, const std::vector<at::Tensor
 ir::Error GraphReplay::run(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars) {
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   ir::Expected<OpCall> call =
-      prepareCall(graph_, node, graph_.node(node).op,
+      prepareCall(graph_, node, CallForm::kAsCaptured,
                   [&](ir::ValueId value) { return tensorOf(value); });
   if (!call) return call.takeError();
   std::vector<c10::IValue> stack = makeStack(*call, scalars);

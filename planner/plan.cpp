@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/plan.h"
+
+#include <algorithm>
+
+#include "planner/frontier.h"
+#include "planner/lower_bound.h"
+
+namespace stowage::planner {
+
+namespace {
+
+Decisions decisionsOf(const GapTable& table, const KnownPlan& plan) {
+  Decisions decisions;
+  for (size_t g = 0; g < plan.actions.size(); ++g) {
+    const Gap& gap = table.gaps()[g];
+    if (plan.actions[g] == ir::GapAction::kKeep) continue;
+    decisions.rows.push_back({.storage = gap.storage,
+                              .gapBegin = gap.begin,
+                              .gapEnd = gap.end,
+                              .action = plan.actions[g]});
+  }
+  return decisions;
+}
+
+ir::Error refuse(const Problem& problem, int64_t budget, const KnownPlan& lowest) {
+  const LowerBound bound = computeLowerBound(problem, Bytes(budget));
+  ir::Infeasible infeasible{.budget = Bytes(budget),
+                            .smallestBudget = Bytes(lowest.height),
+                            .peakNode = problem.graph.describeNode(bound.widestNode)};
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kInfeasible,
+                                     "no schedule fits " + formatBytes(Bytes(budget)) +
+                                         ", expected at least " + formatBytes(Bytes(lowest.height)))
+                           .because(std::move(infeasible)));
+}
+
+}  // namespace
+
+ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget) {
+  const GapTable table(problem);
+  ir::Expected<Frontier> frontier = Frontier::make(table);
+  if (!frontier) return frontier.takeError();
+  const KnownPlan* best = frontier->findBest(budget.value());
+  if (best == nullptr) return refuse(problem, budget.value(), frontier->findLowest());
+  ir::Expected<Timetable> timetable =
+      evaluateActions(table, best->actions, best->budget, PlacementEffort::kBestOrder);
+  if (!timetable) return timetable.takeError();
+  PlanResult result{.timetable = std::move(*timetable),
+                    .bound = Nanoseconds(frontier->bound(budget.value())),
+                    .computeTime = {},
+                    .keepAllHeight = Bytes(frontier->keepAll().height),
+                    .planNeeded = best != &frontier->keepAll()};
+  for (const ir::OpCost& cost : problem.costs.nodes) result.computeTime += cost.time;
+  return result;
+}
+
+ir::Expected<std::vector<FrontierPoint>> computeFrontier(const Problem& problem) {
+  const GapTable table(problem);
+  ir::Expected<Frontier> frontier = Frontier::make(table);
+  if (!frontier) return frontier.takeError();
+  std::vector<FrontierPoint> points;
+  for (const KnownPlan* plan : frontier->all()) {
+    points.push_back({.height = Bytes(plan->height),
+                      .time = Nanoseconds(plan->time),
+                      .decisions = decisionsOf(table, *plan)});
+  }
+  return points;
+}
+
+}  // namespace stowage::planner
