@@ -75,13 +75,13 @@ ir::Error GraphReplay::takeResults(ir::NodeId node, const std::vector<at::Tensor
   return ir::success();
 }
 
-ir::Error GraphReplay::run(ir::NodeId node) {
+ir::Error GraphReplay::run(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars) {
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   ir::Expected<OpCall> call =
       prepareCall(graph_, node, CallForm::kAsCaptured,
                   [&](ir::ValueId value) { return tensorOf(value); });
   if (!call) return call.takeError();
-  std::vector<c10::IValue> stack = makeStack(*call, {});
+  std::vector<c10::IValue> stack = makeStack(*call, scalars);
   if (ir::Error error = callTorch(graph_.describeNode(node), [&] { call->op.callBoxed(stack); })) {
     return error;
   }

@@ -13,6 +13,7 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
+#include "runtime/scalar_feed.h"
 
 namespace stowage::runtime {
 
@@ -20,7 +21,8 @@ class GraphReplay {
  public:
   explicit GraphReplay(const ir::Graph& graph);
 
-  ir::Error run(ir::NodeId node);
+  /// `scalars` by ScalarId; may be empty when the graph has none.
+  ir::Error run(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars = {});
   void bind(ir::StorageId storage, c10::Storage bytes);
   bool isBound(ir::StorageId storage) const;
   void release(ir::StorageId storage);

@@ -9,6 +9,8 @@
 
 #include <algorithm>
 
+#include "runtime/adamw.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -71,6 +73,12 @@ void forEachStateTensor(optim::Optimizer& optimizer, const at::Tensor& parameter
   actOnFirst<optim::SGDParamState>(
       *state, [&](auto& sgd) { visitDefined("momentum", sgd.momentum_buffer()); });
   actOnFirst<optim::AdagradParamState>(*state, [&](auto& ada) { visitDefined("sum", ada.sum()); });
+  actOnFirst<stowage::AdamWParamState>(*state, [&](auto& fused) {
+    visitDefined("m", fused.exp_avg());
+    visitDefined("v", fused.exp_avg_sq());
+    if (fused.step().defined()) visit("step", ir::Role::kStepCounter, fused.step());
+    if (fused.master().defined()) visit("master", ir::Role::kMaster, fused.master());
+  });
   actOnFirst<optim::RMSpropParamState>(*state, [&](auto& rms) {
     visitDefined("v", rms.square_avg());
     visitDefined("momentum", rms.momentum_buffer());

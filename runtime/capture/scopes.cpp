@@ -64,8 +64,10 @@ class ScopeFinder {
       const TracedNode& node = step_.nodes[i];
       if (node.phase == ir::Phase::kBackward) continue;
       found_[i] = pathOfArguments(node);
-      if (found_[i] && isPlainCopy(node) && node.results.front().isValid()) {
-        paths_.try_emplace(step_.tensors[node.results.front()].storage, *found_[i]);
+      // What an optimizer makes of a parameter's state stays that parameter's.
+      if (!found_[i] || (node.phase == ir::Phase::kForward && !isPlainCopy(node))) continue;
+      for (const ir::ValueId result : node.results) {
+        if (result.isValid()) paths_.try_emplace(step_.tensors[result].storage, *found_[i]);
       }
     }
   }
