@@ -203,8 +203,8 @@ ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call, 
       }
       call.stack.push_back(*arguments[i].default_value());
     } else if (ir::Error error = maker.push(node.args[i], arguments[i].real_type())) {
-      return ir::makeError(ir::ErrorCode::kInvalidIr,
-                           "argument '" + arguments[i].name() + "': " + describe(std::move(error)));
+      return ir::makeError(ir::ErrorCode::kInvalidIr, "argument '" + arguments[i].name() +
+                                                          "': " + ir::describe(std::move(error)));
     }
   }
   return ir::success();
@@ -221,7 +221,7 @@ ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, llvm::
   // A list refuses elements of another type by throwing.
   if (ir::Error error =
           callTorch(where, [&] { return fillStack(graph, graph.node(node), call, tensorOf); })) {
-    return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + describe(std::move(error)));
+    return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + ir::describe(std::move(error)));
   }
   return call;
 }

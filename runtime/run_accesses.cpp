@@ -26,4 +26,19 @@ llvm::SmallVector<ir::Access, 4> accessesOf(const ir::Graph& graph, const ir::Co
   return accesses;
 }
 
+std::vector<ir::StorageId> freshResults(const ir::Graph& graph, ir::NodeId node) {
+  std::vector<ir::StorageId> known;
+  ir::forEachTensorArgument(
+      graph.node(node), [&](ir::ValueId value) { known.push_back(graph.value(value).storage); });
+  std::vector<ir::StorageId> fresh;
+  for (const ir::ValueId value : graph.node(node).results) {
+    if (!value.isValid()) continue;
+    const ir::StorageId storage = graph.value(value).storage;
+    if (std::find(known.begin(), known.end(), storage) != known.end()) continue;
+    known.push_back(storage);
+    if (graph.storage(storage).bytes.value() > 0) fresh.push_back(storage);
+  }
+  return fresh;
+}
+
 }  // namespace stowage::runtime

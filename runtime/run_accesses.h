@@ -9,6 +9,8 @@
 
 #include <llvm/ADT/SmallVector.h>
 
+#include <vector>
+
 #include "ir/graph.h"
 #include "ir/schedule.h"
 
@@ -17,6 +19,10 @@ namespace stowage::runtime {
 /// Does this run use its op's replay form?
 bool runsInReplayForm(const ir::Graph& graph, const ir::Command& run);
 llvm::SmallVector<ir::Access, 4> accessesOf(const ir::Graph& graph, const ir::Command& run);
+
+/// Storages that a node makes, in order of its results: those that are no argument's. Without
+/// storages of no bytes, which nobody allocates.
+std::vector<ir::StorageId> freshResults(const ir::Graph& graph, ir::NodeId node);
 
 }  // namespace stowage::runtime
 

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/rng_keeper.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <ATen/core/MT19937RNGEngine.h>
+
+#include <mutex>
+#include <optional>
+
+namespace stowage::runtime {
+
+/// Everything that decides what a CPU generator draws next.
+struct RngKeeper::State {
+  at::mt19937 engine;
+  std::optional<float> nextFloat;
+  std::optional<double> nextDouble;
+
+  static State take() {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    auto* own = generator.get<at::CPUGeneratorImpl>();
+    return {own->engine(), own->next_float_normal_sample(), own->next_double_normal_sample()};
+  }
+  void put() const {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    auto* own = generator.get<at::CPUGeneratorImpl>();
+    own->set_engine(engine);
+    own->set_next_float_normal_sample(nextFloat);
+    own->set_next_double_normal_sample(nextDouble);
+  }
+};
+
+RngKeeper::RngKeeper() = default;
+RngKeeper::~RngKeeper() = default;
+RngKeeper::RngKeeper(RngKeeper&&) noexcept = default;
+RngKeeper& RngKeeper::operator=(RngKeeper&&) noexcept = default;
+
+void RngKeeper::before(const ir::Command& run) {
+  if (run.rngSlot < 0) return;
+  const auto slot = static_cast<size_t>(run.rngSlot);
+  if (slots_.size() <= slot) slots_.resize(slot + 1);
+  if (run.clone == 0) {
+    if (!slots_[slot]) slots_[slot] = std::make_unique<State>();
+    *slots_[slot] = State::take();
+    return;
+  }
+  running_ = std::make_unique<State>(State::take());
+  if (slots_[slot]) slots_[slot]->put();
+}
+
+void RngKeeper::after(const ir::Command& run) {
+  if (run.rngSlot < 0 || run.clone == 0) return;
+  running_->put();
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Random numbers that repeat: an original that draws saves the generator's state in its slot before
+// it runs; a clone runs with the state from the slot, and afterwards the generator goes on from
+// where it was. Works on the process's default CPU generator, which libtorch's ops use when they
+// are given none.
+#ifndef STOWAGE_RUNTIME_RNG_KEEPER_H_
+#define STOWAGE_RUNTIME_RNG_KEEPER_H_
+
+#include <memory>
+#include <vector>
+
+#include "ir/schedule.h"
+
+namespace stowage::runtime {
+
+class RngKeeper {
+ public:
+  RngKeeper();
+  ~RngKeeper();
+  RngKeeper(RngKeeper&&) noexcept;
+  RngKeeper& operator=(RngKeeper&&) noexcept;
+
+  /// Around a run that has a slot, on the thread that runs it.
+  void before(const ir::Command& run);
+  void after(const ir::Command& run);
+
+ private:
+  struct State;
+  std::vector<std::unique_ptr<State>> slots_;
+  std::unique_ptr<State> running_;  // while a clone runs
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RNG_KEEPER_H_
