@@ -4,6 +4,7 @@
 // the verifier's time must grow with the number of commands, not with the number of pairs.
 #include <gtest/gtest.h>
 
+#include <cstdio>
 #include <ctime>
 
 #include "ir/verify.h"
