@@ -5,8 +5,6 @@
 #include <cmath>
 #include <utility>
 
-#include "planner/lower_bound.h"
-
 namespace stowage::planner {
 
 namespace {
@@ -57,19 +55,20 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
 }
 
 Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll)
-    : table_(&table), chooser_(std::move(chooser)), keepAll_(std::move(keepAll)) {
-  const int64_t lowest = computeLowerBound(table.problem(), Bytes(0)).smallestBudget.value();
+    : table_(&table), solver_(table), chooser_(std::move(chooser)), keepAll_(std::move(keepAll)) {
+  const int64_t lowest = solver_.smallestBudget();
   grid_ = makeGrid(lowest, std::max(lowest, keepAll_.height), table.problem().target.alignBytes);
   pools_.resize(grid_.size());
 }
 
-int64_t Frontier::bound(int64_t budget) const {
-  return computeLowerBound(table_->problem(), Bytes(budget)).stepTime.value();
-}
-
-std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget) const {
+std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget,
+                                           const Pool& known) const {
   Actions actions = chooser_.choose(rule);
   const int64_t guard = std::min(rule.target, budget);
+  const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
+    return plan.budget == guard && plan.actions == actions;
+  });
+  if (isKnown) return std::nullopt;
   ir::Expected<Timetable> timetable =
       evaluateActions(*table_, actions, guard, PlacementEffort::kBestOrder);
   if (!timetable) {
@@ -91,7 +90,7 @@ Frontier::Pool Frontier::search(int64_t budget) const {
   for (const int64_t level : kPriceLevels) {
     ChoiceRule rule{.target = budget, .recomputePrice = perMebibyte / 1000 * level};
     for (int i = 0; i < kShrinks; ++i) {
-      std::optional<KnownPlan> plan = tryRule(rule, budget);
+      std::optional<KnownPlan> plan = tryRule(rule, budget, found);
       if (!plan) break;
       const int64_t excess = plan->height - budget;
       const int64_t time = plan->time;

@@ -13,6 +13,7 @@
 #include <optional>
 #include <vector>
 
+#include "planner/bound_solver.h"
 #include "planner/choose_actions.h"
 #include "planner/plan.h"
 
@@ -38,17 +39,20 @@ class Frontier {
   std::vector<const KnownPlan*> all();
 
   const KnownPlan& keepAll() const { return keepAll_; }
-  int64_t bound(int64_t budget) const;
+  int64_t bound(int64_t budget) const { return solver_.bound(budget); }
+  const BoundSolver& solver() const { return solver_; }
 
  private:
   using Pool = std::vector<KnownPlan>;
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
   Pool search(int64_t budget) const;
-  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget) const;
+  /// Nothing if it breaks a limit or is among `known` already.
+  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;
   size_t firstAbove(int64_t budget) const;
 
   const GapTable* table_;
+  BoundSolver solver_;
   ActionChooser chooser_;
   KnownPlan keepAll_;
   std::vector<int64_t> grid_;  // rising

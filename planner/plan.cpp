@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/plan.h"
 
-#include <algorithm>
+#include <utility>
 
+#include "planner/explain.h"
 #include "planner/frontier.h"
-#include "planner/lower_bound.h"
 
 namespace stowage::planner {
 
@@ -23,11 +23,14 @@ Decisions decisionsOf(const GapTable& table, const KnownPlan& plan) {
   return decisions;
 }
 
-ir::Error refuse(const Problem& problem, int64_t budget, const KnownPlan& lowest) {
-  const LowerBound bound = computeLowerBound(problem, Bytes(budget));
-  ir::Infeasible infeasible{.budget = Bytes(budget),
-                            .smallestBudget = Bytes(lowest.height),
-                            .peakNode = problem.graph.describeNode(bound.widestNode)};
+ir::Error refuse(const GapTable& table, int64_t budget, Frontier& frontier) {
+  const KnownPlan& lowest = frontier.findLowest();
+  ir::Infeasible infeasible{
+      .budget = Bytes(budget), .smallestBudget = Bytes(lowest.height), .peakNode = ""};
+  ir::Expected<PeakHolders> peak = findPeakHolders(table, lowest.actions);
+  if (!peak) return peak.takeError();
+  if (peak->node.isValid()) infeasible.peakNode = table.problem().graph.describeNode(peak->node);
+  infeasible.holders = std::move(peak->holders);
   return ir::makeError(ir::PlanError(ir::ErrorCode::kInfeasible,
                                      "no schedule fits " + formatBytes(Bytes(budget)) +
                                          ", expected at least " + formatBytes(Bytes(lowest.height)))
@@ -41,7 +44,7 @@ ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget) {
   ir::Expected<Frontier> frontier = Frontier::make(table);
   if (!frontier) return frontier.takeError();
   const KnownPlan* best = frontier->findBest(budget.value());
-  if (best == nullptr) return refuse(problem, budget.value(), frontier->findLowest());
+  if (best == nullptr) return refuse(table, budget.value(), *frontier);
   ir::Expected<Timetable> timetable =
       evaluateActions(table, best->actions, best->budget, PlacementEffort::kBestOrder);
   if (!timetable) return timetable.takeError();

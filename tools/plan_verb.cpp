@@ -19,6 +19,7 @@
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
 #include "tools/verbs.h"
+#include "tools/whole_file.h"
 
 namespace stowage::tools {
 

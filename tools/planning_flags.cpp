@@ -74,17 +74,6 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   return ir::success();
 }
 
-ir::Error readKeepAll(PlanningInputs& inputs) {
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
-  if (!costs) return costs.takeError();
-  std::vector<Bytes> temporaries;
-  for (const ir::OpCost& cost : costs->nodes) temporaries.push_back(cost.temporary);
-  const std::vector<int64_t> bytes =
-      ir::computeKeepAllBytes(inputs.graph, inputs.target.alignBytes, temporaries);
-  inputs.keepAll = Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
-  return ir::success();
-}
-
 }  // namespace
 
 void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
@@ -119,6 +108,17 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
   return pin;
 }
 
+ir::Error measureKeepAll(PlanningInputs& inputs) {
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
+  if (!costs) return costs.takeError();
+  std::vector<Bytes> temporaries;
+  for (const ir::OpCost& cost : costs->nodes) temporaries.push_back(cost.temporary);
+  const std::vector<int64_t> bytes =
+      ir::computeKeepAllBytes(inputs.graph, inputs.target.alignBytes, temporaries);
+  inputs.keepAll = Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  return ir::success();
+}
+
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   PlanningInputs inputs;
   ir::Expected<ir::Graph> graph = loadGraph(flags.graph);
@@ -135,7 +135,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
     if (!pin) return pin.takeError();
     inputs.options.pins.push_back(std::move(*pin));
   }
-  if (ir::Error error = readKeepAll(inputs)) return error;
+  if (ir::Error error = measureKeepAll(inputs)) return error;
   return inputs;
 }
 

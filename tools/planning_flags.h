@@ -39,6 +39,9 @@ struct PlanningInputs {
 /// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
 
+/// Fills in keepAll from graph, target and costs.
+ir::Error measureKeepAll(PlanningInputs& inputs);
+
 /// "NAME=ACTION" with ACTION keep, device (the same), host, recompute. Errors: kInvalidArgument.
 ir::Expected<planner::Pin> parsePin(const std::string& text);
 
