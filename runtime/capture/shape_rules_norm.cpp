@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations. Where CPU and CUDA differ is in the type of the saved statistics: CUDA computes
+// Normalisations and softmax. Where CPU and CUDA differ is in the type of the saved statistics: CUDA computes
 // and keeps them in float32 for 16-bit inputs, the CPU keeps the input's type unless the weights are
 // wider. Sources for CUDA: layer_norm_kernel.cu, Normalization.cu, BatchNorm.cpp (cudnn) of libtorch
 // 2.11 and its _meta_registrations.py.
@@ -153,9 +153,17 @@ Outputs groupNormBackward(const TracedCall& call) {
                   ofChannels(mask[1]), ofChannels(mask[2])});
 }
 
+/// _safe_softmax(self, dim, dtype?)
+Outputs safeSoftmax(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  const auto type = call.args[2].isNone() ? self.scalar_type() : call.args[2].toScalarType();
+  return outputs({freshLike(self, type)});
+}
+
 constexpr NamedRule kRules[] = {
     {"aten._fused_rms_norm.default", fusedRmsNorm},
     {"aten._fused_rms_norm_backward.default", fusedRmsNormBackward},
+    {"aten._safe_softmax.default", safeSoftmax},
     {"aten.cudnn_batch_norm.default", cudnnBatchNorm},
     {"aten.cudnn_batch_norm_backward.default", cudnnBatchNormBackward},
     {"aten.native_batch_norm.default", batchNorm},
