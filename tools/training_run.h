@@ -24,7 +24,8 @@ namespace stowage::tools {
 using Batch = std::vector<at::Tensor>;
 using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
 
-/// What a training leaves behind: one loss per step, parameters and buffers by name, as bytes.
+/// What a training leaves behind: one loss per step; parameters, buffers and optimizer
+/// state by name ("wte.weight", "m(wte.weight)"), as bytes.
 struct TrainingRecord {
   std::vector<double> losses;
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
@@ -46,7 +47,8 @@ struct PlannedTraining {
 ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
                                          uint64_t seed, int64_t steps, const BatchSource& batches);
 
-/// "" when losses, parameters and buffers are equal byte for byte, else the first difference.
+/// "" when losses, parameters, buffers and optimizer state are equal byte for byte, else the first
+/// difference.
 std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b);
 
 }  // namespace stowage::tools
