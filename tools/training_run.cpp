@@ -11,7 +11,6 @@
 #include <optional>
 
 #include "runtime/capture/optimizer_state.h"
-#include "runtime/runner.h"
 
 namespace stowage::tools {
 
@@ -98,7 +97,8 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
                                          uint64_t seed, int64_t steps, const BatchSource& batches) {
   ir::Expected<std::unique_ptr<runtime::Runner>> runner = runtime::Runner::create(
       *step.captured,
-      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs});
+      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
+      plan.options);
   if (!runner) return runner.takeError();
   seedSteps(seed);
   TrainingRecord record;

@@ -17,6 +17,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
+#include "runtime/runner.h"
 #include "tools/model_step.h"
 
 namespace stowage::tools {
@@ -42,6 +43,7 @@ struct PlannedTraining {
   const ir::Schedule& schedule;
   const ir::Target& target;
   const ir::NodeCosts* costs = nullptr;
+  runtime::RunnerOptions options = {};
 };
 /// By plan. `step` must have been captured from the same recipe and seed; it is used up.
 ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
