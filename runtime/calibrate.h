@@ -17,6 +17,7 @@ namespace stowage::runtime {
 struct CalibrateOptions {
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
+  bool deterministic = true;  // as in the run: it decides what kernels allocate
   int runs = 5;  // timed runs per signature; the median counts
   /// Rows that are there already are kept.
   ir::CostTable known;

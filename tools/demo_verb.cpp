@@ -67,9 +67,11 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   inputs.graph = step.graph;
   inputs.target = target;
   inputs.costsTorchVersion = runtime::torchVersion();
-  ir::Expected<ir::CostTable> costs = runtime::calibrate(
-      step.graph,
-      {.intraOpThreads = target.intraOpThreads, .alignBytes = target.alignBytes, .known = {}});
+  ir::Expected<ir::CostTable> costs =
+      runtime::calibrate(step.graph, {.intraOpThreads = target.intraOpThreads,
+                                      .alignBytes = target.alignBytes,
+                                      .deterministic = target.deterministic,
+                                      .known = {}});
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
   inputs.costs.links = runtime::measureMemoryLinks();
@@ -91,8 +93,9 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
   const std::string difference = firstDifference(eager, planned);
   os << fmt::format("           loss {:.4f} -> {:.4f}, ", planned.losses.front(),
                     planned.losses.back());
-  os << (difference.empty() ? "losses, parameters and optimizer state equal plain libtorch bit for bit\n"
-                            : "DIFFERENT from plain libtorch: " + difference + "\n");
+  os << (difference.empty()
+             ? "losses, parameters and optimizer state equal plain libtorch bit for bit\n"
+             : "DIFFERENT from plain libtorch: " + difference + "\n");
 }
 
 ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
