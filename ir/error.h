@@ -70,6 +70,8 @@ class PlanError : public llvm::ErrorInfo<PlanError> {
   const SourceLocation& location() const { return location_; }
   const std::vector<std::string>& notes() const { return notes_; }
   const std::optional<Infeasible>& infeasible() const { return infeasible_; }
+  /// A text for a file of its own (a reproducer), "" if none. Not part of the printed message.
+  const std::string& attachment() const { return attachment_; }
 
   PlanError& at(SourceLocation location) {
     location_ = std::move(location);
@@ -77,6 +79,10 @@ class PlanError : public llvm::ErrorInfo<PlanError> {
   }
   PlanError& note(std::string text) {
     notes_.push_back(std::move(text));
+    return *this;
+  }
+  PlanError& attach(std::string text) {
+    attachment_ = std::move(text);
     return *this;
   }
   PlanError& because(Infeasible infeasible) {
@@ -93,6 +99,7 @@ class PlanError : public llvm::ErrorInfo<PlanError> {
   std::string message_;
   SourceLocation location_;
   std::vector<std::string> notes_;
+  std::string attachment_;
   std::optional<Infeasible> infeasible_;
 };
 

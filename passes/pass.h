@@ -4,7 +4,7 @@
 // costing; lowering passes raise a schedule from one level to the next. A pass is a plain object
 // with an options struct that round-trips through pipeline text
 // ("split-list-ops{bucket-bytes=64MiB}"); what it did comes back as a report, never through a
-// parameter.
+// parameter. A pass that fails leaves the state as it was.
 #ifndef STOWAGE_PASSES_PASS_H_
 #define STOWAGE_PASSES_PASS_H_
 
@@ -27,7 +27,8 @@ namespace stowage::passes {
 struct PassReport {
   bool changed = false;
   std::vector<std::pair<std::string, int64_t>>
-      counters;  // "buckets", 12: in a fixed order per pass
+      counters;                      // "buckets", 12: in a fixed order per pass
+  std::vector<std::string> remarks;  // for people: why something was left as it was
 };
 
 /// What passes work on. Lowering passes also read the timetable they write out.
@@ -36,6 +37,7 @@ struct PassState {
   std::optional<ir::Schedule> schedule;
   ir::Target target;
   std::optional<planner::Timetable> timetable;
+  planner::Decisions decisions;  // asked for; only `evaluate` (a pass for text) reads them
 };
 
 class Pass {

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/cost_json.h"
+
+#include <llvm/Support/Format.h>
+#include <xxhash.h>
+
+#include <utility>
+
+#include "planner/document_json.h"
+#include "planner/schema_texts.h"
+#include "planner/target_json.h"
+
+namespace stowage::planner {
+
+namespace {
+
+void writeOp(const std::string& signature, const ir::OpCost& cost, JsonWriter& writer) {
+  writer.beginObject().field("signature", signature).field("ns", cost.time);
+  writer.field("temp_bytes", cost.temporary);
+  if (cost.allocations >= 0) writer.field("allocations", int64_t{cost.allocations});
+  if (!cost.resultOrdinals.empty()) {
+    writer.key("results").beginArray();
+    for (const int32_t ordinal : cost.resultOrdinals) writer.value(int64_t{ordinal});
+    writer.endArray();
+  }
+  writer.field("source", ir::costSourceName(cost.source)).endObject();
+}
+
+void writeTable(const ir::CostTable& table, JsonWriter& writer) {
+  writer.breakLine().field("source", ir::costSourceName(table.source));
+  writer.field("device", table.device).breakLine();
+  writeLinks(table.links, writer);
+  writer.breakLine().key("ops").beginArray();
+  for (const auto& [signature, cost] : table.bySignature) {
+    writer.breakLine();
+    writeOp(signature, cost, writer);
+  }
+  writer.endArray();
+}
+
+ir::CostSource readSource(const FieldReader& reader) {
+  const std::optional<ir::CostSource> source = ir::findCostSource(reader.text());
+  if (!source) reader.failExpecting("measured, roofline or given");
+  return source.value_or(ir::CostSource::kGiven);
+}
+
+void readOp(const FieldReader& reader, ir::CostTable& table) {
+  ir::OpCost cost;
+  cost.time = reader.field("ns").nanoseconds();
+  cost.temporary = reader.field("temp_bytes").bytes();
+  if (reader.has("allocations")) {
+    cost.allocations = static_cast<int>(reader.field("allocations").integer(0, INT32_MAX));
+  }
+  if (reader.has("results")) {
+    for (const FieldReader& ordinal : reader.field("results").elements()) {
+      cost.resultOrdinals.push_back(static_cast<int32_t>(ordinal.integer(0, INT32_MAX)));
+    }
+  }
+  cost.source = readSource(reader.field("source"));
+  const std::string signature = reader.field("signature").text();
+  if (!table.bySignature.emplace(signature, std::move(cost)).second) {
+    reader.field("signature").fail("found a second row for this signature, expected one");
+  }
+}
+
+void readTable(const FieldReader& header, CostFile& costs) {
+  const FieldReader producer = header.field("producer");
+  costs.stowageVersion = producer.field("stowage").text();
+  if (producer.has("torch")) costs.torchVersion = producer.field("torch").text();
+  costs.table.source = readSource(header.field("source"));
+  costs.table.device = header.field("device").text();
+  costs.table.links = readLinks(header.field("links"));
+}
+
+}  // namespace
+
+ir::Error writeCosts(const CostFile& costs, llvm::raw_ostream& os) {
+  JsonWriter writer(os);
+  writer.beginObject().field("$schema", "stowage:costs-1.0").field("kind", "costs");
+  writer.field("schema_version", "1.0").breakLine().key("producer").beginObject();
+  writer.field("stowage", costs.stowageVersion);
+  if (!costs.torchVersion.empty()) writer.field("torch", costs.torchVersion);
+  writer.endObject();
+  writeTable(costs.table, writer);
+  writer.breakLine().endObject();
+  os << '\n';
+  if (!writer.failed()) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found a name that is not UTF-8, expected text");
+}
+
+ir::Expected<CostFile> readCosts(llvm::StringRef text, std::string fileName) {
+  CostFile costs;
+  static const DocumentFormat kFormat("costs", costsSchemaText(), {{"ops", "op"}});
+  const auto onElement = [&](size_t, size_t, const FieldReader& op) { readOp(op, costs.table); };
+  const auto onHeader = [&](const FieldReader& header) { readTable(header, costs); };
+  if (ir::Error error = readDocument(kFormat, text, fileName, {onElement, onHeader})) return error;
+  return costs;
+}
+
+std::string costsFingerprint(const ir::CostTable& table) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  JsonWriter writer(os);
+  writer.beginObject();
+  writeTable(table, writer);
+  writer.endObject();
+  os.flush();
+  std::string fingerprint;
+  llvm::raw_string_ostream digits(fingerprint);
+  digits << "xxh3:"
+         << llvm::format_hex_no_prefix(XXH3_64bits(text.data(), text.size()), /*Width=*/16);
+  return digits.str();
+}
+
+llvm::StringRef costsSchemaText() { return kCostsSchema; }
+
+}  // namespace stowage::planner

@@ -1,0 +1,110 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/plan_file.h"
+
+#include <utility>
+
+#include "ir/fingerprint.h"
+
+namespace stowage::planner {
+
+namespace {
+
+ir::Error mismatch(std::string message) {
+  return ir::makeError(ir::ErrorCode::kPlanMismatch, std::move(message));
+}
+
+/// Notes "what: found X, expected Y" for what differs.
+class Differences {
+ public:
+  explicit Differences(ir::PlanError& error) : error_(error) {}
+
+  void compare(const std::string& what, const std::string& machine, const std::string& plan) {
+    if (machine == plan) return;
+    error_.note(what + ": found " + machine + ", the plan expects " + plan);
+    ++count_;
+  }
+  void compare(const std::string& what, int64_t machine, int64_t plan) {
+    compare(what, std::to_string(machine), std::to_string(plan));
+  }
+  int count() const { return count_; }
+
+ private:
+  ir::PlanError& error_;
+  int count_ = 0;
+};
+
+std::string describeLibraries(const ir::Target& target) {
+  std::string text;
+  for (const auto& [name, version] : target.libraries) {
+    text += (text.empty() ? "" : ", ") + name + " " + version;
+  }
+  return text.empty() ? "none" : text;
+}
+
+std::string describeReserved(const ir::Target& target) {
+  std::string text;
+  for (const ir::ReservedRegion& region : target.reserved) {
+    text += (text.empty() ? "" : ", ") + region.what + " on stream " +
+            std::to_string(region.stream) + " of " + std::to_string(region.bytes.value()) +
+            " bytes";
+  }
+  return text.empty() ? "none" : text;
+}
+
+}  // namespace
+
+PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Schedule schedule,
+                      Bytes budget) {
+  PlanFile plan;
+  plan.graph = {.fingerprint = ir::fingerprint(graph),
+                .nodes = static_cast<int64_t>(graph.nodes().size()),
+                .storages = static_cast<int64_t>(graph.storages().size()),
+                .stepsCaptured = graph.provenance().stepsCaptured,
+                .file = "",
+                .text = std::nullopt};
+  plan.target = target;
+  plan.budget = budget;
+  for (const ir::DecisionRow& row : schedule.decisions) {
+    const ir::Storage& storage = graph.storage(row.storage);
+    plan.labels.push_back({.name = storage.name, .bytes = storage.bytes});
+  }
+  plan.schedule = std::move(schedule);
+  return plan;
+}
+
+ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph) {
+  const std::string fingerprint = ir::fingerprint(graph);
+  if (plan.graph.fingerprint != fingerprint) {
+    return mismatch("found graph '" + graph.name() + "' with fingerprint " + fingerprint +
+                    ", expected the plan's, " + plan.graph.fingerprint);
+  }
+  for (size_t i = 0; i < plan.labels.size(); ++i) {
+    const ir::DecisionRow& row = plan.schedule.decisions[i];
+    const ir::Storage& storage = graph.storage(row.storage);
+    if (plan.labels[i].name == storage.name) continue;
+    return mismatch("found a decision for storage " + std::to_string(row.storage.raw()) +
+                    " with the name '" + plan.labels[i].name +
+                    "', expected its name in the graph, '" + storage.name + "'");
+  }
+  return ir::success();
+}
+
+ir::Error checkPlanTarget(const PlanFile& plan, const ir::Target& machine) {
+  const ir::Target& target = plan.target;
+  ir::PlanError error(ir::ErrorCode::kPlanMismatch,
+                      "the plan is for another machine, profile '" + target.profile + "'");
+  Differences differences(error);
+  differences.compare("device", ir::deviceKindName(machine.device),
+                      ir::deviceKindName(target.device));
+  differences.compare("compute capability", machine.computeCapability, target.computeCapability);
+  differences.compare("alignment in bytes", machine.alignBytes, target.alignBytes);
+  differences.compare("threads of an op", machine.intraOpThreads, target.intraOpThreads);
+  differences.compare("deterministic mode", machine.deterministic ? "on" : "off",
+                      target.deterministic ? "on" : "off");
+  differences.compare("libraries", describeLibraries(machine), describeLibraries(target));
+  differences.compare("reserved regions", describeReserved(machine), describeReserved(target));
+  if (differences.count() == 0) return ir::success();
+  return ir::makeError(std::move(error));
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan file holds: for which graph, machine, costs and budget; the decisions, with the names
+// that people read; and the complete schedule made from them. Decisions may be edited by hand, and
+// `stowage lower` makes a new schedule from them; a schedule that no longer says the same as its
+// decisions is refused by the verifier (V31). As JSON: planner/plan_json.h.
+#ifndef STOWAGE_PLANNER_PLAN_FILE_H_
+#define STOWAGE_PLANNER_PLAN_FILE_H_
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "planner/timetable.h"
+
+namespace stowage::planner {
+
+struct GraphReference {
+  std::string fingerprint;
+  int64_t nodes = 0;
+  int64_t storages = 0;
+  int stepsCaptured = 0;
+  std::string file;                 // where the graph is, "" if the file does not say
+  std::optional<std::string> text;  // the graph itself, in the form of ir/printer.h
+};
+
+struct CostsReference {
+  std::string fingerprint;
+  ir::CostSource source = ir::CostSource::kGiven;
+};
+
+/// Repeats of the graph beside a decision, for people. Checked against the graph, never used.
+struct DecisionLabel {
+  std::string name;
+  Bytes bytes;
+};
+
+struct PlanFile {
+  std::string stowageVersion;
+  std::string torchVersion;  // "" when none took part
+  GraphReference graph;
+  ir::Target target;
+  CostsReference costs;
+  Bytes budget;
+  ir::Schedule schedule;              // at level kSynced
+  std::vector<DecisionLabel> labels;  // one per row of schedule.decisions
+  Stalls stalls;
+};
+
+/// References and labels filled in from the graph; `schedule` must be one of it. Versions, stalls
+/// and costs are the caller's.
+PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Schedule schedule,
+                      Bytes budget);
+
+/// Errors: kPlanMismatch when the plan is for another graph, or a decision's id and name are of
+/// different storages.
+ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph);
+
+/// Errors: kPlanMismatch with one note per property of `machine` that differs from the plan's
+/// target: device, alignment, threads, deterministic mode, libraries, reserved regions.
+ir::Error checkPlanTarget(const PlanFile& plan, const ir::Target& machine);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_PLAN_FILE_H_
