@@ -166,4 +166,6 @@ llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
   return {own.base(), static_cast<size_t>(own.bytes().value())};
 }
 
+int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
+
 }  // namespace stowage::runtime

@@ -120,6 +120,17 @@ ir::Error SafetensorsReader::read(const SafetensorsEntry& entry,
   return readAt(file_.get(), path_, dataBegin_ + entry.bytes.begin, bytes);
 }
 
+ir::Error SafetensorsReader::readPart(const SafetensorsEntry& entry, int64_t offset,
+                                      llvm::MutableArrayRef<uint8_t> bytes) const {
+  const int64_t size = entry.bytes.end - entry.bytes.begin;
+  if (offset < 0 || offset > size || static_cast<int64_t>(bytes.size()) > size - offset) {
+    return ioError(path_, "'" + entry.name + "' has " + std::to_string(size) + " bytes, expected " +
+                              std::to_string(bytes.size()) + " from byte " +
+                              std::to_string(offset) + " on");
+  }
+  return readAt(file_.get(), path_, dataBegin_ + entry.bytes.begin + offset, bytes);
+}
+
 ir::Expected<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
                                                           SafetensorsHeader header) {
   const std::string text = layOutSafetensorsHeader(header);

@@ -40,6 +40,9 @@ class SafetensorsReader {
   const SafetensorsEntry* find(llvm::StringRef name) const;
   /// `bytes` has the entry's size.
   ir::Error read(const SafetensorsEntry& entry, llvm::MutableArrayRef<uint8_t> bytes) const;
+  /// `bytes` of the entry's, from `offset` on.
+  ir::Error readPart(const SafetensorsEntry& entry, int64_t offset,
+                     llvm::MutableArrayRef<uint8_t> bytes) const;
 
  private:
   SafetensorsReader(std::string path, FileHandle file, SafetensorsHeader header, int64_t dataBegin);

@@ -90,16 +90,6 @@ bool isWanted(const ir::Storage& storage, const StateFileOptions& options) {
   return !options.wants || options.wants(storage);
 }
 
-std::vector<ir::StorageId> findSaved(const Executor& executor) {
-  std::vector<ir::StorageId> saved;
-  for (const ir::BoundaryEntry& entry : executor.source().schedule.boundary) {
-    const ir::Storage& storage = executor.source().graph.storage(entry.storage);
-    if (isWanted(storage, {}) && !entry.at.empty()) saved.push_back(entry.storage);
-  }
-  std::sort(saved.begin(), saved.end());
-  return saved;
-}
-
 }  // namespace
 
 StateTensor describeState(const ir::Graph& graph, ir::StorageId storage) {
@@ -124,7 +114,7 @@ ir::Expected<StateFiles> StateFiles::open(llvm::ArrayRef<std::string> paths) {
     if (!file) return file.takeError();
     for (const SafetensorsEntry& entry : file->header().entries) {
       if (opened.fileOf_.try_emplace(entry.name, opened.files_.size()).second) continue;
-      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+      return ir::makeError(ir::ErrorCode::kPlanMismatch,
                            "tensor '" + entry.name + "' is in '" + path + "' and in '" +
                                opened.files_[opened.fileOf_[entry.name]].path() + "'");
     }
@@ -135,7 +125,7 @@ ir::Expected<StateFiles> StateFiles::open(llvm::ArrayRef<std::string> paths) {
 }
 
 ir::Error StateFiles::check(const ir::Graph& graph, const StateFileOptions& options) const {
-  ir::PlanError problems(ir::ErrorCode::kInvalidArgument, "the files do not hold this state");
+  ir::PlanError problems(ir::ErrorCode::kPlanMismatch, "the files do not hold this state");
   std::set<std::string> wanted;
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     if (!isWanted(graph.storages()[i], options)) continue;
@@ -152,7 +142,8 @@ ir::Error StateFiles::check(const ir::Graph& graph, const StateFileOptions& opti
                   shapeText(*safetensorsTypeName(expected.dtype), expected.sizes));
   }
   for (const auto& [name, file] : fileOf_) {
-    if (!options.allowExtra && wanted.count(name) == 0) problems.note("extra: '" + name + "'");
+    if (options.allowExtra || wanted.count(name) > 0 || options.known.count(name) > 0) continue;
+    problems.note("extra: '" + name + "'");
   }
   return problems.notes().empty() ? ir::success() : ir::makeError(std::move(problems));
 }
@@ -173,6 +164,12 @@ ir::Error StateFiles::read(const ir::Graph& graph, ir::StorageId storage,
   return ir::success();
 }
 
+std::vector<std::string> StateFiles::names() const {
+  std::vector<std::string> names;
+  for (const auto& [name, file] : fileOf_) names.push_back(name);
+  return names;
+}
+
 const SafetensorsReader* StateFiles::owner(const std::string& name) const {
   const auto found = fileOf_.find(name);
   return found == fileOf_.end() ? nullptr : &files_[found->second];
@@ -188,33 +185,74 @@ ir::Error StateFiles::readEntry(const SafetensorsEntry& entry,
   return owner(entry.name)->read(entry, bytes);
 }
 
+std::vector<ir::StorageId> findSavedStorages(const PlanSource& source) {
+  std::vector<ir::StorageId> saved;
+  for (const ir::BoundaryEntry& entry : source.schedule.boundary) {
+    if (isWanted(source.graph.storage(entry.storage), {}) && !entry.at.empty()) {
+      saved.push_back(entry.storage);
+    }
+  }
+  std::sort(saved.begin(), saved.end());
+  return saved;
+}
+
+StateFileWriter::StateFileWriter(const ir::Graph& graph, StateFileLayout layout,
+                                 SafetensorsWriter file)
+    : graph_(&graph), layout_(std::move(layout)), file_(std::move(file)) {}
+
+ir::Expected<StateFileWriter> StateFileWriter::create(const ir::Graph& graph,
+                                                      StateFileLayout layout) {
+  SafetensorsHeader header{{}, layout.metadata};
+  for (const ir::StorageId storage : layout.storages) {
+    StateTensor tensor = describeState(graph, storage);
+    const auto found = layout.names.find(graph.storage(storage).name);
+    const std::string& name =
+        found == layout.names.end() ? graph.storage(storage).name : found->second;
+    header.entries.push_back({name, "", tensor.dtype, std::move(tensor.sizes), {}});
+  }
+  for (const ExtraState& more : layout.extra) {
+    std::vector<int64_t> sizes =
+        more.sizes ? *more.sizes : std::vector<int64_t>{static_cast<int64_t>(more.bytes.size())};
+    header.entries.push_back({more.name, "", more.dtype, std::move(sizes), {}});
+  }
+  auto file = SafetensorsWriter::create(layout.path, std::move(header));
+  if (!file) return file.takeError();
+  return StateFileWriter(graph, std::move(layout), std::move(*file));
+}
+
+bool StateFileWriter::holds(ir::StorageId storage) const {
+  return std::binary_search(layout_.storages.begin(), layout_.storages.end(), storage);
+}
+
+ir::Error StateFileWriter::append(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+  const StateTensor tensor = describeState(*graph_, storage);
+  if (isRowMajor(tensor)) return file_.append(bytes);
+  std::vector<uint8_t> rowMajor(bytes.size());
+  Reorder(tensor).toFile(bytes, rowMajor);
+  return file_.append(rowMajor);
+}
+
+ir::Error StateFileWriter::commit() {
+  for (const ExtraState& more : layout_.extra) {
+    if (ir::Error error = file_.append(more.bytes)) return error;
+  }
+  return file_.commit();
+}
+
 ir::Error saveState(Executor& executor, const std::string& path,
                     const std::map<std::string, std::string>& metadata,
                     llvm::ArrayRef<ExtraState> extra) {
-  const ir::Graph& graph = executor.source().graph;
-  SafetensorsHeader header{{}, metadata};
-  for (const ir::StorageId storage : findSaved(executor)) {
-    StateTensor tensor = describeState(graph, storage);
-    header.entries.push_back(
-        {graph.storage(storage).name, "", tensor.dtype, std::move(tensor.sizes), {}});
-  }
-  for (const ExtraState& more : extra) {
-    header.entries.push_back(
-        {more.name, "", ir::DType::kU8, {static_cast<int64_t>(more.bytes.size())}, {}});
-  }
-  auto writer = SafetensorsWriter::create(path, std::move(header));
+  auto writer = StateFileWriter::create(executor.source().graph,
+                                        {.path = path,
+                                         .storages = findSavedStorages(executor.source()),
+                                         .names = {},
+                                         .metadata = metadata,
+                                         .extra = extra.vec()});
   if (!writer) return writer.takeError();
   const auto put = [&](ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
-    const StateTensor tensor = describeState(graph, storage);
-    if (isRowMajor(tensor)) return writer->append(bytes);
-    std::vector<uint8_t> rowMajor(bytes.size());
-    Reorder(tensor).toFile(bytes, rowMajor);
-    return writer->append(rowMajor);
+    return writer->append(storage, bytes);
   };
   if (ir::Error error = drainState(executor, put)) return error;
-  for (const ExtraState& more : extra) {
-    if (ir::Error error = writer->append(more.bytes)) return error;
-  }
   return writer->commit();
 }
 

@@ -15,9 +15,9 @@
 #include "runtime/served_allocator.h"
 
 extern "C" {
-void* __libc_malloc(size_t bytes);                   // NOLINT: names of the C library
-void* __libc_calloc(size_t count, size_t bytes);     // NOLINT
-void* __libc_realloc(void* block, size_t bytes);     // NOLINT
+void* __libc_malloc(size_t bytes);                      // NOLINT: names of the C library
+void* __libc_calloc(size_t count, size_t bytes);        // NOLINT
+void* __libc_realloc(void* block, size_t bytes);        // NOLINT
 void* __libc_memalign(size_t alignment, size_t bytes);  // NOLINT
 }
 
@@ -78,8 +78,7 @@ int posix_memalign(void** block, size_t alignment, size_t bytes) {
 
 void* mmap(void* where, size_t bytes, int protection, int flags, int file, off_t offset) {
   stowage::tests::note(bytes);
-  return reinterpret_cast<void*>(
-      syscall(SYS_mmap, where, bytes, protection, flags, file, offset));
+  return reinterpret_cast<void*>(syscall(SYS_mmap, where, bytes, protection, flags, file, offset));
 }
 
 }  // extern "C"

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 
+#include "ir/interval.h"
 #include "ir/verify.h"
 #include "runtime/fake_device.h"
 #include "tests/support/fake_training.h"

@@ -158,7 +158,7 @@ TEST(StateIo, SaysEverythingThatDoesNotFit) {
   auto files = StateFiles::open({file});
   ASSERT_TRUE(static_cast<bool>(files));
   const ir::PlanError error = ir::takePayload(files->check(graph, {}));
-  EXPECT_EQ(error.code(), ir::ErrorCode::kInvalidArgument);
+  EXPECT_EQ(error.code(), ir::ErrorCode::kPlanMismatch);
   EXPECT_EQ(error.notes(),
             (std::vector<std::string>{
                 "missing: 'fc.weight'", "'conv.weight' is F32 [2,3,4,4], expected F32 [3,2,4,4]",
