@@ -169,7 +169,7 @@ class Walk {
   Actions actions_;
   LoadTree loads_;
   LoadTree host_;
-  std::vector<bool> hasPlace_;  // by storage: on the host for the whole step
+  std::vector<bool> hasPlace_;               // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap

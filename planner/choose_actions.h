@@ -18,7 +18,7 @@
 namespace stowage::planner {
 
 struct ChoiceRule {
-  int64_t target = 0;          // device bytes to stay below, reserved regions included
+  int64_t target = 0;                  // device bytes to stay below, reserved regions included
   int64_t hostTarget = INT64_MAX / 4;  // host bytes to stay below
   int64_t recomputePrice = 0;  // nanoseconds per MiB up to which a re-run is preferred to a copy
 };

@@ -95,9 +95,8 @@ Frontier::Pool Frontier::search(int64_t budget) const {
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   for (const int64_t level : kPriceLevels) {
     const int64_t hostLimit = table_->problem().limits.host.value();
-    ChoiceRule rule{.target = budget,
-                    .hostTarget = hostLimit,
-                    .recomputePrice = perMebibyte / 1000 * level};
+    ChoiceRule rule{
+        .target = budget, .hostTarget = hostLimit, .recomputePrice = perMebibyte / 1000 * level};
     for (int i = 0; i < kShrinks; ++i) {
       std::optional<KnownPlan> plan = tryRule(rule, budget, found);
       if (!plan) break;

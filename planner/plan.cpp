@@ -86,6 +86,7 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
                     .computeTime = {},
                     .keepAllHeight = Bytes(frontier.keepAll().height),
                     .planNeeded = best != &frontier.keepAll()};
+  result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
   for (const ir::OpCost& cost : state_->table.problem().costs.nodes) {
     result.computeTime += cost.time;

@@ -64,9 +64,8 @@ class Writer {
     const int32_t fetch = x_.endingFetch[gap];
     if (fetch < 0) return "hidden";
     const int32_t source = x_.fetches[static_cast<size_t>(fetch)].source;
-    const bool isWaitedFor =
-        isBlamed_[fetchActions_[static_cast<size_t>(fetch)]] ||
-        (source >= 0 && isBlamed_[outActions_[static_cast<size_t>(source)]]);
+    const bool isWaitedFor = isBlamed_[fetchActions_[static_cast<size_t>(fetch)]] ||
+                             (source >= 0 && isBlamed_[outActions_[static_cast<size_t>(source)]]);
     return isWaitedFor ? "waits" : "hidden";
   }
   const char* whyAgain(size_t gapIndex) const {

@@ -48,11 +48,11 @@ class Monotone : public testing::TestWithParam<int> {
     if (!result) return ir::describe(result.takeError());
     std::string text;
     llvm::raw_string_ostream os(text);
-    llvm::cantFail(writePlan(
-        makePlanFile(graph_, target_,
-                     tests::toSchedule(graph_, target_, result->timetable, Bytes(budget)),
-                     Bytes(budget)),
-        os));
+    llvm::cantFail(
+        writePlan(makePlanFile(graph_, target_,
+                               tests::toSchedule(graph_, target_, result->timetable, Bytes(budget)),
+                               Bytes(budget)),
+                  os));
     return os.str();
   }
   std::vector<std::string> planAll(const std::vector<int64_t>& budgets) const {

@@ -121,8 +121,7 @@ TEST_F(Refusal, APinThatMatchesNothingOrCanDoNothingIsAnError) {
   EXPECT_EQ(error.code(), ir::ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.text(), "pin 's0=recompute': found no gap in which that is possible");
 
-  ir::Expected<Problem> none =
-      makeProblem(graph_, target_, {}, {}, {}, {{.pattern = "nobody*"}});
+  ir::Expected<Problem> none = makeProblem(graph_, target_, {}, {}, {}, {{.pattern = "nobody*"}});
   ASSERT_FALSE(static_cast<bool>(none));
   llvm::consumeError(none.takeError());
 }
