@@ -175,6 +175,16 @@ class Walk {
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
 };
 
+// What never comes to the device is on the host without being asked.
+bool isAlwaysSo(const GapTable& table, const Pin& pin) {
+  const auto& storages = table.problem().graph.storages();
+  for (size_t i = 0; i < storages.size() && pin.action == GapAction::kHost; ++i) {
+    if (table.isHostOnly(ir::StorageId(i)) && matchesGlob(pin.pattern, storages[i].name))
+      return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 ir::Expected<FixedActions> fixActions(const GapTable& table) {
@@ -182,7 +192,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
                      .isFixed = std::vector<bool>(table.gaps().size(), false)};
   const Problem& problem = table.problem();
   for (const Pin& pin : problem.pins) {
-    bool isPossible = pin.action == GapAction::kKeep;
+    bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
       if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
