@@ -16,6 +16,7 @@ Verb addSweepVerb(CLI::App& app);
 Verb addLowerVerb(CLI::App& app);
 Verb addExplainVerb(CLI::App& app);
 Verb addVerifyVerb(CLI::App& app);
+Verb addRunVerb(CLI::App& app);
 Verb addDemoVerb(CLI::App& app);
 Verb addDoctorVerb(CLI::App& app);
 Verb addSchemaVerb(CLI::App& app);

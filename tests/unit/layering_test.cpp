@@ -226,11 +226,13 @@ std::vector<std::string> forbiddenLinks(const std::string& name) {
       {"ir",
        {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime",
         "nlohmann_json", "valijson", "torch::"}},
+      {"plan_file",
+       {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"planner", {"stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"passes", {"stowage::executor", "stowage::runtime", "nlohmann_json", "torch::"}},
       {"executor",
        {"stowage::planner", "stowage::passes", "stowage::runtime", "nlohmann_json", "torch::"}},
-      {"runtime", {"nlohmann_json"}},
+      {"runtime", {"stowage::planner", "stowage::passes", "nlohmann_json"}},
   };
   const auto found = forbidden.find(name);
   return found == forbidden.end() ? std::vector<std::string>{} : found->second;
