@@ -14,6 +14,7 @@ Verb addProfileVerb(CLI::App& app);
 Verb addPlanVerb(CLI::App& app);
 Verb addSweepVerb(CLI::App& app);
 Verb addLowerVerb(CLI::App& app);
+Verb addExplainVerb(CLI::App& app);
 Verb addVerifyVerb(CLI::App& app);
 Verb addRunVerb(CLI::App& app);
 Verb addDemoVerb(CLI::App& app);
