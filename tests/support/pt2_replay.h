@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the program of an archive node by node on real tensors, views included, and compares every
+// tensor with what the import says of it: element type, sizes, strides, offset, and which tensors
+// share a storage.
+#ifndef STOWAGE_TESTS_SUPPORT_PT2_REPLAY_H_
+#define STOWAGE_TESTS_SUPPORT_PT2_REPLAY_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/capture/pt2_graph.h"
+#include "runtime/capture/pt2_program.h"
+
+namespace stowage::tests {
+
+class Pt2Replay {
+ public:
+  /// `draft`: the imported graph of the same program.
+  Pt2Replay(const runtime::Pt2Program& program, const runtime::Pt2Graph& draft);
+
+  void setInput(size_t position, at::Tensor tensor);
+  /// Runs all nodes. Errors: what the ops threw; kViolation for the first tensor that is not as
+  /// imported.
+  ir::Error runStep();
+  const at::Tensor& output(size_t position) const;
+
+ private:
+  ir::Graph makeCallGraph() const;
+  ir::Error runNode(size_t position);
+  ir::Error check(int32_t tensor);
+
+  const runtime::Pt2Program& program_;
+  const runtime::Pt2Graph& draft_;
+  runtime::Pt2Ops ops_;
+  ir::Graph calls_;                  // one value per tensor of the program, one node per node
+  std::vector<at::Tensor> tensors_;  // by tensor of the program
+  std::unordered_map<const void*, ir::StorageId> storageOf_;
+  std::vector<const void*> implOf_;  // by storage
+};
+
+}  // namespace stowage::tests
+
+#endif  // STOWAGE_TESTS_SUPPORT_PT2_REPLAY_H_
