@@ -198,12 +198,7 @@ class Finisher {
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       const ir::Node& node = graph.nodes()[i];
       if (node.phase != ir::Phase::kOptimizer) continue;
-      auto op = facts_.ops.lookUp("torch.ops." + node.op);
-      if (!op) {
-        llvm::consumeError(op.takeError());
-        continue;
-      }
-      const auto& arguments = (*op)->facts->schema().arguments();
+      const auto& arguments = facts_.draft.ops[i]->facts->schema().arguments();
       for (uint32_t k = 0; k < node.args.size(); ++k) {
         FrozenScalar scalar{.node = ir::NodeId(i), .argument = k, .name = arguments[k].name()};
         addScalars(node.args[k], isNumber(arguments[k]), scalar, scalars);

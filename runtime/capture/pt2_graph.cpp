@@ -2,6 +2,8 @@
 #include "runtime/capture/pt2_graph.h"
 
 #include <llvm/ADT/DenseSet.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringSet.h>
 
 #include <algorithm>
@@ -49,7 +51,7 @@ class GraphMaker {
       if (ir::Error error = addNode(program_.nodes[i])) {
         return inNode(i, ir::takePayload(std::move(error)));
       }
-      if (sources_.size() < nodeCount_) sources_.push_back(i);
+      if (sources_.size() < nodeOps_.size()) sources_.push_back(i);
     }
     for (const Pt2Output& output : program_.outputs) {
       const ir::ValueId value = valueOf_[static_cast<size_t>(output.tensor)];
@@ -62,6 +64,7 @@ class GraphMaker {
                     .inputs = std::move(inputs_),
                     .outputs = std::move(outputs_),
                     .sources = std::move(sources_),
+                    .ops = std::move(nodeOps_),
                     .valueOf = std::move(valueOf_)};
   }
 
@@ -147,7 +150,7 @@ class GraphMaker {
     if (ir::Error error = addResults(**op, source.outputs)) return error;
     if (isLaunched(**op)) {
       builder_.addNode(std::move(node_));
-      ++nodeCount_;
+      nodeOps_.push_back(*op);
     }
     return ir::success();
   }
@@ -259,7 +262,7 @@ class GraphMaker {
   std::vector<ir::ValueId> outputs_;
   llvm::StringSet<> names_;
   std::vector<size_t> sources_;
-  size_t nodeCount_ = 0;
+  std::vector<const Pt2Op*> nodeOps_;
   int64_t totalBytes_ = 0;
   ir::Node node_;  // the one being made
 };

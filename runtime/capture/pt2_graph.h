@@ -26,6 +26,7 @@ struct Pt2Graph {
   std::vector<ir::ValueId> inputs;   // by position in the program; invalid: no tensor
   std::vector<ir::ValueId> outputs;  // by position in the program
   std::vector<size_t> sources;       // by node of the graph: its position in the program
+  std::vector<const Pt2Op*> ops;     // by node of the graph
   std::vector<ir::ValueId> valueOf;  // by tensor of the program; invalid: nothing makes it
 };
 

@@ -46,8 +46,7 @@ class Importer {
     if (!draft) return inArchive(draft.takeError());
     const Pt2Losses losses = findLosses(*program, *draft);
     const std::vector<bool> forward = findAncestors(draft->graph, losses.loss);
-    const Pt2RoleFacts facts{
-        .program = *program, .draft = *draft, .forward = forward, .ops = ops_};
+    const Pt2RoleFacts facts{.program = *program, .draft = *draft, .forward = forward};
     ir::Expected<std::vector<Pt2InputRole>> roles = findRoles(facts);
     if (!roles) return roles.takeError();
     ImportedStep step = finishPt2Step(facts, *roles, losses);

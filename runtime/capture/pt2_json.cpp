@@ -17,6 +17,7 @@ using Json = nlohmann::json;
 constexpr int64_t kSchemaMajor = 8;
 constexpr int64_t kStrided = 7;
 constexpr size_t kMaxRank = 64;
+constexpr int64_t kMaxElements = int64_t{1} << 56;
 
 struct Code {
   int64_t code;
@@ -104,7 +105,7 @@ class ProgramReader {
     type.sizes = readSizes(fields_.array(meta, "sizes"), "sizes");
     type.strides = readSizes(fields_.array(meta, "strides"), "strides");
     type.offset = readSize(fields_.get(meta, "storage_offset"), "storage_offset");
-    if (!type.findExtentBytes()) {
+    if (!type.findExtentBytes() || type.numElements() > kMaxElements) {
       fields_.fail("found sizes, strides and an offset that no tensor has");
       return {};
     }

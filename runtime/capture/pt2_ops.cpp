@@ -2,6 +2,7 @@
 #include "runtime/capture/pt2_ops.h"
 
 #include <ATen/core/jit_type.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
 #include <array>

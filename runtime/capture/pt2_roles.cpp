@@ -73,8 +73,10 @@ class SideFileRoles {
     for (const Pt2SideFile::Group& group : side_.groups) {
       const GroupKind* kind = findGroup(kGroups, group.name);
       if (kind == nullptr) return misfit("no group of inputs is called '" + group.name + "'");
-      const size_t first = roles_.size();
-      if (group.name == "train") trainFirst_ = first, trainCount_ = count(group);
+      if (group.name == "train") {
+        trainFirst_ = roles_.size();
+        trainCount_ = count(group);
+      }
       for (size_t i = 0; i < count(group); ++i) {
         roles_.push_back(makeRole(group, *kind, i));
         if (ir::Error error = checkWrites(roles_.size() - 1)) return error;
@@ -170,14 +172,9 @@ class DataRoles {
   }
 
   void readOptimizers() {
-    for (const ir::Node& node : graph().nodes()) {
-      if (node.writes.empty()) continue;
-      auto op = facts_.ops.lookUp("torch.ops." + node.op);
-      if (!op) {
-        llvm::consumeError(op.takeError());
-        continue;
-      }
-      const c10::FunctionSchema& schema = (*op)->facts->schema();
+    for (size_t i = 0; i < graph().nodes().size(); ++i) {
+      const ir::Node& node = graph().nodes()[i];
+      const c10::FunctionSchema& schema = facts_.draft.ops[i]->facts->schema();
       const ir::ValueList* parameters = listAt(node, schema.argumentIndexWithName("self"));
       if (parameters == nullptr || !schema.argumentIndexWithName("grads")) continue;
       for (const GroupKind& list : kOptimizerLists) {

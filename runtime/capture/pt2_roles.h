@@ -16,7 +16,6 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "runtime/capture/pt2_graph.h"
-#include "runtime/capture/pt2_ops.h"
 #include "runtime/capture/pt2_program.h"
 
 namespace stowage::runtime {
@@ -32,7 +31,6 @@ struct Pt2RoleFacts {
   const Pt2Program& program;
   const Pt2Graph& draft;
   const std::vector<bool>& forward;  // by node: the loss needs it
-  Pt2Ops& ops;
 };
 
 /// By position in the program's inputs.

@@ -152,15 +152,16 @@ class DirectoryReader {
 
   ir::Expected<Directory> readEnd(const Fields& fields, int64_t at) {
     if (fields.u16(4) != 0 || fields.u16(6) != 0) return file_.malformed("it has several parts");
-    Directory directory{.offset = fields.u32(16),
-                        .bytes = fields.u32(12),
-                        .count = fields.u16(10),
-                        .end = at};
     const bool needs64 = fields.u32(16) == kSeeOther32 || fields.u32(12) == kSeeOther32 ||
                          fields.u16(10) == kSeeOther16;
-    if (needs64) {
-      if (ir::Error error = readEnd64(at, directory)) return error;
-    }
+    if (needs64) return readEnd64(at);
+    return checked({.offset = fields.u32(16),
+                    .bytes = fields.u32(12),
+                    .count = fields.u16(10),
+                    .end = at});
+  }
+
+  ir::Expected<Directory> checked(const Directory& directory) const {
     if (directory.offset < 0 || directory.bytes < 0 || directory.count < 0 ||
         directory.bytes > kMaxDirectoryBytes || directory.offset > directory.end ||
         directory.bytes > directory.end - directory.offset) {
@@ -171,7 +172,7 @@ class DirectoryReader {
     return directory;
   }
 
-  ir::Error readEnd64(int64_t at, Directory& directory) {
+  ir::Expected<Directory> readEnd64(int64_t at) {
     const int64_t locatorAt = at - kDirectoryLocator64Bytes;
     const std::optional<std::string> locator = file_.read(locatorAt, kDirectoryLocator64Bytes);
     if (!locator || Fields(*locator).u32(0) != kDirectoryLocator64) {
@@ -184,9 +185,10 @@ class DirectoryReader {
       return file_.malformed("found no 64-bit directory end at byte " + std::to_string(recordAt));
     }
     const Fields fields(*record);
-    directory = {
-        .offset = fields.i64(48), .bytes = fields.i64(40), .count = fields.i64(32), .end = recordAt};
-    return ir::success();
+    return checked({.offset = fields.i64(48),
+                    .bytes = fields.i64(40),
+                    .count = fields.i64(32),
+                    .end = recordAt});
   }
 
   ir::Error readDirectory(const Directory& directory) {
