@@ -11,17 +11,6 @@ namespace stowage::passes {
 
 namespace {
 
-/// Regions that libraries keep for themselves: at the bottom of the arena, one after the other.
-std::vector<ir::ReservedRegion> placeReserved(const ir::Target& target) {
-  std::vector<ir::ReservedRegion> regions = target.reserved;
-  Bytes end;
-  for (ir::ReservedRegion& region : regions) {
-    region.offset = end;
-    end += roundUp(region.bytes, target.alignBytes);
-  }
-  return regions;
-}
-
 std::vector<ir::Arena> makeArenas(const planner::Timetable& timetable, Bytes device) {
   std::vector<ir::Arena> arenas = {{ir::Space::kDevice, device}};
   if (timetable.hostHeight.value() > 0) arenas.push_back({ir::Space::kHost, timetable.hostHeight});
@@ -60,12 +49,13 @@ ir::Expected<PassReport> AssignOffsets::run(PassState& state) const {
   if (device < timetable.deviceHeight) return tooSmall(device, timetable);
   ir::Schedule& schedule = *state.schedule;
   schedule.arenas = makeArenas(timetable, device);
-  schedule.reserved = placeReserved(state.target);
+  schedule.reserved = timetable.reserved;
   schedule.residencies = timetable.residencies;
   int64_t taken = 0;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     ir::Command& command = schedule.commands[i];
-    command.temp = timetable.actions[i].command.temp;
+    const ir::TempRegion& temp = timetable.actions[i].command.temp;
+    command.temp = temp.bytes.value() > 0 ? temp : ir::TempRegion();
     command.takes = timetable.actions[i].command.takes;
     taken += command.takes.isValid() ? 1 : 0;
   }

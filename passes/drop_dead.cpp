@@ -23,18 +23,21 @@ class EffectSearch {
     std::vector<bool> hasEffect(graph_.nodes().size());
     for (size_t i = hasEffect.size(); i-- > 0;) {
       const ir::NodeId node(i);
-      hasEffect[i] = keepsOrder(graph_.node(node)) || writesWanted(node);
+      hasEffect[i] = keepsOrder(graph_.node(node)) || !isWithoutEffect(node);
       if (hasEffect[i]) demand(node);
     }
     return hasEffect;
   }
 
  private:
-  bool writesWanted(ir::NodeId node) const {
+  /// A node that writes nothing at all is there for something else (an assertion, a host read).
+  bool isWithoutEffect(ir::NodeId node) const {
+    bool writes = false;
     for (const ir::Access& access : graph_.accesses(node)) {
-      if (access.writes() && wanted_[access.storage.index()]) return true;
+      if (access.writes() && wanted_[access.storage.index()]) return false;
+      writes = writes || access.writes();
     }
-    return false;
+    return writes;
   }
 
   void demand(ir::NodeId node) {

@@ -2,9 +2,9 @@
 //
 // Leaves out nodes that have no effect: what they write is neither read by a node that stays, nor
 // state, nor an output. Results of all other nodes stay as they are. Kept in any case: nodes that
-// draw random numbers (they advance the generator), collectives, and ops that the op table does not
-// know (they may do more than they say). Storages and views that nobody names any more go too.
-// Normalising pass.
+// draw random numbers (they advance the generator), collectives, ops that the op table does not
+// know (they may do more than they say), and nodes that write nothing (they are there to do more).
+// Storages and views that nobody names any more go too. Normalising pass.
 #ifndef STOWAGE_PASSES_DROP_DEAD_H_
 #define STOWAGE_PASSES_DROP_DEAD_H_
 

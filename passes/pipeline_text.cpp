@@ -4,6 +4,8 @@
 #include <iterator>
 #include <utility>
 
+#include "ir/fingerprint.h"
+#include "ir/op_table.h"
 #include "ir/parser.h"
 #include "ir/printer.h"
 #include "passes/evaluate_decisions.h"
@@ -114,6 +116,15 @@ ir::Target makeTextTarget() {
   return target;
 }
 
+/// A schedule written by hand says that it is of its graph by saying nothing.
+void stamp(ir::Schedule& schedule, const PassState& state) {
+  if (schedule.graphFingerprint.empty()) schedule.graphFingerprint = ir::fingerprint(state.graph);
+  if (schedule.targetFingerprint.empty()) {
+    schedule.targetFingerprint = ir::fingerprint(state.target);
+  }
+  if (schedule.opTableVersion == 0) schedule.opTableVersion = ir::opTableVersion();
+}
+
 PassState makeState(ir::Module module) {
   PassState state{.graph = std::move(module.graph),
                   .schedule = std::nullopt,
@@ -122,7 +133,9 @@ PassState makeState(ir::Module module) {
                   .decisions = {}};
   if (!module.schedule) return state;
   state.decisions.rows = module.schedule->decisions;
-  if (!module.schedule->commands.empty()) state.schedule = std::move(module.schedule);
+  if (module.schedule->commands.empty()) return state;
+  state.schedule = std::move(module.schedule);
+  stamp(*state.schedule, state);
   return state;
 }
 

@@ -8,7 +8,8 @@
 //   report                  counters and remarks of the passes so far, as comments
 //   verify                  checks the graph, or proves the schedule, and says so as a comment
 // Without a `print` or `report` the result is the IR at the end. The target is always the same
-// small CPU with 512-byte alignment. A schedule block without commands only gives decisions.
+// small CPU with 512-byte alignment. A schedule block without commands only gives decisions; one
+// with commands and with empty fingerprints (and ops=0) is taken to be of its graph.
 #ifndef STOWAGE_PASSES_PIPELINE_TEXT_H_
 #define STOWAGE_PASSES_PIPELINE_TEXT_H_
 

@@ -22,14 +22,21 @@ class SinkSearch {
         place_(graph.nodes().size()),
         nextUse_(graph.storages().size(), kNever),
         nextWrite_(graph.storages().size(), kNever),
-        lastUse_(graph.storages().size(), -1) {}
+        lastUse_(graph.storages().size(), -1),
+        maker_(graph.storages().size()) {
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+        if (access.writtenVersion == 1) maker_[access.storage.index()] = ir::NodeId(i);
+      }
+    }
+  }
 
   std::vector<int64_t> run() {
     for (size_t i = place_.size(); i-- > 0;) {
       const ir::NodeId id(i);
       place_[i] = static_cast<int64_t>(i);
       const int64_t target = findTarget(id);
-      if (target > place_[i] + 1 && pays(id)) place_[i] = target;
+      if (target > place_[i] + 1 && pays(id, target)) place_[i] = target;
       remember(id);
     }
     return std::move(place_);
@@ -60,21 +67,31 @@ class SinkSearch {
   }
 
   /// Bytes whose life gets shorter against bytes whose life gets longer.
-  bool pays(ir::NodeId id) const {
+  bool pays(ir::NodeId id, int64_t target) const {
     Bytes shorter;
     Bytes longer;
     for (const ir::Access& access : graph_.accesses(id)) {
-      const ir::Storage& storage = graph_.storage(access.storage);
-      if (access.writes()) shorter += storage.bytes;
-      const bool dies = isLocal(storage) || storage.role == ir::Role::kInput;
-      if (access.reads() && dies && lastUse_[access.storage.index()] < targetOf(id)) {
-        longer += storage.bytes;
+      if (access.writes()) shorter += graph_.storage(access.storage).bytes;
+      if (access.reads() && waits(access.storage, target)) {
+        longer += graph_.storage(access.storage).bytes;
       }
     }
     return longer < shorter;
   }
 
-  int64_t targetOf(ir::NodeId id) const { return findTarget(id); }
+  /// Would an operand that is needed at `target` live longer for it? Not if it lives until then
+  /// anyway, and not if its own producer can follow down: one that reads nothing that dies.
+  bool waits(ir::StorageId operand, int64_t target) const {
+    const bool dies = !graph_.storage(operand).persistent && !graph_.storage(operand).output;
+    if (!dies || lastUse_[operand.index()] >= target) return false;
+    const ir::NodeId maker = maker_[operand.index()];
+    if (!maker.isValid() || !isPureProducer(maker)) return true;
+    const auto accesses = graph_.accesses(maker);
+    return std::any_of(accesses.begin(), accesses.end(), [&](const ir::Access& access) {
+      return access.reads() && (!graph_.storage(access.storage).persistent ||
+                                nextWrite_[access.storage.index()] < target);
+    });
+  }
 
   void remember(ir::NodeId id) {
     const int64_t place = place_[id.index()];
@@ -91,6 +108,7 @@ class SinkSearch {
   std::vector<int64_t> nextUse_;
   std::vector<int64_t> nextWrite_;
   std::vector<int64_t> lastUse_;
+  std::vector<ir::NodeId> maker_;  // by storage: the node that makes its first version
 };
 
 /// Moved nodes stand right before the node whose place they took, in program order.

@@ -6,6 +6,8 @@
 #ifndef STOWAGE_PLANNER_PROBLEM_H_
 #define STOWAGE_PLANNER_PROBLEM_H_
 
+#include <llvm/ADT/StringRef.h>
+
 #include <string>
 #include <vector>
 
@@ -32,6 +34,9 @@ struct Pin {
   std::string pattern;
   ir::GapAction action = ir::GapAction::kKeep;
 };
+
+/// `*` stands for any characters, `?` for one; all others for themselves.
+bool matchesGlob(llvm::StringRef pattern, llvm::StringRef name);
 
 struct Limits {
   Bytes host{INT64_MAX};

@@ -31,7 +31,8 @@ struct Timetable {
   Decisions decisions;  // those asked for, less what turned out to have no effect
   std::vector<ir::Residency> residencies;  // placed
   std::vector<ir::BoundaryEntry> boundary;
-  std::vector<TimedAction> actions;  // issue order
+  std::vector<TimedAction> actions;          // issue order
+  std::vector<ir::ReservedRegion> reserved;  // the target's, with their offsets
   bool joined = false;
   Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
   Bytes hostHeight;

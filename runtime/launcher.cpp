@@ -7,7 +7,6 @@
 #include <string>
 #include <utility>
 
-#include "ir/op_table.h"
 #include "runtime/result_check.h"
 #include "runtime/run_accesses.h"
 #include "runtime/torch_boundary.h"
@@ -56,9 +55,9 @@ ir::Expected<int32_t> Launcher::findCall(const ir::Command& command) {
   const bool replay = runsInReplayForm(source_.graph, command);
   int32_t& call = callOfNode_[command.node.index()][replay ? 1 : 0];
   if (call >= 0) return call;
-  const std::string& op = source_.graph.node(command.node).op;
-  auto made = prepareCall(source_.graph, command.node, replay ? ir::lookUpOp(op).replayForm : op,
-                          [&](ir::ValueId value) { return tensors_.tensor(value); });
+  auto made =
+      prepareCall(source_.graph, command.node, replay ? CallForm::kReplay : CallForm::kAsCaptured,
+                  [&](ir::ValueId value) { return tensors_.tensor(value); });
   if (!made) return made.takeError();
   calls_.push_back(std::move(*made));
   call = static_cast<int32_t>(calls_.size() - 1);

@@ -6,9 +6,11 @@
 #include <c10/core/Layout.h>
 #include <c10/core/MemoryFormat.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
+#include "ir/op_table.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 #include "runtime/wrapped_number.h"
@@ -212,15 +214,23 @@ ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call, 
 
 }  // namespace
 
-ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, llvm::StringRef op,
+ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, CallForm form,
                                  TensorOf tensorOf) {
-  auto handle = findOperator(op);
+  const ir::Node& called = graph.node(node);
+  const bool replay = form == CallForm::kReplay;
+  auto handle = findOperator(replay ? ir::lookUpOp(called.op).replayForm : called.op);
   if (!handle) return handle.takeError();
   OpCall call{*handle, {}, {}};
+  const auto givenTensor = [&](ir::ValueId value) {
+    const bool isWritten =
+        std::any_of(called.writes.begin(), called.writes.end(),
+                    [&](const ir::Node::Write& write) { return write.value == value; });
+    return replay && isWritten ? at::Tensor() : tensorOf(value);
+  };
   const std::string where = graph.describeNode(node);
   // A list refuses elements of another type by throwing.
   if (ir::Error error =
-          callTorch(where, [&] { return fillStack(graph, graph.node(node), call, tensorOf); })) {
+          callTorch(where, [&] { return fillStack(graph, called, call, givenTensor); })) {
     return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + ir::describe(std::move(error)));
   }
   return call;

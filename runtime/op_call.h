@@ -37,9 +37,13 @@ struct OpCall {
 /// The tensor that stands for a value, for ever or until the call is prepared again.
 using TensorOf = llvm::function_ref<at::Tensor(ir::ValueId)>;
 
-/// `op`: the node's op, or its replay form. Trailing arguments that are left out get the schema's
-/// defaults. Errors: kUnsupported (no such op), kInvalidIr naming node and argument.
-ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, llvm::StringRef op,
+/// How a node is called: as captured, or in its op's replay form, which is given undefined tensors
+/// for what the node writes in place (ir/op_table.h).
+enum class CallForm : uint8_t { kAsCaptured, kReplay };
+
+/// Trailing arguments that are left out get the schema's defaults. Errors: kUnsupported (no such
+/// op), kInvalidIr naming node and argument.
+ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, CallForm form,
                                  TensorOf tensorOf);
 
 /// The stack for one launch. `scalars` by ScalarId; may be empty when the call takes none. Wrapped

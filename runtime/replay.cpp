@@ -119,7 +119,7 @@ ir::Expected<std::unique_ptr<Replay>> Replay::make(const ir::Graph& graph) {
   if (ir::Error error = state->makeLasting()) return error;
   state->findDead();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    auto call = prepareCall(graph, ir::NodeId(n), graph.nodes()[n].op,
+    auto call = prepareCall(graph, ir::NodeId(n), CallForm::kAsCaptured,
                             [&](ir::ValueId value) { return state->tensors.tensor(value); });
     if (!call) return call.takeError();
     state->calls.push_back(std::move(*call));

@@ -9,13 +9,12 @@
 
 namespace stowage::runtime {
 
-/// Everything that decides what a CPU generator draws next.
-struct RngKeeper::State {
+struct RngState {
   at::mt19937 engine;
   std::optional<float> nextFloat;
   std::optional<double> nextDouble;
 
-  static State take() {
+  static RngState take() {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CPUGeneratorImpl>();
@@ -41,11 +40,11 @@ void RngKeeper::before(const ir::Command& run) {
   const auto slot = static_cast<size_t>(run.rngSlot);
   if (slots_.size() <= slot) slots_.resize(slot + 1);
   if (run.clone == 0) {
-    if (!slots_[slot]) slots_[slot] = std::make_unique<State>();
-    *slots_[slot] = State::take();
+    if (!slots_[slot]) slots_[slot] = std::make_unique<RngState>();
+    *slots_[slot] = RngState::take();
     return;
   }
-  running_ = std::make_unique<State>(State::take());
+  running_ = std::make_unique<RngState>(RngState::take());
   if (slots_[slot]) slots_[slot]->put();
 }
 
@@ -53,5 +52,8 @@ void RngKeeper::after(const ir::Command& run) {
   if (run.rngSlot < 0 || run.clone == 0) return;
   running_->put();
 }
+
+RngRestore::RngRestore() : state_(std::make_unique<RngState>(RngState::take())) {}
+RngRestore::~RngRestore() { state_->put(); }
 
 }  // namespace stowage::runtime

@@ -14,6 +14,9 @@
 
 namespace stowage::runtime {
 
+/// Everything that decides what a CPU generator draws next.
+struct RngState;
+
 class RngKeeper {
  public:
   RngKeeper();
@@ -26,9 +29,20 @@ class RngKeeper {
   void after(const ir::Command& run);
 
  private:
-  struct State;
-  std::vector<std::unique_ptr<State>> slots_;
-  std::unique_ptr<State> running_;  // while a clone runs
+  std::vector<std::unique_ptr<RngState>> slots_;
+  std::unique_ptr<RngState> running_;  // while a clone runs
+};
+
+/// Puts the generator back to where it was when this was made.
+class RngRestore {
+ public:
+  RngRestore();
+  ~RngRestore();
+  RngRestore(const RngRestore&) = delete;
+  RngRestore& operator=(const RngRestore&) = delete;
+
+ private:
+  std::unique_ptr<RngState> state_;
 };
 
 }  // namespace stowage::runtime

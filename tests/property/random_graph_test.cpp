@@ -15,6 +15,7 @@
 #include "ir/op_table.h"
 #include "ir/parser.h"
 #include "ir/printer.h"
+#include "tests/support/keep_all_schedule.h"
 
 namespace stowage::tests {
 namespace {
@@ -48,6 +49,20 @@ TEST(RandomGraph, ReadsBackFromItsTextAndKeepsItsFingerprint) {
       Expected<Graph> commented = parseGraph(toText(graph, {.comments = true}));
       ASSERT_TRUE(static_cast<bool>(commented)) << "seed " << seed;
       ASSERT_EQ(*commented, graph) << "seed " << seed;
+    }
+  }
+}
+
+TEST(RandomGraph, SchedulesReadBackFromTheirText) {
+  for (uint64_t seed = 0; seed < kSeeds; ++seed) {
+    for (const Graph& graph : graphsOf(seed)) {
+      const Schedule schedule = makeKeepAllSchedule(graph, makeTestTarget());
+      const std::string text = toText(graph, schedule);
+      Expected<Module> read = parseModule(text);
+      ASSERT_TRUE(static_cast<bool>(read)) << "seed " << seed << ": " << describe(read.takeError());
+      ASSERT_TRUE(read->schedule.has_value());
+      ASSERT_EQ(*read->schedule, schedule) << "seed " << seed;
+      ASSERT_EQ(toText(read->graph, *read->schedule), text) << "seed " << seed;
     }
   }
 }

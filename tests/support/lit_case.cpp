@@ -56,7 +56,11 @@ LitFile parseLitFile(const std::string& text) {
   const auto finishCase = [&] {
     checkCase(current, hasCheck, file.problems);
     file.cases.push_back(current);
-    current = LitCase{.firstLine = number + 1, .pipeline = "", .text = "", .expectedErrors = {}};
+    // Empty lines in front, so that messages give the file's line numbers.
+    current = LitCase{.firstLine = number + 1,
+                      .pipeline = "",
+                      .text = std::string(static_cast<size_t>(number), '\n'),
+                      .expectedErrors = {}};
     hasCheck = false;
   };
   for (std::string line; std::getline(lines, line);) {

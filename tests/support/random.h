@@ -34,7 +34,7 @@ class Random {
   /// Low numbers as likely as high ones on a logarithmic scale: uneven sizes. `low` is positive.
   int64_t uneven(int64_t low, int64_t high) {
     int64_t top = low;
-    while (top < high && chance(75)) top *= 2;
+    while (top < high && chance(85)) top *= 2;
     return between(low, top < high ? top : high);
   }
   template <typename Range>

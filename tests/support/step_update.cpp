@@ -39,7 +39,7 @@ void StepBuilder::backward(Var loss) {
   phase_ = ir::Phase::kBackward;
   const ValueId one = callLike("aten.ones_like.default",
                                {ValueArg{loss.value}, NoneArg{}, NoneArg{}, NoneArg{}, NoneArg{},
-                                ir::EnumArg{"memory_format", "preserve_format"}},
+                                ir::EnumArg{"memory_format", "preserve"}},
                                loss.value);
   accumulate(loss, one, true);
   for (size_t i = tape_.size(); i-- > 0;) {

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a graph and a budget to a verified schedule, over the orders that are allowed: the program's
+// order, and the one in which each optimizer update runs as early as legal. Each order is a graph
+// of its own with its own frontier; the faster plan wins (the program's order when equal), so that
+// more budget never hurts here either. In: a normalised graph, costs, a target, what is allowed.
+// Out: the graph in the chosen order with a schedule of it. Not here: files, capture, running.
+#ifndef STOWAGE_PASSES_PLAN_STEP_H_
+#define STOWAGE_PASSES_PLAN_STEP_H_
+
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "planner/plan.h"
+#include "planner/problem.h"
+
+namespace stowage::passes {
+
+enum class Order : uint8_t {
+  kProgram,  // as captured
+  kHoisted   // updates as early as legal
+};
+const char* orderName(Order order);
+std::optional<Order> findOrder(llvm::StringRef name);
+
+struct PlanStepOptions {
+  Bytes budget;  // the device arena, exactly
+  planner::Allowed allowed;
+  planner::Limits limits;
+  std::vector<planner::Pin> pins;
+  std::vector<ir::DecisionRow> pinnedRows;  // positions in `orders.front()`; only with one order
+  std::vector<Order> orders = {Order::kProgram, Order::kHoisted};
+};
+
+struct PlannedStep {
+  Order order = Order::kProgram;
+  ir::Graph graph;  // in that order: what the schedule's node ids mean
+  ir::Schedule schedule;
+  planner::PlanResult result;
+};
+
+/// The graph that plans of `order` are about. `graph` must be normalised. Equal input, equal
+/// output.
+ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order);
+
+/// Errors: kInfeasible when no order has a plan, with the smallest budget over all of them;
+/// whatever planner::plan and lowerTimetable report.
+ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,
+                                   const ir::CostTable& costs, const PlanStepOptions& options);
+
+}  // namespace stowage::passes
+
+#endif  // STOWAGE_PASSES_PLAN_STEP_H_

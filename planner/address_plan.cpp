@@ -1,0 +1,68 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/address_plan.h"
+
+#include <algorithm>
+
+namespace stowage::planner {
+
+namespace {
+
+// One item per group of stays that share a place, found from the stay that is there first.
+std::vector<int32_t> findPlaceOwners(const Expansion& expansion) {
+  std::vector<int32_t> owner(expansion.stays.size());
+  for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<int32_t>(i);
+  // Steps come in order, so an operand's owner is final when it is handed on.
+  for (const Step& step : expansion.steps) {
+    if (step.takes < 0) continue;
+    const Stay& taken = expansion.stays[static_cast<size_t>(step.takes)];
+    owner[static_cast<size_t>(taken.takenBy)] = owner[static_cast<size_t>(step.takes)];
+  }
+  return owner;
+}
+
+std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expansion,
+                                    const IssueOrder& order, const std::vector<int32_t>& owner) {
+  std::vector<ArenaItem> items(expansion.stays.size() + expansion.steps.size());
+  for (size_t i = 0; i < expansion.stays.size(); ++i) {
+    const Stay& stay = expansion.stays[i];
+    if (stay.isHost) continue;
+    ArenaItem& item = items[static_cast<size_t>(owner[i])];
+    item.bytes = table.bytes(stay.storage);
+    const ir::TickRange& alive = order.stays[i];
+    item.alive = item.alive.isEmpty()
+                     ? alive
+                     : ir::TickRange{.begin = std::min(item.alive.begin, alive.begin),
+                                     .end = std::max(item.alive.end, alive.end)};
+  }
+  for (size_t i = 1; i < expansion.steps.size(); ++i) {
+    items[expansion.stays.size() + i] = {.bytes = table.temporary(expansion.steps[i].node.index()),
+                                         .alive = order.runs[i]};
+  }
+  return items;
+}
+
+}  // namespace
+
+AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
+                          const IssueOrder& order, PlacementEffort effort) {
+  AddressPlan plan;
+  const std::vector<int32_t> owner = findPlaceOwners(expansion);
+  const std::vector<ArenaItem> items = collectItems(table, expansion, order, owner);
+  const Placement device = placeItems(items, order.period, table.reservedBytes(), effort);
+  plan.deviceHeight = device.height;
+  for (const int32_t place : owner)
+    plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
+  plan.temps.assign(device.offsets.begin() + static_cast<int64_t>(owner.size()),
+                    device.offsets.end());
+
+  std::vector<ArenaItem> hosts;
+  for (size_t i = 0; i < order.hosts.size(); ++i) {
+    hosts.push_back({.bytes = table.bytes(ir::StorageId(i)), .alive = order.hosts[i]});
+  }
+  const Placement host = placeItems(hosts, order.period, 0, effort);
+  plan.hosts = host.offsets;
+  plan.hostHeight = host.height;
+  return plan;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,30 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Offsets for everything an expansion needs: stays and temporary regions on the device above the
+// reserved regions, host copies on the host. A stay that goes on in another one's bytes
+// (take-over) shares its place.
+#ifndef STOWAGE_PLANNER_ADDRESS_PLAN_H_
+#define STOWAGE_PLANNER_ADDRESS_PLAN_H_
+
+#include <vector>
+
+#include "planner/arena.h"
+#include "planner/expand.h"
+#include "planner/issue_order.h"
+
+namespace stowage::planner {
+
+struct AddressPlan {
+  std::vector<int64_t> stays;  // by stay; of host stays: in the host arena
+  std::vector<int64_t> temps;  // by step
+  std::vector<int64_t> hosts;  // by storage
+  int64_t deviceHeight = 0;
+  int64_t hostHeight = 0;
+};
+
+AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
+                          const IssueOrder& order, PlacementEffort effort);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_ADDRESS_PLAN_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses: places items so that two that are alive at a common tick never share a byte, and the
+// highest used byte is low. Lifetimes lie on a circle of `period` ticks (a step repeats), so an
+// item that crosses the seam (tick 0) keeps its address from one step to the next.
+// Items that live for ever are stacked at the bottom, the rest goes into the lowest hole that is
+// large enough, in several orders; the lowest result counts. Deterministic.
+#ifndef STOWAGE_PLANNER_ARENA_H_
+#define STOWAGE_PLANNER_ARENA_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/interval.h"
+
+namespace stowage::planner {
+
+struct ArenaItem {
+  int64_t bytes = 0;    // a multiple of the alignment
+  ir::TickRange alive;  // begin in [0, period), at most a period long; empty: needs no place
+};
+
+struct Placement {
+  std::vector<int64_t> offsets;  // by item
+  int64_t height = 0;
+};
+
+enum class PlacementEffort : uint8_t { kOneOrder, kBestOrder };
+
+/// `base`: bytes at the bottom that are taken.
+Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
+                     PlacementEffort effort);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_ARENA_H_

@@ -1,0 +1,217 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/choose_actions.h"
+
+#include <algorithm>
+#include <cassert>
+#include <limits>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "planner/copy_schedule.h"
+#include "planner/expand.h"
+#include "planner/load_tree.h"
+#include "planner/rerun_costs.h"
+
+namespace stowage::planner {
+
+namespace {
+
+using ir::GapAction;
+
+constexpr int kRounds = 4;
+constexpr int64_t kUnpriced = std::numeric_limits<int64_t>::max();
+
+int64_t pricePerMebibyte(const RerunCost& cost) {
+  const auto scaled = static_cast<__int128>(cost.time) * (int64_t{1} << 20) / cost.bytes;
+  return static_cast<int64_t>(std::min<__int128>(scaled, kUnpriced - 1));
+}
+
+// The walk. Heaps hold gaps that are open at the current position; entries that no longer apply are
+// dropped when they surface.
+class Walk {
+ public:
+  Walk(const GapTable& table, const FixedActions& fixed, std::vector<int64_t> loads,
+       const ChoiceRule& rule)
+      : table_(table),
+        fixed_(fixed),
+        rule_(rule),
+        nodes_(static_cast<int64_t>(table.nodeCount())),
+        actions_(fixed.actions),
+        loads_(loads) {
+    openAt_.resize(table.nodeCount() + 1);
+    for (size_t g = 0; g < table.gaps().size(); ++g) {
+      const Gap& gap = table.gaps()[g];
+      if (fixed.isFixed[g] || !gap.live || !(gap.mayHost || gap.mayRecompute)) continue;
+      openAt_[static_cast<size_t>(gap.begin + 1)].push_back(g);
+      // Open since the step before.
+      if (gap.end > nodes_) open(g, gap.end - nodes_);
+    }
+  }
+
+  Actions walk() {
+    for (int64_t position = 0; position < nodes_; ++position) {
+      for (const size_t g : openAt_[static_cast<size_t>(position)]) open(g, table_.gaps()[g].end);
+      while (loads_.at(position) > rule_.target && giveUpOne(position)) {
+      }
+    }
+    return std::move(actions_);
+  }
+
+  std::vector<int64_t> loads() const {
+    std::vector<int64_t> result;
+    for (int64_t i = 0; i < nodes_; ++i) result.push_back(loads_.at(i));
+    return result;
+  }
+
+ private:
+  void open(size_t g, int64_t end) {
+    const Gap& gap = table_.gaps()[g];
+    if (gap.mayHost) hosts_.push({end, table_.bytes(gap.storage), -static_cast<int64_t>(g)});
+    if (!gap.mayRecompute) return;
+    if (const std::optional<RerunCost> cost = computeRerunCost(table_, g)) {
+      reruns_.push({-pricePerMebibyte(*cost), end, -static_cast<int64_t>(g)});
+    }
+  }
+
+  bool isOpen(size_t g, int64_t end, int64_t position) const {
+    return actions_[g] == GapAction::kKeep && end > position;
+  }
+
+  bool giveUpOne(int64_t position) {
+    dropStale(position);
+    const bool isCheap = !reruns_.empty() && -std::get<0>(reruns_.top()) <= rule_.recomputePrice;
+    if (isCheap || (hosts_.empty() && !reruns_.empty())) {
+      const auto g = static_cast<size_t>(-std::get<2>(reruns_.top()));
+      reruns_.pop();
+      recompute(g);
+      return true;
+    }
+    if (hosts_.empty()) return false;
+    const auto g = static_cast<size_t>(-std::get<2>(hosts_.top()));
+    hosts_.pop();
+    actions_[g] = GapAction::kHost;
+    free(g);
+    return true;
+  }
+
+  void dropStale(int64_t position) {
+    while (!reruns_.empty() && !isOpen(static_cast<size_t>(-std::get<2>(reruns_.top())),
+                                       std::get<1>(reruns_.top()), position)) {
+      reruns_.pop();
+    }
+    while (!hosts_.empty() && !isOpen(static_cast<size_t>(-std::get<2>(hosts_.top())),
+                                      std::get<0>(hosts_.top()), position)) {
+      hosts_.pop();
+    }
+  }
+
+  void free(size_t g) {
+    const Gap& gap = table_.gaps()[g];
+    loads_.add(gap.begin + 1, gap.end, -table_.bytes(gap.storage));
+  }
+
+  void recompute(size_t g) {
+    const std::optional<RerunCost> cost = computeRerunCost(table_, g);
+    assert(cost && "only priced gaps are in the heap");
+    actions_[g] = GapAction::kRecompute;
+    free(g);
+    for (const size_t kept : cost->extended) {
+      const Gap& gap = table_.gaps()[kept];
+      loads_.add(gap.begin + 1, table_.gaps()[g].end, table_.bytes(gap.storage));
+    }
+  }
+
+  const GapTable& table_;
+  const FixedActions& fixed_;
+  ChoiceRule rule_;
+  int64_t nodes_;
+  Actions actions_;
+  LoadTree loads_;
+  std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
+  std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap
+  std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
+};
+
+}  // namespace
+
+ir::Expected<FixedActions> fixActions(const GapTable& table) {
+  FixedActions fixed{.actions = Actions(table.gaps().size(), GapAction::kKeep),
+                     .isFixed = std::vector<bool>(table.gaps().size(), false)};
+  const Problem& problem = table.problem();
+  for (const Pin& pin : problem.pins) {
+    for (size_t g = 0; g < table.gaps().size(); ++g) {
+      const Gap& gap = table.gaps()[g];
+      if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
+      const bool possible = pin.action == GapAction::kKeep ||
+                            (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
+                            (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);
+      if (!possible) continue;
+      fixed.actions[g] = pin.action;
+      fixed.isFixed[g] = true;
+    }
+  }
+  ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
+  if (!rows) return rows.takeError();
+  for (const ir::DecisionRow& row : problem.pinnedRows) {
+    for (size_t k = 0; k < table.gapCount(row.storage); ++k) {
+      const size_t g = table.gapIndex(row.storage, k);
+      if (table.gaps()[g].begin != row.gapBegin) continue;
+      fixed.actions[g] = row.action;
+      fixed.isFixed[g] = true;
+    }
+  }
+  return fixed;
+}
+
+ir::Expected<ActionChooser> ActionChooser::make(const GapTable& table, FixedActions fixed) {
+  ActionChooser chooser(table, std::move(fixed));
+  ir::Expected<Expansion> expansion = expand(table, chooser.fixed_.actions);
+  if (!expansion) return expansion.takeError();
+  chooser.loads_ = chooser.loadsByNode(chooser.fixed_.actions);
+  return chooser;
+}
+
+// Highest load of a node and of the re-runs before it.
+std::vector<int64_t> ActionChooser::loadsByNode(const Actions& actions) const {
+  ir::Expected<Expansion> expansion = expand(*table_, actions);
+  if (!expansion) {
+    llvm::consumeError(expansion.takeError());
+    return {};
+  }
+  const std::vector<int64_t> loads = computeLoads(*table_, *expansion);
+  std::vector<int64_t> result(table_->nodeCount(), 0);
+  int64_t highest = 0;
+  for (size_t i = 1; i < loads.size(); ++i) {
+    highest = std::max(highest, loads[i] + table_->reservedBytes());
+    if (expansion->steps[i].clone != 0) continue;
+    result[expansion->steps[i].node.index()] = highest;
+    highest = 0;
+  }
+  return result;
+}
+
+Actions ActionChooser::choose(const ChoiceRule& rule) const {
+  std::vector<int64_t> correction(loads_.size(), 0);
+  Actions best = fixed_.actions;
+  for (int round = 0; round < kRounds; ++round) {
+    std::vector<int64_t> loads = loads_;
+    for (size_t i = 0; i < loads.size(); ++i) loads[i] += correction[i];
+    Walk walk(*table_, fixed_, std::move(loads), rule);
+    Actions actions = walk.walk();
+    const std::vector<int64_t> seen = walk.loads();
+    const std::vector<int64_t> real = loadsByNode(actions);
+    if (real.empty()) return best;
+    best = std::move(actions);
+    bool fits = true;
+    for (size_t i = 0; i < real.size(); ++i) {
+      if (real[i] <= rule.target || real[i] <= seen[i]) continue;
+      fits = false;
+      correction[i] += real[i] - seen[i];
+    }
+    if (fits) break;
+  }
+  return best;
+}
+
+}  // namespace stowage::planner

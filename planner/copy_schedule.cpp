@@ -1,0 +1,360 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/copy_schedule.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "planner/load_tree.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kFrames = 4;    // periods that compute runs at most
+constexpr int64_t kMeasured = 1;  // the frame whose moments are the result
+
+int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+int64_t floorMod(int64_t a, int64_t b) { return a - floorDiv(a, b) * b; }
+
+// Indices grouped by the step at which they matter, as one array with offsets.
+class ByStep {
+ public:
+  template <typename StepOf>
+  ByStep(size_t steps, size_t count, StepOf stepOf) : first_(steps + 1, 0), items_() {
+    std::vector<int64_t> place(count, -1);
+    for (size_t i = 0; i < count; ++i) {
+      place[i] = stepOf(i);
+      if (place[i] >= 0) ++first_[static_cast<size_t>(place[i]) + 1];
+    }
+    for (size_t s = 0; s < steps; ++s) first_[s + 1] += first_[s];
+    items_.resize(first_[steps]);
+    std::vector<size_t> next(first_.begin(), first_.end() - 1);
+    for (size_t i = 0; i < count; ++i) {
+      if (place[i] >= 0) items_[next[static_cast<size_t>(place[i])]++] = static_cast<int32_t>(i);
+    }
+  }
+  llvm::ArrayRef<int32_t> at(int64_t step) const {
+    const auto s = static_cast<size_t>(step);
+    return llvm::ArrayRef<int32_t>(items_).slice(first_[s], first_[s + 1] - first_[s]);
+  }
+
+ private:
+  std::vector<size_t> first_;
+  std::vector<int32_t> items_;
+};
+
+// Entries ordered by key, then id: a total order.
+using Queue = std::priority_queue<std::tuple<int64_t, int32_t, int64_t>,
+                                  std::vector<std::tuple<int64_t, int32_t, int64_t>>,
+                                  std::greater<>>;  // (key, job, frame)
+
+struct Engine {
+  int32_t job = -1;
+  int64_t frame = 0;
+  int64_t end = kNever;
+  bool isBusy() const { return job >= 0; }
+};
+
+class Simulation {
+ public:
+  Simulation(const GapTable& table, const Expansion& expansion, int64_t budget)
+      : table_(table),
+        x_(expansion),
+        links_(table.problem().costs.links),
+        budget_(budget),
+        period_(expansion.stepCount()),
+        isJoined_(table.problem().graphMode == ir::GraphMode::kWhole),
+        loads_(computeLoads(table, expansion)),
+        outsAfter_(x_.steps.size(), x_.copiesOut.size(),
+                   [&](size_t i) { return floorMod(x_.copiesOut[i].after, period_); }),
+        releasedBy_(x_.steps.size(), x_.fetches.size(),
+                    [&](size_t i) { return floorMod(x_.fetches[i].release, period_); }),
+        dueAt_(x_.steps.size(), x_.fetches.size(),
+               [&](size_t i) { return int64_t{x_.fetches[i].deadline}; }),
+        endsAt_(x_.steps.size(), x_.stays.size(),
+                [&](size_t i) {
+                  const Stay& stay = x_.stays[i];
+                  return stay.copyOut < 0 || stay.always ? -1 : floorMod(stay.end, period_);
+                }),
+        fetchesOf_(x_.copiesOut.size(), x_.fetches.size(),
+                   [&](size_t i) { return int64_t{x_.fetches[i].source}; }) {}
+
+  CopySchedule run() {
+    prepare();
+    while (remaining_ > 0) {
+      startWhatCan();
+      advance();
+    }
+    clampOutputs();
+    for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSource(i);
+    return std::move(result_);
+  }
+
+ private:
+  void prepare() {
+    result_.out.resize(x_.copiesOut.size());
+    result_.in.resize(x_.fetches.size());
+    remaining_ = static_cast<int64_t>(x_.copiesOut.size() + x_.fetches.size());
+    // Copies that would have begun before the first frame count as done.
+    for (const CopyOut& out : x_.copiesOut) outDone_.push_back(out.after < period_ ? -1 : -2);
+    leaving_.assign(x_.copiesOut.size(), 0);
+    fetchQueued_.assign(x_.fetches.size(), -1);
+    fetchFrom_.assign(x_.fetches.size(), 0);
+    for (const Fetch& fetch : x_.fetches) fetchReleased_.push_back(fetch.release < 0 ? 0 : -1);
+    missing_.assign(x_.steps.size(), 0);
+    for (int64_t step = 0; step < period_; ++step) resetMissing(step);
+    for (size_t i = 0; i < x_.fetches.size(); ++i) queueFetch(static_cast<int32_t>(i));
+  }
+
+  void resetMissing(int64_t step) {
+    missing_[static_cast<size_t>(step)] = static_cast<int32_t>(dueAt_.at(step).size());
+  }
+
+  int64_t bytesOf(int32_t stay) const {
+    return table_.bytes(x_.stays[static_cast<size_t>(stay)].storage);
+  }
+
+  // --- what can start now -------------------------------------------------------------------
+
+  void startWhatCan() {
+    bool again = true;
+    while (again) {
+      again = startCopyOut();
+      again = startFetch() || again;
+      again = startStep() || again;
+    }
+  }
+
+  bool waitsAtSeam() const { return isJoined_ && !computing_ && floorMod(next_, period_) == 0; }
+
+  bool startCopyOut() {
+    if (out_.isBusy() || outQueue_.empty()) return false;
+    const auto [key, job, frame] = outQueue_.top();
+    const CopyOut& copy = x_.copiesOut[static_cast<size_t>(job)];
+    if (waitsAtSeam() && !copy.isOutput) return false;
+    outQueue_.pop();
+    out_ = {job, frame, now_ + copyTime(links_.deviceToHost, bytesOf(copy.stay))};
+    if (frame == kMeasured) result_.out[static_cast<size_t>(job)].start = moment();
+    return true;
+  }
+
+  bool startFetch() {
+    if (in_.isBusy() || inQueue_.empty() || waitsAtSeam()) return false;
+    const auto [deadline, job, frame] = inQueue_.top();
+    const int64_t bytes = bytesOf(x_.fetches[static_cast<size_t>(job)].stay);
+    if (!hasRoom(deadline, bytes)) return false;
+    inQueue_.pop();
+    const int64_t from = computing_ ? next_ - 1 : next_;
+    fetchFrom_[static_cast<size_t>(job)] = from;
+    loads_.add(from, deadline, bytes);
+    in_ = {job, frame, now_ + copyTime(links_.hostToDevice, bytes)};
+    if (frame == kMeasured) result_.in[static_cast<size_t>(job)].start = moment();
+    return true;
+  }
+
+  // A fetch may take bytes that no step up to its deadline has been promised. The one that compute
+  // waits for waits only for bytes that are leaving: its own are already counted.
+  bool hasRoom(int64_t deadline, int64_t bytes) const {
+    const int64_t from = computing_ ? next_ - 1 : next_;
+    if (deadline <= from)
+      return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= budget_;
+    return loads_.highest(from, deadline) + bytes <= budget_ &&
+           loads_.at(from) + leavingBytes_ + bytes <= budget_;
+  }
+
+  bool startStep() {
+    if (computing_ || next_ >= kFrames * period_) return false;
+    const int64_t step = floorMod(next_, period_);
+    if (missing_[static_cast<size_t>(step)] > 0) return false;
+    if (waitsAtSeam() && (out_.isBusy() || in_.isBusy())) return false;
+    const bool fits = step == 0 || loads_.at(step) + leavingBytes_ <= budget_;
+    if (!fits && leavingBytes_ > 0) return false;
+    for (const int32_t fetch : dueAt_.at(step)) {
+      loads_.add(fetchFrom_[static_cast<size_t>(fetch)], next_, -bytesOf(x_.fetches[fetch].stay));
+    }
+    resetMissing(step);
+    computing_ = true;
+    stepStart_ = now_;
+    stepEnd_ = now_ + stepTime(step);
+    ++next_;
+    return true;
+  }
+
+  int64_t stepTime(int64_t step) const {
+    const Step& launched = x_.steps[static_cast<size_t>(step)];
+    return launched.node.isValid() ? table_.nodeTime(launched.node.index()) : 0;
+  }
+
+  Moment moment() const { return {next_ - 1 - kMeasured * period_, now_ - stepStart_}; }
+
+  // --- what ends next -----------------------------------------------------------------------
+
+  void advance() {
+    const int64_t stepEnd = computing_ ? stepEnd_ : kNever;
+    now_ = std::min({stepEnd, out_.end, in_.end});
+    assert(now_ != kNever && "the simulation is stuck");
+    if (out_.end == now_) endCopyOut();
+    if (in_.end == now_) endFetch();
+    if (stepEnd == now_) endStep();
+  }
+
+  void endCopyOut() {
+    const auto job = static_cast<size_t>(out_.job);
+    if (out_.frame == kMeasured) {
+      result_.out[job].end = moment();
+      --remaining_;
+    }
+    outDone_[job] = out_.frame;
+    if (leaving_[job] > 0) {
+      --leaving_[job];
+      leavingBytes_ -= bytesOf(x_.copiesOut[job].stay);
+    }
+    out_ = {};
+    for (const int32_t fetch : fetchesOf_.at(static_cast<int64_t>(job))) queueFetch(fetch);
+  }
+
+  void endFetch() {
+    const auto job = static_cast<size_t>(in_.job);
+    if (in_.frame == kMeasured) {
+      result_.in[job].end = moment();
+      --remaining_;
+    }
+    --missing_[static_cast<size_t>(x_.fetches[job].deadline)];
+    in_ = {};
+  }
+
+  void endStep() {
+    computing_ = false;
+    const int64_t step = floorMod(next_ - 1, period_);
+    const int64_t frame = floorDiv(next_ - 1, period_);
+    for (const int32_t job : outsAfter_.at(step)) {
+      const CopyOut& copy = x_.copiesOut[static_cast<size_t>(job)];
+      const int64_t own = frame - floorDiv(copy.after, period_);
+      const int64_t free = x_.stays[static_cast<size_t>(copy.stay)].end + own * period_;
+      outQueue_.push({free, job, own});
+    }
+    for (const int32_t stay : endsAt_.at(step)) endStay(x_.stays[static_cast<size_t>(stay)], frame);
+    for (const int32_t fetch : releasedBy_.at(step)) {
+      fetchReleased_[static_cast<size_t>(fetch)] =
+          frame - floorDiv(x_.fetches[static_cast<size_t>(fetch)].release, period_);
+      queueFetch(fetch);
+    }
+  }
+
+  void endStay(const Stay& stay, int64_t frame) {
+    const auto job = static_cast<size_t>(stay.copyOut);
+    if (outDone_[job] >= frame - floorDiv(stay.end, period_)) return;
+    ++leaving_[job];
+    leavingBytes_ += table_.bytes(stay.storage);
+  }
+
+  // A fetch is due for the engine once the bytes are gone from the device and on the host.
+  void queueFetch(int32_t index) {
+    const auto job = static_cast<size_t>(index);
+    const Fetch& fetch = x_.fetches[job];
+    while (true) {
+      const int64_t frame = fetchQueued_[job] + 1;
+      if (fetchReleased_[job] < frame) return;
+      if (fetch.source >= 0 &&
+          outDone_[static_cast<size_t>(fetch.source)] < frame + fetch.sourceShift) {
+        return;
+      }
+      inQueue_.push({fetch.deadline + frame * period_, index, frame});
+      fetchQueued_[job] = frame;
+    }
+  }
+
+  // What is delivered with a step is issued in that step, however busy the engine is.
+  void clampOutputs() {
+    for (size_t i = 0; i < x_.copiesOut.size(); ++i) {
+      if (!x_.copiesOut[i].isOutput) continue;
+      const int64_t seam = (floorDiv(x_.copiesOut[i].after, period_) + 1) * period_;
+      Moment& start = result_.out[i].start;
+      if (start.step >= seam) start = {seam - 1, kNever};
+    }
+  }
+
+  // A fetch whose source was copied out in the period before was timed against that period, which
+  // need not have been like the measured one. The order of the two must hold anyway.
+  void putAfterSource(size_t index) {
+    const Fetch& fetch = x_.fetches[index];
+    if (fetch.source < 0) return;
+    CopySpan& source = result_.out[static_cast<size_t>(fetch.source)];
+    const int64_t shift = fetch.sourceShift * period_;
+    Moment& start = result_.in[index].start;
+    start = std::max(start, Moment{source.end.step + shift, source.end.offset});
+    if (start.step >= fetch.deadline) start = {fetch.deadline - 1, kNever};
+    source.start = std::min(source.start, Moment{start.step - shift, start.offset});
+  }
+
+  const GapTable& table_;
+  const Expansion& x_;
+  const ir::LinkModel& links_;
+  int64_t budget_;
+  int64_t period_;
+  bool isJoined_;
+  LoadTree loads_;
+  ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, fetchesOf_;
+
+  CopySchedule result_;
+  int64_t remaining_ = 0;  // copies of the measured frame that have not ended
+  int64_t now_ = 0;
+  int64_t next_ = 0;  // step that compute starts next, counted over all frames
+  bool computing_ = false;
+  int64_t stepStart_ = 0;
+  int64_t stepEnd_ = 0;
+  Engine out_, in_;
+  Queue outQueue_, inQueue_;
+  std::vector<int64_t> outDone_;  // by copy out: latest frame that has ended
+  std::vector<int32_t> leaving_;  // by copy out: stays past their last use that wait for it
+  int64_t leavingBytes_ = 0;
+  std::vector<int64_t> fetchReleased_;  // by fetch: latest frame that may be queued
+  std::vector<int64_t> fetchQueued_;
+  std::vector<int64_t> fetchFrom_;  // step from which its bytes are counted
+  std::vector<int32_t> missing_;    // by step: fetches that it still waits for
+};
+
+}  // namespace
+
+int64_t copyTime(const ir::LinkRate& rate, int64_t bytes) {
+  return rate.latency.value() + transferTime(Bytes(bytes), rate.bandwidth).value();
+}
+
+std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion) {
+  const auto period = static_cast<int64_t>(expansion.steps.size());
+  std::vector<int64_t> change(2 * expansion.steps.size() + 1, 0);
+  int64_t always = 0;
+  for (const Stay& stay : expansion.stays) {
+    const int64_t bytes = table.bytes(stay.storage);
+    if (stay.isHost) continue;
+    if (stay.always) always += bytes;
+    if (stay.always || stay.begin < 0) continue;
+    // Whoever takes the bytes over counts them from there on.
+    const int64_t end = stay.end + (stay.takenBy >= 0 ? 0 : 1);
+    change[static_cast<size_t>(stay.begin)] += bytes;
+    change[static_cast<size_t>(end)] -= bytes;
+  }
+  std::vector<int64_t> loads(expansion.steps.size(), always);
+  int64_t held = 0;
+  for (size_t i = 0; i < change.size(); ++i) {
+    held += change[i];
+    loads[i % static_cast<size_t>(period)] += i < 2 * static_cast<size_t>(period) ? held : 0;
+  }
+  for (size_t i = 1; i < loads.size(); ++i) {
+    loads[i] += table.temporary(expansion.steps[i].node.index());
+  }
+  return loads;
+}
+
+CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget) {
+  if (expansion.copiesOut.empty() && expansion.fetches.empty()) return {};
+  return Simulation(table, expansion, budget).run();
+}
+
+}  // namespace stowage::planner

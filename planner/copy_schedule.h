@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// When copies run, by simulating a few periods of the step in bytes: copies to the host start as
+// soon as their source is written and the engine is free, those first whose bytes can go first;
+// copies to the device run in order of their deadlines, as early as the bytes that are promised to
+// later steps leave room below the budget. A node waits for its operands, and for bytes that are
+// still leaving.
+// The result are moments relative to the compute stream, which say in which order commands are
+// issued and how long bytes stay. They are wishes, not proofs: what must not overlap is excluded
+// by dependencies later, and exact times come from planner/timeline.h.
+#ifndef STOWAGE_PLANNER_COPY_SCHEDULE_H_
+#define STOWAGE_PLANNER_COPY_SCHEDULE_H_
+
+#include <compare>
+#include <cstdint>
+#include <vector>
+
+#include "planner/expand.h"
+
+namespace stowage::planner {
+
+/// The compute step that started last, in the frame of the object concerned (so it may be negative
+/// or beyond the number of steps), and how long ago.
+struct Moment {
+  int64_t step = 0;
+  int64_t offset = 0;  // nanoseconds
+  friend auto operator<=>(const Moment&, const Moment&) = default;
+};
+
+struct CopySpan {
+  Moment start;
+  Moment end;
+};
+
+struct CopySchedule {
+  std::vector<CopySpan> out;  // by CopyOut
+  std::vector<CopySpan> in;   // by Fetch
+};
+
+/// `budget`: bytes of the device that fetches may fill, reserved regions not counted.
+CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget);
+
+/// Bytes at each step when fetched bytes arrive at their deadline and leave after their last use.
+std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion);
+
+/// Nanoseconds of a copy of `bytes`.
+int64_t copyTime(const ir::LinkRate& rate, int64_t bytes);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_COPY_SCHEDULE_H_

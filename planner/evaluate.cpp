@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate.h"
+
+#include <algorithm>
+
+#include "planner/evaluation.h"
+
+namespace stowage::planner {
+
+namespace {
+
+// Reasons and pins are the asker's; a pinned row stays even when it changes nothing.
+void carryOverNotes(const Decisions& asked, Decisions& made) {
+  const auto before = [](const ir::DecisionRow& a, const ir::DecisionRow& b) {
+    return std::pair(a.storage, a.gapBegin) < std::pair(b.storage, b.gapBegin);
+  };
+  std::vector<ir::DecisionRow> rows;
+  for (const ir::DecisionRow& row : asked.rows) {
+    const bool isMade = std::binary_search(made.rows.begin(), made.rows.end(), row, before);
+    if (row.pinned || isMade) rows.push_back(row);
+  }
+  std::sort(rows.begin(), rows.end(), before);
+  made.rows = std::move(rows);
+}
+
+}  // namespace
+
+ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisions, Bytes budget) {
+  const GapTable table(problem);
+  ir::Expected<Actions> actions = actionsOf(table, decisions);
+  if (!actions) return actions.takeError();
+  ir::Expected<Timetable> timetable =
+      evaluateActions(table, *actions, budget.value(), PlacementEffort::kBestOrder);
+  if (!timetable) return timetable.takeError();
+  carryOverNotes(decisions, timetable->decisions);
+  return timetable;
+}
+
+}  // namespace stowage::planner

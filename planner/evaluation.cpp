@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluation.h"
+
+#include "planner/address_plan.h"
+#include "planner/copy_schedule.h"
+#include "planner/expand.h"
+#include "planner/issue_order.h"
+#include "planner/timetable_writer.h"
+
+namespace stowage::planner {
+
+ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
+                                        int64_t budget, PlacementEffort effort) {
+  ir::Expected<Expansion> expansion = expand(table, actions);
+  if (!expansion) return expansion.takeError();
+  const CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
+  const IssueOrder order = orderIssues(table, *expansion, copies);
+  const AddressPlan addresses = planAddresses(table, *expansion, order, effort);
+  return writeTimetable({table, *expansion, copies, order, addresses, actions});
+}
+
+ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {
+  Actions actions(table.gaps().size(), ir::GapAction::kKeep);
+  for (const ir::DecisionRow& row : decisions.rows) {
+    size_t found = table.gaps().size();
+    const bool isStorage =
+        row.storage.isValid() && row.storage.index() < table.problem().graph.storages().size();
+    for (size_t k = 0; isStorage && k < table.gapCount(row.storage); ++k) {
+      const Gap& gap = table.gaps()[table.gapIndex(row.storage, k)];
+      if (gap.begin == row.gapBegin && gap.end == row.gapEnd)
+        found = table.gapIndex(row.storage, k);
+    }
+    if (found == table.gaps().size()) {
+      const std::string name =
+          isStorage ? table.problem().graph.storage(row.storage).name : "of no known number";
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           "storage '" + name + "': found a decision for [" +
+                               std::to_string(row.gapBegin) + ", " + std::to_string(row.gapEnd) +
+                               "), which is none of its gaps");
+    }
+    actions[found] = row.action;
+  }
+  return actions;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,27 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What holds the peak of an answer: the step with the most bytes, and the storages that are on the
+// device there, largest first. In bytes, before addresses: a "no" names what it would have to do
+// without.
+#ifndef STOWAGE_PLANNER_EXPLAIN_H_
+#define STOWAGE_PLANNER_EXPLAIN_H_
+
+#include <vector>
+
+#include "planner/evaluation.h"
+#include "planner/gaps.h"
+
+namespace stowage::planner {
+
+struct PeakHolders {
+  ir::NodeId node;
+  Bytes bytes;  // all of them, temporaries and reserved regions included
+  std::vector<ir::Infeasible::Holder> holders;  // largest first
+};
+
+/// Errors: as expand.
+ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& actions);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_EXPLAIN_H_

@@ -1,0 +1,64 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All plans that are known, independent of the budget that is asked for. A fixed grid of budgets
+// lies between what one node needs at least and what everything needs at once; a search at each
+// grid budget leaves a pool of evaluated plans. A question for B bytes is answered from the pools
+// of the grid budgets up to the first one above B: the fastest plan that is not higher than B. The
+// set of plans that may answer only grows with B, so the time never rises with it.
+// Pools are made when they are asked for, from B downwards, and those whose lower bound is not
+// below the best time are left out: they could not answer.
+#ifndef STOWAGE_PLANNER_FRONTIER_H_
+#define STOWAGE_PLANNER_FRONTIER_H_
+
+#include <optional>
+#include <vector>
+
+#include "planner/bound_solver.h"
+#include "planner/choose_actions.h"
+#include "planner/plan.h"
+
+namespace stowage::planner {
+
+struct KnownPlan {
+  int64_t height = 0;
+  int64_t time = 0;
+  int64_t budget = 0;  // given to evaluateActions
+  Actions actions;
+};
+
+class Frontier {
+ public:
+  /// Errors: kInvalidArgument for pins that cannot be kept.
+  static ir::Expected<Frontier> make(const GapTable& table);
+
+  /// The fastest known plan that needs at most `budget` bytes; null if there is none.
+  const KnownPlan* findBest(int64_t budget);
+  /// The plan that needs the fewest bytes.
+  const KnownPlan& findLowest();
+  /// All that can be an answer, by falling height, each faster than the lower ones.
+  std::vector<const KnownPlan*> all();
+
+  const KnownPlan& keepAll() const { return keepAll_; }
+  int64_t bound(int64_t budget) const { return solver_.bound(budget); }
+  const BoundSolver& solver() const { return solver_; }
+
+ private:
+  using Pool = std::vector<KnownPlan>;
+  Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
+  const Pool& pool(size_t index);
+  Pool search(int64_t budget) const;
+  /// Nothing if it breaks a limit or is among `known` already.
+  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;
+  size_t firstAbove(int64_t budget) const;
+
+  const GapTable* table_;
+  BoundSolver solver_;
+  ActionChooser chooser_;
+  KnownPlan keepAll_;
+  std::vector<int64_t> grid_;  // rising
+  std::vector<std::optional<Pool>> pools_;
+};
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_FRONTIER_H_

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/issue_order.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace stowage::planner {
+
+namespace {
+
+// At equal times a node starts before anything that waits for it ends, and what ends makes room for
+// what starts.
+enum class EventKind : uint8_t { kRunStart, kRunEnd, kOutEnd, kFetchEnd, kOutStart, kFetchStart };
+
+struct Event {
+  int64_t step;  // in [0, number of steps)
+  int64_t offset;
+  EventKind kind;
+  int32_t index;
+};
+
+class Orderer {
+ public:
+  Orderer(const GapTable& table, const Expansion& expansion, const CopySchedule& copies)
+      : table_(table), x_(expansion), copies_(copies), steps_(expansion.stepCount()) {}
+
+  IssueOrder order() {
+    collect();
+    assignTicks();
+    orderRuns();
+    orderStays();
+    orderHosts();
+    return std::move(result_);
+  }
+
+ private:
+  void collect() {
+    events_.reserve(2 * (x_.steps.size() + x_.copiesOut.size() + x_.fetches.size()));
+    for (int32_t i = 0; i < x_.stepCount(); ++i) {
+      const ir::NodeId node = x_.steps[static_cast<size_t>(i)].node;
+      events_.push_back({i, 0, EventKind::kRunStart, i});
+      events_.push_back(
+          {i, node.isValid() ? table_.nodeTime(node.index()) : 0, EventKind::kRunEnd, i});
+    }
+    for (size_t i = 0; i < x_.copiesOut.size(); ++i) {
+      addSpan(copies_.out[i], EventKind::kOutStart, EventKind::kOutEnd, i);
+    }
+    for (size_t i = 0; i < x_.fetches.size(); ++i) {
+      addSpan(copies_.in[i], EventKind::kFetchStart, EventKind::kFetchEnd, i);
+    }
+    std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
+      return std::tie(a.step, a.offset, a.kind, a.index) <
+             std::tie(b.step, b.offset, b.kind, b.index);
+    });
+  }
+
+  void addSpan(const CopySpan& span, EventKind start, EventKind end, size_t index) {
+    const auto id = static_cast<int32_t>(index);
+    events_.push_back({wrap(span.start.step), span.start.offset, start, id});
+    events_.push_back({wrap(span.end.step), span.end.offset, end, id});
+  }
+
+  int64_t wrap(int64_t step) const { return ((step % steps_) + steps_) % steps_; }
+  int64_t turns(int64_t step) const { return (step - wrap(step)) / steps_; }
+
+  void assignTicks() {
+    result_.period = static_cast<int64_t>(events_.size());
+    runStart_.resize(x_.steps.size());
+    runEnd_.resize(x_.steps.size());
+    outStart_.resize(x_.copiesOut.size());
+    outEnd_.resize(x_.copiesOut.size());
+    fetchStart_.resize(x_.fetches.size());
+    fetchEnd_.resize(x_.fetches.size());
+    for (size_t tick = 0; tick < events_.size(); ++tick) {
+      const Event& event = events_[tick];
+      ticksOf(event.kind)[static_cast<size_t>(event.index)] = static_cast<int64_t>(tick);
+      issue(event, static_cast<int64_t>(tick));
+    }
+    for (size_t i = 0; i < x_.copiesOut.size(); ++i) {
+      outStart_[i] += turns(copies_.out[i].start.step) * result_.period;
+      outEnd_[i] += turns(copies_.out[i].end.step) * result_.period;
+    }
+    for (size_t i = 0; i < x_.fetches.size(); ++i) {
+      fetchStart_[i] += turns(copies_.in[i].start.step) * result_.period;
+      fetchEnd_[i] += turns(copies_.in[i].end.step) * result_.period;
+    }
+    result_.copyOutStarts = outStart_;
+  }
+
+  std::vector<int64_t>& ticksOf(EventKind kind) {
+    switch (kind) {
+      case EventKind::kRunStart:
+        return runStart_;
+      case EventKind::kRunEnd:
+        return runEnd_;
+      case EventKind::kOutStart:
+        return outStart_;
+      case EventKind::kOutEnd:
+        return outEnd_;
+      case EventKind::kFetchStart:
+        return fetchStart_;
+      case EventKind::kFetchEnd:
+        break;
+    }
+    return fetchEnd_;
+  }
+
+  void issue(const Event& event, int64_t tick) {
+    Issue issued{.index = event.index};
+    if (event.kind == EventKind::kOutStart) {
+      issued.kind = Issue::Kind::kCopyOut;
+    } else if (event.kind == EventKind::kFetchStart) {
+      issued.kind = Issue::Kind::kFetch;
+    } else if (event.kind != EventKind::kRunStart || event.index == 0) {
+      return;  // the seam runs nothing
+    }
+    result_.issues.push_back(issued);
+    result_.issueTick.push_back(tick);
+  }
+
+  int64_t endOfStep(int64_t step) const {
+    return runEnd_[static_cast<size_t>(wrap(step))] + turns(step) * result_.period;
+  }
+
+  void orderRuns() {
+    for (size_t i = 0; i < x_.steps.size(); ++i) {
+      result_.runs.push_back({.begin = runStart_[i], .end = runEnd_[i] + 1});
+    }
+  }
+
+  void orderStays() {
+    std::vector<int64_t> gone(x_.stays.size(), 0);  // end of the last copy out, by stay
+    for (size_t i = 0; i < x_.copiesOut.size(); ++i) {
+      int64_t& end = gone[static_cast<size_t>(x_.copiesOut[i].stay)];
+      end = std::max(end, std::max(outEnd_[i], outStart_[i]) + 1);
+    }
+    for (size_t i = 0; i < x_.stays.size(); ++i) {
+      const Stay& stay = x_.stays[i];
+      if (stay.always || stay.begin < 0) {
+        result_.stays.push_back({.begin = 0, .end = stay.always ? result_.period : 0});
+        continue;
+      }
+      const int64_t begin = stay.fetch >= 0 ? fetchStart_[static_cast<size_t>(stay.fetch)]
+                                            : runStart_[static_cast<size_t>(stay.begin)];
+      result_.stays.push_back(
+          fold({.begin = begin, .end = std::max(endOfStep(stay.end) + 1, gone[i])}));
+    }
+  }
+
+  // Bytes that leave the host again are there from the copy out to the last fetch; all others have
+  // a place of their own.
+  void orderHosts() {
+    result_.hosts.resize(x_.hostAtSeam.size());
+    const auto& storages = table_.problem().graph.storages();
+    for (size_t i = 0; i < x_.hostAtSeam.size(); ++i) {
+      if (!x_.hostAtSeam[i].needed) continue;
+      const bool isOwn = x_.hostAtSeam[i].always || storages[i].persistent || storages[i].output ||
+                         table_.isHostOnly(ir::StorageId(i));
+      if (isOwn) result_.hosts[i] = {.begin = 0, .end = result_.period};
+    }
+    for (size_t i = 0; i < x_.copiesOut.size(); ++i) extendHost(x_.copiesOut[i].stay, outStart_[i]);
+    for (size_t i = 0; i < x_.fetches.size(); ++i) extendHost(x_.fetches[i].stay, fetchEnd_[i]);
+  }
+
+  void extendHost(int32_t stay, int64_t tick) {
+    ir::TickRange& range = result_.hosts[x_.stays[static_cast<size_t>(stay)].storage.index()];
+    if (range.begin == 0 && range.end == result_.period) return;
+    if (range.isEmpty()) range = {.begin = tick, .end = tick + 1};
+    range.begin = std::min(range.begin, tick);
+    range.end = std::max(range.end, tick + 1);
+  }
+
+  ir::TickRange fold(ir::TickRange range) const {
+    const int64_t back = ((range.begin % result_.period) + result_.period) % result_.period;
+    const int64_t length = std::min(range.end - range.begin, result_.period);
+    return {.begin = back, .end = back + length};
+  }
+
+  const GapTable& table_;
+  const Expansion& x_;
+  const CopySchedule& copies_;
+  int64_t steps_;
+  IssueOrder result_;
+  std::vector<Event> events_;
+  std::vector<int64_t> runStart_, runEnd_, outStart_, outEnd_, fetchStart_, fetchEnd_;
+};
+
+}  // namespace
+
+IssueOrder orderIssues(const GapTable& table, const Expansion& expansion,
+                       const CopySchedule& copies) {
+  return Orderer(table, expansion, copies).order();
+}
+
+}  // namespace stowage::planner

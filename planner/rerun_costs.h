@@ -1,0 +1,29 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What it takes to make a storage again at the end of a gap: its own writers, and for each input
+// that nobody needs any more by then, either its bytes kept until then or its writers too. Chains
+// are followed to their ends, so a price is the true price as far as inputs are not evicted for
+// other reasons.
+#ifndef STOWAGE_PLANNER_RERUN_COSTS_H_
+#define STOWAGE_PLANNER_RERUN_COSTS_H_
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <optional>
+
+#include "planner/gaps.h"
+
+namespace stowage::planner {
+
+struct RerunCost {
+  int64_t time = 0;   // nanoseconds
+  int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
+  llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
+};
+
+/// Nothing if some version that is needed is gone by the end of the gap, or nothing is gained.
+std::optional<RerunCost> computeRerunCost(const GapTable& table, size_t gap);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_RERUN_COSTS_H_

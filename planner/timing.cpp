@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/timing.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "planner/copy_schedule.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int kMostSteps = 64;
+
+const ir::LinkRate& rateOf(const ir::LinkModel& links, ir::Stream stream) {
+  switch (stream) {
+    case ir::Stream::kDeviceToHost:
+      return links.deviceToHost;
+    case ir::Stream::kDiskRead:
+      return links.diskRead;
+    case ir::Stream::kDiskWrite:
+      return links.diskWrite;
+    default:
+      return links.hostToDevice;
+  }
+}
+
+// Max-plus simulation, a step at a time. The state that the next step sees are the ends of this
+// one's commands; only differences count, so a period is found when two states differ by one number
+// throughout.
+class Timing {
+ public:
+  explicit Timing(const TimingInput& input) : in_(input) {
+    for (size_t i = 0; i < in_.durations.size(); ++i) {
+      for (const ir::CommandId id : in_.dependencies.prev[i]) watched_.push_back(id.index());
+    }
+    std::array<int64_t, ir::kStreamCount> last;
+    last.fill(-1);
+    for (size_t i = 0; i < in_.streams.size(); ++i) last[slot(i)] = static_cast<int64_t>(i);
+    for (const int64_t command : last) {
+      if (command >= 0) watched_.push_back(static_cast<size_t>(command));
+    }
+    std::sort(watched_.begin(), watched_.end());
+    watched_.erase(std::unique(watched_.begin(), watched_.end()), watched_.end());
+  }
+
+  Timeline run() {
+    for (int step = 0; step < kMostSteps; ++step) {
+      simulateStep();
+      if (step == 0) result_.firstStep = Nanoseconds(stepEnd());
+      const int64_t base = stepEnd();
+      ends_.push_back(base);
+      std::vector<int64_t> state;
+      state.reserve(watched_.size());
+      for (const size_t command : watched_) state.push_back(base - end_[command]);
+      const auto same = std::find(states_.begin(), states_.end(), state);
+      if (same != states_.end()) {
+        const auto first = static_cast<size_t>(same - states_.begin());
+        return finish(base - ends_[first], ends_.size() - 1 - first);
+      }
+      states_.push_back(std::move(state));
+    }
+    const size_t half = ends_.size() / 2;
+    return finish(ends_.back() - ends_[half - 1], ends_.size() - half);
+  }
+
+ private:
+  size_t slot(size_t command) const { return static_cast<size_t>(in_.streams[command]); }
+
+  int64_t stepEnd() const {
+    int64_t end = 0;
+    for (const size_t command : watched_) end = std::max(end, end_[command]);
+    return end;
+  }
+
+  void simulateStep() {
+    const bool isFirst = end_.empty();
+    if (isFirst) {
+      end_.assign(in_.durations.size(), 0);
+      start_.assign(in_.durations.size(), 0);
+    }
+    begin_ = isFirst ? 0 : stepBegin();
+    const std::vector<int64_t> before = isFirst ? std::vector<int64_t>(end_.size(), 0) : end_;
+    if (in_.joined) streamFree_.fill(begin_);
+    for (size_t i = 0; i < in_.durations.size(); ++i) {
+      int64_t start = streamFree_[slot(i)];
+      for (const ir::CommandId id : in_.dependencies.wait[i]) {
+        start = std::max(start, end_[id.index()]);
+      }
+      for (const ir::CommandId id : in_.dependencies.prev[i]) {
+        start = std::max(start, before[id.index()]);
+      }
+      start_[i] = start;
+      end_[i] = streamFree_[slot(i)] = start + in_.durations[i];
+    }
+  }
+
+  // A step begins when the compute stream of the step before is done; joined, when everything is.
+  int64_t stepBegin() const {
+    return in_.joined ? stepEnd() : streamFree_[static_cast<size_t>(ir::Stream::kCompute)];
+  }
+
+  Timeline finish(int64_t sum, size_t steps) {
+    const auto count = static_cast<int64_t>(std::max<size_t>(steps, 1));
+    result_.stepTime = Nanoseconds((sum + count - 1) / count);
+    for (size_t i = 0; i < start_.size(); ++i) {
+      result_.start.push_back(Nanoseconds(start_[i] - begin_));
+      result_.end.push_back(Nanoseconds(end_[i] - begin_));
+      result_.busy[slot(i)] += Nanoseconds(in_.durations[i]);
+    }
+    return std::move(result_);
+  }
+
+  const TimingInput& in_;
+  Timeline result_;
+  std::vector<size_t> watched_;  // commands whose ends the next step sees
+  std::vector<int64_t> start_, end_;
+  std::array<int64_t, ir::kStreamCount> streamFree_{};
+  int64_t begin_ = 0;
+  std::vector<int64_t> ends_;  // by simulated step
+  std::vector<std::vector<int64_t>> states_;
+};
+
+}  // namespace
+
+int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
+                    const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes) {
+  if (command.kind == ir::CommandKind::kRun) return costs.nodes[command.node.index()].time.value();
+  const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
+  return copyTime(rateOf(costs.links, command.stream), roundUp(storage.bytes, alignBytes).value());
+}
+
+Timeline simulateTiming(const TimingInput& input) {
+  if (input.durations.empty()) return {};
+  return Timing(input).run();
+}
+
+Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
+                         const ir::NodeCosts& costs, int64_t alignBytes) {
+  Dependencies dependencies;
+  std::vector<ir::Stream> streams;
+  std::vector<int64_t> durations;
+  for (const ir::Command& command : schedule.commands) {
+    dependencies.wait.emplace_back(command.wait.begin(), command.wait.end());
+    dependencies.prev.emplace_back(command.prev.begin(), command.prev.end());
+    streams.push_back(command.stream);
+    durations.push_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
+  }
+  return simulateTiming({.streams = streams,
+                         .durations = durations,
+                         .dependencies = dependencies,
+                         .joined = schedule.joined});
+}
+
+}  // namespace stowage::planner

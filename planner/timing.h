@@ -1,0 +1,37 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The rules of time, on plain numbers: streams are first in, first out; a command starts when its
+// stream's predecessor and all its waits are over; steps follow each other until they repeat.
+// computeTimeline (a schedule's times) and evaluate (a timetable's) are both made of this.
+#ifndef STOWAGE_PLANNER_TIMING_H_
+#define STOWAGE_PLANNER_TIMING_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/schedule.h"
+#include "planner/dependencies.h"
+#include "planner/timeline.h"
+
+namespace stowage::planner {
+
+/// How long a command takes: a node's time, or latency + rounded bytes / bandwidth of the engine.
+int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
+                    const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes);
+
+struct TimingInput {
+  llvm::ArrayRef<ir::Stream> streams;  // by command
+  llvm::ArrayRef<int64_t> durations;
+  const Dependencies& dependencies;
+  bool joined = false;  // a step begins when all commands of the step before are over
+};
+
+/// The steady state. Steps that never repeat exactly are averaged over the last ones simulated.
+Timeline simulateTiming(const TimingInput& input);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_TIMING_H_

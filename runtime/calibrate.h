@@ -1,0 +1,35 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measures what a graph's ops cost on this machine: each distinct signature is run on tensors of
+// the right types with valid numbers, and its time, its temporaries and the ordinals of its results
+// are written down. And what the links of the CPU device carry, which is what memory carries.
+// What is measured is one op alone, warm: a step's caches and the copies beside it may make it
+// slower.
+#ifndef STOWAGE_RUNTIME_CALIBRATE_H_
+#define STOWAGE_RUNTIME_CALIBRATE_H_
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+
+namespace stowage::runtime {
+
+struct CalibrateOptions {
+  int intraOpThreads = 1;
+  int64_t alignBytes = 512;
+  int runs = 5;  // timed runs per signature; the median counts
+  /// Rows that are there already are kept.
+  ir::CostTable known;
+};
+
+/// For graphs of the CPU. Costs: time of `runs` + 2 calls per signature; memory of the largest
+/// node's operands. The state of the process's random generator is as before. Errors: kUnsupported
+/// or kTorch naming the node that cannot be measured.
+ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options);
+
+/// Both directions at once are taken to keep all of their rate.
+ir::LinkModel measureMemoryLinks();
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CALIBRATE_H_

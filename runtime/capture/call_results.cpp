@@ -1,0 +1,96 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/call_results.h"
+
+#include <ATen/core/List.h>
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "runtime/capture/encode_argument.h"
+#include "runtime/capture/meta_kernel.h"
+#include "runtime/capture/op_facts.h"
+
+namespace stowage::runtime {
+namespace {
+
+class ResultMaker {
+ public:
+  ResultMaker(const TracedCall& call, const FakeOrigin& origin) : call_(call), origin_(origin) {}
+
+  at::Tensor make(const OutputTensor& output) {
+    switch (output.kind) {
+      case OutputTensor::Kind::kUndefined:
+        return {};
+      case OutputTensor::Kind::kArgument:
+        return output.base;
+      case OutputTensor::Kind::kView:
+        return makeTensor(output.base.storage(), output.shape);
+      case OutputTensor::Kind::kFresh:
+        break;
+    }
+    return makeTensor(storageFor(output), output.shape);
+  }
+
+ private:
+  c10::Storage storageFor(const OutputTensor& output) {
+    for (const auto& [group, storage] : groups_) {
+      if (group == output.storageGroup && group >= 0) return storage;
+    }
+    c10::Storage made = makeFakeStorage(extentOf(output.shape), output.device.value_or(call_.device),
+                                        call_.op.emptyFactory, origin_);
+    groups_.emplace_back(output.storageGroup, made);
+    return made;
+  }
+
+  const TracedCall& call_;
+  const FakeOrigin& origin_;
+  llvm::SmallVector<std::pair<int32_t, c10::Storage>, 4> groups_;
+};
+
+c10::IValue valueOf(const Output& output, llvm::ArrayRef<at::Tensor> tensors) {
+  if (!output.isList) return tensors.empty() ? output.plain : c10::IValue(tensors.front());
+  c10::List<at::Tensor> list;
+  for (const at::Tensor& tensor : tensors) list.push_back(tensor);
+  return list;
+}
+
+bool isView(const OutputTensor& output) {
+  return output.kind == OutputTensor::Kind::kArgument || output.kind == OutputTensor::Kind::kView;
+}
+
+Outputs findOutputs(const TracedCall& call) {
+  return call.op.resultsBy == ResultsBy::kRule ? call.op.rule(call) : runMetaKernel(call);
+}
+
+}  // namespace
+
+CallResults makeResults(const TracedCall& call, const FakeOrigin& origin) {
+  ResultMaker maker(call, origin);
+  CallResults results;
+  bool allViews = true;
+  for (const Output& output : findOutputs(call)) {
+    const size_t first = results.tensors.size();
+    for (const OutputTensor& tensor : output.tensors) {
+      allViews = allViews && isView(tensor);
+      results.tensors.push_back(maker.make(tensor));
+    }
+    results.values.push_back(
+        valueOf(output, llvm::ArrayRef<at::Tensor>(results.tensors).drop_front(first)));
+  }
+  results.onlyViews = allViews && !results.tensors.empty();
+  return results;
+}
+
+c10::Device deviceOfCall(llvm::ArrayRef<c10::IValue> args) {
+  for (const c10::IValue& value : args) {
+    if (value.isDevice()) return value.toDevice();
+  }
+  c10::Device device(c10::kCPU);
+  forEachTensor(args, [&](const at::Tensor& tensor) {
+    if (device.is_cpu()) device = tensor.device();
+  });
+  return device;
+}
+
+}  // namespace stowage::runtime

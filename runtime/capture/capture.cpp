@@ -1,0 +1,247 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Runs the steps of a capture and makes the graph of them. Answers afterwards: captured_step.cpp.
+#include "runtime/capture/capture.h"
+
+#include <ATen/Context.h>
+#include <c10/core/impl/DeviceGuardImplInterface.h>
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+#include <torch/version.h>
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "ir/check_graph.h"
+#include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/host_rewind.h"
+#include "runtime/capture/known_storages.h"
+#include "runtime/capture/scopes.h"
+#include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
+
+namespace stowage::runtime {
+namespace {
+
+constexpr std::array<Tracer::Poison, kCapturedSteps> kPoisons = {
+    Tracer::Poison::kOne, Tracer::Poison::kNan, Tracer::Poison::kHuge, Tracer::Poison::kNegative};
+
+c10::Device deviceOf(const ir::Target& target) {
+  return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
+                                                : c10::Device(c10::kCPU);
+}
+
+ir::Error checkDevice(c10::Device device) {
+  if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       "this process has no device type cuda, real or fake, expected one to capture "
+                       "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
+}
+
+/// Deterministic algorithms as the target says, for as long as it lives.
+class DeterministicMode {
+ public:
+  explicit DeterministicMode(bool on)
+      : was_(at::globalContext().deterministicAlgorithms()),
+        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
+    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+  }
+  ~DeterministicMode() { at::globalContext().setDeterministicAlgorithms(was_, warned_); }
+  DeterministicMode(const DeterministicMode&) = delete;
+  DeterministicMode& operator=(const DeterministicMode&) = delete;
+
+ private:
+  bool was_, warned_;
+};
+
+at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
+  const auto strides = ir::contiguousStrides(spec.sizes);
+  const TensorShape shape{.sizes = c10::DimVector(spec.sizes),
+                          .strides = c10::DimVector(strides.begin(), strides.end()),
+                          .offset = 0,
+                          .dtype = spec.dtype};
+  return makeTensor(makeFakeStorage(extentOf(shape), device, false), shape);
+}
+
+/// Created by the first step, as opposed to held by the module or made outside.
+std::vector<CreatedState> createdStates(const std::vector<KnownStorage>& known,
+                                        const ModuleTensors& module, const StorageTable& storages) {
+  std::vector<CreatedState> states;
+  for (const KnownStorage& storage : known) {
+    if (!storage.persistent || storages.isReal(storage.key)) continue;
+    if (module.find(storage.key) != nullptr || storages.find(storage.key)->handFilled) continue;
+    states.push_back({storage.key, storage.name, toScalarType(storage.type.dtype)});
+  }
+  return states;
+}
+
+}  // namespace
+
+ir::Error preferRefusal(ir::Error thrown, Tracer& tracer) {
+  ir::Error refusal = tracer.takeRefusal();
+  if (!refusal) return thrown;
+  llvm::consumeError(std::move(thrown));
+  return refusal;
+}
+
+CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> specs,
+                         CaptureOptions captureOptions)
+    : functions(std::move(stepFunctions)),
+      inputSpecs(std::move(specs)),
+      options(std::move(captureOptions)),
+      device(deviceOf(options.target)),
+      storages(device.type()),
+      recorder(storages),
+      tracer({.target = options.target, .allDevices = false, .origin = {}}, recorder) {}
+
+ir::Error CapturedStep::Impl::prepare() {
+  if (TracingScope::isOpen()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "a WithoutMemory scope is open, expected it to end before a capture");
+  }
+  if (ir::Error error = checkDevice(device)) return error;
+  ir::Expected<ModuleTensors> found = ModuleTensors::find(functions.module, functions.optimizer);
+  if (!found) return found.takeError();
+  moduleTensors = std::move(*found);
+  moduleTensors.swapIn(device);
+  for (const ModuleTensor& entry : moduleTensors.all()) storages.keyOf(entry.tensor);
+  for (const InputSpec& spec : inputSpecs) {
+    inputTensors.emplace_back(spec.name, makeInput(spec, device));
+    storages.keyOf(inputTensors.back().second);
+  }
+  std::unordered_map<StorageKey, std::string> paths;
+  for (const ModuleTensor& entry : moduleTensors.all()) paths.emplace(entry.id, entry.path);
+  recorder.setModulePaths(std::move(paths));
+  if (functions.optimizer != nullptr) {
+    hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
+  }
+  savedCounts = schedulerCounts(functions.schedulers);
+  return ir::success();
+}
+
+ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
+  ObservedStep observed;
+  tracer.setPoison(poison);
+  recorder.beginStep();
+  std::vector<at::Tensor> arguments;
+  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
+  const auto run = [&] {
+    const TracingScope scope(tracer);
+    for (const at::Tensor& report : functions.loss(arguments)) {
+      observed.reports.push_back(recorder.idOf(report));
+    }
+    gradients.clear();
+    for (const ModuleTensor& entry : moduleTensors.all()) {
+      if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
+      gradients.emplace_back(entry.tensor, entry.tensor.grad());
+    }
+    recorder.beginUpdate();
+    functions.update();
+  };
+  if (ir::Error error = callTorch("while capturing " + options.name, run)) {
+    return preferRefusal(std::move(error), tracer);
+  }
+  observed.trace = recorder.endStep();
+  return observed;
+}
+
+ir::Error CapturedStep::Impl::observeSteps() {
+  const DeterministicMode deterministic(options.target.deterministic);
+  for (const Tracer::Poison poison : kPoisons) {
+    ir::Expected<ObservedStep> observed = observeStep(poison);
+    if (!observed) return observed.takeError();
+    steps.push_back(std::move(*observed));
+    if (functions.optimizer != nullptr) {
+      hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
+    }
+  }
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::compareSteps() {
+  const StepTrace& last = steps.back().trace;
+  for (size_t i = 1; i + 1 < steps.size(); ++i) {
+    const std::string name = "step " + std::to_string(i + 1);
+    ir::Error error = matchSteps(wholeStep(steps[i].trace, name),
+                                 wholeStep(last, "step " + std::to_string(steps.size())), storages);
+    if (error) return error;
+  }
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::findStepScalars() {
+  const StepTrace& last = steps.back().trace;
+  for (const ScalarSite& site : scalarSites(last)) {
+    const bool inUpdate = site.node >= last.updateBegin;
+    const HostNumber number = numberAt(last, site);
+    const bool differs = std::any_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
+      return !(numberAt(step.trace, site) == number);
+    });
+    if (!inUpdate && !differs) continue;
+    scalarsOutsideUpdate = scalarsOutsideUpdate || !inUpdate;
+    stepScalars.push_back(site);
+  }
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::assemble() {
+  const StepTrace& first = steps.front().trace;
+  const ObservedStep& last = steps.back();
+  StepRecord record{.step = last.trace,
+                    .storages = storages,
+                    .known = findKnownStorages(first, last.trace, storages,
+                                               {.inputs = inputTensors,
+                                                .module = moduleTensors,
+                                                .optimizer = functions.optimizer,
+                                                .gradients = gradients}),
+                    .scopes = {},
+                    .stepScalars = stepScalars,
+                    .reports = last.reports,
+                    .outputGradients = options.keepGradients};
+  ir::Expected<FirstValues> values = FirstValues::find(
+      first, last.trace, storages, createdStates(record.known, moduleTensors, storages));
+  if (!values) return values.takeError();
+  firstValues.emplace(std::move(*values));
+  PathOfStorage paths;
+  for (const KnownStorage& known : record.known) {
+    if (!known.path.empty()) paths.emplace(known.key, known.path);
+  }
+  record.scopes = assignScopes(last.trace, paths);
+  for (const ReadBack& readBack : last.trace.readBacks) record.reports.push_back(readBack.tensor);
+  assembled = assembleGraph(record, options.name,
+                            {.producer = "torch " TORCH_VERSION,
+                             .recipe = options.recipe,
+                             .device = ir::deviceKindName(options.target.device),
+                             .target = options.target.profile,
+                             .stepsCaptured = kCapturedSteps});
+  for (size_t i = 0; i < assembled.keys.size(); ++i) {
+    idOf.emplace(assembled.keys[i], ir::StorageId(i));
+  }
+  for (const auto& [name, tensor] : inputTensors) {
+    inputs.push_back(assembled.firstValues.at(fakeId(tensor)));
+  }
+  for (const ir::ValueId id : last.reports) reports.push_back(assembled.valueOf[id.index()]);
+  for (const ReadBack& readBack : last.trace.readBacks) {
+    readBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
+  }
+  return ir::checkGraph(assembled.graph);
+}
+
+ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
+                                                        std::vector<InputSpec> inputs,
+                                                        CaptureOptions options) {
+  // Its destructor puts the module's tensors back when a later line fails.
+  auto step = std::make_unique<CapturedStep>(std::make_unique<CapturedStep::Impl>(
+      std::move(functions), std::move(inputs), std::move(options)));
+  CapturedStep::Impl& impl = step->internals();
+  if (ir::Error error = impl.prepare()) return error;
+  if (ir::Error error = impl.observeSteps()) return error;
+  if (ir::Error error = impl.compareSteps()) return error;
+  if (ir::Error error = impl.findStepScalars()) return error;
+  if (ir::Error error = impl.assemble()) return error;
+  if (ir::Error error = impl.checkRewind()) return error;
+  return step;
+}
+
+}  // namespace stowage::runtime

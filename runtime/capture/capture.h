@@ -1,0 +1,141 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Turns a training step, written as ordinary libtorch code, into an ir::Graph without running it.
+// Two closures, the inputs' shapes and a target -> the graph, where each persistent storage's first
+// value comes from, and the step scalars of every later step.
+// How: the module's tensors get storages without memory, four steps run on them, every ATen call is
+// recorded below autograd. Step 1 creates optimizer state; steps 2 to 4 must be the same step.
+// Ownership: while a CapturedStep lives, the module and the optimizer hold tensors without memory.
+// The values they had are held here until `releaseLiveValues`; `storeTo` gives the tensors memory
+// again. A CapturedStep destroyed before either puts the old values back.
+// Not here: running a step, planning, files.
+#ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
+#define STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
+
+#include <ATen/core/Tensor.h>
+#include <c10/core/ScalarType.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "runtime/scalar_feed.h"
+
+namespace torch::nn {
+class Module;
+}
+namespace torch::optim {
+class LRScheduler;
+class Optimizer;
+}  // namespace torch::optim
+
+namespace stowage::runtime {
+
+/// Where `update` keeps host numbers that advance from step to step.
+enum class HostState : uint8_t {
+  /// Perhaps in places that capture cannot see (a scheduler or counter inside the closure). The
+  /// objects stay four steps ahead: the scalars of the first four steps are those recorded during
+  /// capture, and the optimizer's options must not be changed by hand before they are used up.
+  kHidden,
+  /// Only in `optimizer`, `schedulers` and what `rewind` puts back. All are put back after capture;
+  /// changes by hand count from the first step on.
+  kDeclared
+};
+
+struct StepFunctions {
+  /// Forward, loss and backward. Returns what the step reports (scalar losses).
+  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)> loss;
+  /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
+  std::function<void()> update;
+  std::shared_ptr<torch::nn::Module> module;
+  torch::optim::Optimizer* optimizer = nullptr;  // names its state; may be absent
+  HostState hostState = HostState::kHidden;
+  std::vector<torch::optim::LRScheduler*> schedulers;  // with kDeclared
+  std::function<void()> rewind;                        // with kDeclared; may be absent
+};
+
+struct InputSpec {
+  std::string name;
+  std::vector<int64_t> sizes;
+  c10::ScalarType dtype;
+};
+
+struct CaptureOptions {
+  ir::Target target;
+  std::string name = "step";
+  std::string recipe;          // kept as provenance
+  bool keepGradients = false;  // marks the gradients as outputs of the step
+};
+
+/// Where the first value of a persistent storage comes from.
+enum class FirstValue : uint8_t {
+  kLive,          // a real tensor that existed before capture: `liveValue`
+  kConstruction,  // built under WithoutMemory: `replayConstruction`
+  kStep           // created by the first step (optimizer state): `makeState`
+};
+
+class CapturedStep {
+ public:
+  struct Impl;
+  explicit CapturedStep(std::unique_ptr<Impl> impl);
+  ~CapturedStep();
+  CapturedStep(const CapturedStep&) = delete;
+  CapturedStep& operator=(const CapturedStep&) = delete;
+
+  const ir::Graph& graph() const;
+  /// One value per InputSpec, in order.
+  const std::vector<ir::ValueId>& inputs() const;
+  /// What `loss` returned, in order; then what the step read back with item(), in order of the
+  /// reads.
+  const std::vector<ir::ValueId>& reports() const;
+  const std::vector<ir::ValueId>& readBacks() const;
+
+  /// The step scalars of the next step, by ScalarId, from running `update` once more on
+  /// tensors without memory. The first call answers for step 1. To be called once per step, from
+  /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
+  ir::Expected<std::vector<ScalarValue>> nextScalars();
+
+  FirstValue firstValue(ir::StorageId storage) const;
+  /// The bytes of a kLive storage, uint8 [n], on the device where they were. Undefined after
+  /// releaseLiveValues.
+  at::Tensor liveValue(ir::StorageId storage) const;
+  void releaseLiveValues();
+
+  using Deliver = std::function<ir::Error(ir::StorageId, const at::Tensor& bytes)>;
+  /// Runs the recorded construction on the CPU, from the state that torch's default CPU generator
+  /// had then, and hands over each kConstruction storage that `wanted` asks for as soon as it is
+  /// final. Equal, bit for bit, to constructing with memory, and leaves the generator as that would
+  /// have. Holds what the construction itself needs at one time, not the model.
+  ir::Error replayConstruction(const std::function<bool(ir::StorageId)>& wanted,
+                               const Deliver& deliver) const;
+  using ValueOf = std::function<ir::Expected<at::Tensor>(ir::StorageId)>;
+  /// The first value of a kStep storage, uint8 [n] on the CPU. `valueOf` gives the bytes of other
+  /// persistent storages that it is made from (a master weight from its parameter).
+  ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const;
+
+  /// Gives every tensor of module and optimizer its memory back: `bytesOf` returns uint8 [n], whose
+  /// storage the tensors then share. Afterwards nextScalars fails.
+  ir::Error storeTo(const ValueOf& bytesOf);
+
+  /// For captureStep, which fills it.
+  Impl& internals();
+
+ private:
+  std::unique_ptr<Impl> impl_;
+};
+
+/// Captures one training step for `options.target`. Errors: kUnsupported, naming op and module, for
+/// what a static plan cannot hold; kEnvironment when the target's device type does not exist in this
+/// process; kTorch for errors of the closures themselves.
+ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
+                                                        std::vector<InputSpec> inputs,
+                                                        CaptureOptions options);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_

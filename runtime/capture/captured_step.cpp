@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a finished capture answers: values of persistent storages, and the scalars of the next step.
+#include <ATen/core/Tensor.h>
+
+#include <cmath>
+#include <functional>
+#include <utility>
+
+#include "runtime/capture/capture.h"
+#include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/construction.h"
+#include "runtime/capture/graph_replay.h"
+#include "runtime/capture/host_rewind.h"
+#include "runtime/torch_boundary.h"
+
+namespace stowage::runtime {
+namespace {
+
+ScalarValue toScalarValue(const HostNumber& number) {
+  return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
+}
+
+ir::Error mismatch(const std::string& why) {
+  return ir::makeError(ir::ErrorCode::kPlanMismatch, why);
+}
+
+}  // namespace
+
+CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+CapturedStep::~CapturedStep() {
+  if (!impl_->stored) impl_->moduleTensors.swapOut();
+}
+
+CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
+const ir::Graph& CapturedStep::graph() const { return impl_->assembled.graph; }
+const std::vector<ir::ValueId>& CapturedStep::inputs() const { return impl_->inputs; }
+const std::vector<ir::ValueId>& CapturedStep::reports() const { return impl_->reports; }
+const std::vector<ir::ValueId>& CapturedStep::readBacks() const { return impl_->readBacks; }
+
+const ModuleTensor* CapturedStep::Impl::moduleTensorOf(ir::StorageId storage) const {
+  return moduleTensors.find(assembled.keys[storage.index()]);
+}
+
+const StorageFacts& CapturedStep::Impl::factsOf(ir::StorageId storage) const {
+  return *storages.find(assembled.keys[storage.index()]);
+}
+
+FirstValue CapturedStep::firstValue(ir::StorageId storage) const {
+  if (const ModuleTensor* entry = impl_->moduleTensorOf(storage)) {
+    return entry->madeAs == 0 ? FirstValue::kLive : FirstValue::kConstruction;
+  }
+  const StorageFacts& facts = impl_->factsOf(storage);
+  return facts.real || facts.handFilled ? FirstValue::kLive : FirstValue::kStep;
+}
+
+at::Tensor CapturedStep::liveValue(ir::StorageId storage) const {
+  if (const ModuleTensor* entry = impl_->moduleTensorOf(storage)) {
+    return entry->original.defined() ? bytesTensor(entry->original.storage()) : at::Tensor();
+  }
+  const StorageFacts& facts = impl_->factsOf(storage);
+  return facts.contents.defined() ? facts.contents : bytesTensor(facts.real);
+}
+
+void CapturedStep::releaseLiveValues() { impl_->moduleTensors.releaseOriginals(); }
+
+ir::Error CapturedStep::replayConstruction(const std::function<bool(ir::StorageId)>& wanted,
+                                           const Deliver& deliver) const {
+  std::unordered_map<FakeId, ir::StorageId> targets;
+  Construction* construction = nullptr;
+  for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
+    if (entry.madeAs == 0) continue;
+    auto* maker = static_cast<Construction*>(const_cast<void*>(entry.maker.get()));
+    if (construction != nullptr && maker != construction) {
+      return ir::makeError(ir::ErrorCode::kUnsupported,
+                           "the model was built in several WithoutMemory scopes, expected one");
+    }
+    construction = maker;
+    const ir::StorageId id = impl_->idOf.at(entry.id);
+    if (wanted(id)) targets.emplace(entry.madeAs, id);
+  }
+  if (targets.empty()) return ir::success();
+  return construction->replay([&](FakeId id) { return targets.contains(id); },
+                              [&](FakeId id, const at::Tensor& bytes) {
+                                return deliver(targets.at(id), bytes);
+                              });
+}
+
+ir::Expected<at::Tensor> CapturedStep::makeState(ir::StorageId storage,
+                                                 const ValueOf& valueOf) const {
+  return impl_->firstValues->make(
+      impl_->assembled.keys[storage.index()],
+      [&](StorageKey key) { return valueOf(impl_->idOf.at(key)); });
+}
+
+ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
+  std::vector<std::pair<at::Tensor, FakeId>> held;
+  for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
+    held.emplace_back(entry.tensor, entry.id);
+  }
+  if (impl_->functions.optimizer != nullptr) {
+    for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
+      forEachStateTensor(*impl_->functions.optimizer, entry.tensor,
+                         [&](const char*, ir::Role, at::Tensor& tensor) {
+                           if (isFake(tensor)) held.emplace_back(tensor, fakeId(tensor));
+                         });
+    }
+  }
+  std::unordered_map<FakeId, c10::Storage> storages;
+  for (auto& entry : held) {
+    c10::Storage& storage = storages[entry.second];
+    if (!storage) {
+      ir::Expected<at::Tensor> bytes = bytesOf(impl_->idOf.at(entry.second));
+      if (!bytes) return bytes.takeError();
+      storage = bytes->storage();
+    }
+    const auto give = [&] { entry.first.set_data(makeTensor(storage, shapeOf(entry.first))); };
+    if (ir::Error error = callTorch("storing a tensor back", give)) return error;
+  }
+  impl_->stored = true;
+  return ir::success();
+}
+
+ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
+  if (scalarsOutsideUpdate) {
+    ir::Expected<ObservedStep> observed = observeStep(poison);
+    if (!observed) return observed.takeError();
+    return std::move(observed->trace);
+  }
+  tracer.setPoison(poison);
+  recorder.beginStep();
+  for (const auto& [parameter, gradient] : gradients) {
+    at::Tensor(parameter).mutable_grad() = gradient;
+  }
+  const auto run = [&] {
+    const TracingScope scope(tracer);
+    recorder.beginUpdate();
+    functions.update();
+  };
+  if (ir::Error error = callTorch("while tracing the update again", run)) {
+    return preferRefusal(std::move(error), tracer);
+  }
+  return recorder.endStep();
+}
+
+/// The scalars of a step traced again, which must be the captured one.
+ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOf(const StepTrace& again) const {
+  const StepTrace& captured = steps.back().trace;
+  const size_t skipped = scalarsOutsideUpdate ? 0 : captured.updateBegin;
+  StepPart part = wholeStep(captured, "the captured step");
+  part.begin = skipped;
+  if (ir::Error error = matchSteps(part, wholeStep(again, "this step"), storages)) {
+    return mismatch(ir::describe(std::move(error)) + "; capture again");
+  }
+  std::vector<ScalarValue> values;
+  for (ScalarSite site : stepScalars) {
+    site.node -= static_cast<uint32_t>(skipped);
+    values.push_back(toScalarValue(numberAt(again, site)));
+  }
+  return values;
+}
+
+/// The scalars of a step that ran during capture. What the first step lacks (a momentum that it
+/// created instead of scaling) takes part in it with the numbers of the second.
+std::vector<ScalarValue> CapturedStep::Impl::scalarsSeenIn(size_t step) const {
+  std::vector<ScalarValue> values;
+  for (ScalarSite site : stepScalars) {
+    const int32_t first = firstValues->alignment().firstOf[site.node];
+    const bool inFirst = step == 0 && first >= 0;
+    const StepTrace& trace = steps[step == 0 && !inFirst ? 1 : step].trace;
+    if (inFirst) site.node = static_cast<uint32_t>(first);
+    values.push_back(toScalarValue(numberAt(trace, site)));
+  }
+  return values;
+}
+
+void CapturedStep::Impl::rewindHost() {
+  if (functions.optimizer != nullptr) hostNumbers.front().putBack(*functions.optimizer);
+  rewindSchedulers(functions.schedulers, savedCounts);
+  if (functions.rewind) functions.rewind();
+}
+
+ir::Error CapturedStep::Impl::checkRewind() {
+  if (functions.hostState == HostState::kHidden) {
+    if (functions.optimizer != nullptr) hostNumbers.front().putBack(*functions.optimizer);
+    return ir::success();
+  }
+  rewindHost();
+  ir::Expected<StepTrace> again = traceAgain(Tracer::Poison::kHuge);
+  if (!again) return again.takeError();
+  rewindHost();
+  ir::Expected<std::vector<ScalarValue>> values = scalarsOf(*again);
+  if (!values) return values.takeError();
+  const std::vector<ScalarValue> seen = scalarsSeenIn(0);
+  for (size_t i = 0; i < seen.size(); ++i) {
+    const bool same = (*values)[i].integer == seen[i].integer &&
+                      ((*values)[i].value == seen[i].value || std::isnan(seen[i].value));
+    if (same) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "a host number of " +
+            steps.back().trace.nodes[stepScalars[i].node].op->name +
+            " is not put back by rewinding the optimizer, the schedulers and `rewind`: name what "
+            "holds it there, or leave hostState kHidden");
+  }
+  return ir::success();
+}
+
+ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
+  if (impl_->stored) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "the tensors were stored back, expected a step that is still captured");
+  }
+  const size_t step = impl_->nextStep++;
+  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
+  if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
+    if (optimizer != nullptr) {
+      if (!impl_->hostNumbers[step].equals(*optimizer)) {
+        return mismatch(
+            "the optimizer's options were changed by hand during the first " +
+            std::to_string(kCapturedSteps) +
+            " steps, whose numbers are those of the capture; use HostState::kDeclared");
+      }
+      impl_->hostNumbers[step + 1].putBack(*optimizer);
+    }
+    return impl_->scalarsSeenIn(step);
+  }
+  ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
+  if (!again) return again.takeError();
+  return impl_->scalarsOf(*again);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a CapturedStep keeps: the closures, the tensors without memory, the recorded steps, the
+// graph. Private to capture.cpp (which fills it) and captured_step.cpp (which answers from it).
+#ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
+#define STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
+
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "runtime/capture/capture.h"
+#include "runtime/capture/first_values.h"
+#include "runtime/capture/graph_assembly.h"
+#include "runtime/capture/module_tensors.h"
+#include "runtime/capture/optimizer_state.h"
+#include "runtime/capture/step_recorder.h"
+#include "runtime/capture/tracer.h"
+
+namespace stowage::runtime {
+
+/// Steps that capture runs: the first creates state, the others must be the same step.
+inline constexpr int kCapturedSteps = 4;
+
+/// One step as it ran during capture.
+struct ObservedStep {
+  StepTrace trace;
+  std::vector<ir::ValueId> reports;
+};
+
+struct CapturedStep::Impl {
+  Impl(StepFunctions stepFunctions, std::vector<InputSpec> inputSpecs, CaptureOptions captureOptions);
+
+  ir::Error prepare();
+  ir::Error observeSteps();
+  ir::Error compareSteps();
+  ir::Error findStepScalars();
+  ir::Error assemble();
+  ir::Error checkRewind();
+
+  ir::Expected<ObservedStep> observeStep(Tracer::Poison poison);
+  /// Runs `update` once more (or all of it, when other parts have step scalars).
+  ir::Expected<StepTrace> traceAgain(Tracer::Poison poison);
+  ir::Expected<std::vector<ScalarValue>> scalarsOf(const StepTrace& again) const;
+  std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
+  void rewindHost();
+
+  const ModuleTensor* moduleTensorOf(ir::StorageId storage) const;
+  const StorageFacts& factsOf(ir::StorageId storage) const;
+
+  StepFunctions functions;
+  std::vector<InputSpec> inputSpecs;
+  CaptureOptions options;
+  c10::Device device;
+
+  ModuleTensors moduleTensors;
+  std::vector<std::pair<std::string, at::Tensor>> inputTensors;
+  StorageTable storages;
+  StepRecorder recorder;
+  Tracer tracer;
+  std::vector<ObservedStep> steps;            // kCapturedSteps of them
+  std::vector<OptimizerNumbers> hostNumbers;  // before step 1, after step 1, ...
+  std::vector<unsigned> savedCounts;          // of the schedulers, before step 1
+  std::vector<std::pair<at::Tensor, at::Tensor>> gradients;  // parameter, gradient of the last step
+
+  std::vector<ScalarSite> stepScalars;
+  bool scalarsOutsideUpdate = false;
+  std::optional<FirstValues> firstValues;
+  AssembledGraph assembled;
+  std::unordered_map<StorageKey, ir::StorageId> idOf;
+  std::vector<ir::ValueId> inputs, reports, readBacks;
+  size_t nextStep = 0;  // of nextScalars, from 0
+  bool stored = false;  // storeTo took the tensors back
+};
+
+/// A refusal inside a closure says more than the exception that it came out as.
+ir::Error preferRefusal(ir::Error thrown, Tracer& tracer);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_

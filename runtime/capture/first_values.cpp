@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/first_values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/fill.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/capture/graph_assembly.h"
+#include "runtime/capture/graph_replay.h"
+
+namespace stowage::runtime {
+namespace {
+
+/// Looks at its tensor's shape, not at its values.
+bool readsOnlyShape(const TracedNode& node) {
+  const std::string& op = node.op->name;
+  return op.find("_like.") != std::string::npos || op.find("aten.new_") == 0;
+}
+
+template <typename Visitor>
+void forEachArgument(const TracedNode& node, Visitor visit) {
+  for (const ir::Argument& argument : node.args) {
+    if (const auto* value = std::get_if<ir::ValueArg>(&argument)) visit(value->value);
+    if (const auto* list = std::get_if<ir::ValueList>(&argument)) {
+      for (const ir::ValueArg& value : *list) {
+        if (value.value.isValid()) visit(value.value);
+      }
+    }
+  }
+}
+
+bool writes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  const auto isIt = [&](ir::ValueId id) { return id.isValid() && step.tensors[id].storage == key; };
+  return std::any_of(node.results.begin(), node.results.end(), isIt) ||
+         std::any_of(node.writes.begin(), node.writes.end(),
+                     [&](const ir::Node::Write& write) { return isIt(write.value); });
+}
+
+bool touches(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  bool found = writes(step, node, key);
+  forEachArgument(node, [&](ir::ValueId id) { found = found || step.tensors[id].storage == key; });
+  return found;
+}
+
+/// add_(state, x) with factor 1.
+bool isPlainAdd(const TracedNode& node) {
+  if (node.op->name != "aten.add_.Tensor") return false;
+  const auto* integer = std::get_if<int64_t>(&node.args[2]);
+  const auto* number = std::get_if<double>(&node.args[2]);
+  return (integer != nullptr && *integer == 1) || (number != nullptr && *number == 1.0);
+}
+
+bool overwrites(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+    return write.whole && step.tensors[write.value].storage == key;
+  });
+}
+
+/// Is the state, in a later step, first scaled (or not), then added to; or overwritten unread?
+bool isAccumulator(const StepTrace& later, StorageKey key) {
+  for (const TracedNode& node : later.nodes) {
+    if (!touches(later, node, key)) continue;
+    if (overwrites(later, node, key) || isPlainAdd(node)) return true;
+    if (node.op->name != "aten.mul_.Scalar") return false;
+  }
+  return false;
+}
+
+StepTrace pick(const StepTrace& step, const std::vector<uint32_t>& nodes) {
+  StepTrace picked;
+  picked.tensors = step.tensors;
+  picked.firstId = step.firstId;
+  for (const uint32_t node : nodes) picked.nodes.push_back(step.nodes[node]);
+  return picked;
+}
+
+ir::Expected<at::Tensor> negativeZeros(int64_t bytes, c10::ScalarType dtype) {
+  const c10::Storage storage = allocateOnCpu(bytes);
+  TensorShape shape{.sizes = {}, .strides = {1}, .offset = 0, .dtype = dtype};
+  shape.sizes.push_back(bytes / static_cast<int64_t>(c10::elementSize(dtype)));
+  makeTensor(storage, shape).fill_(c10::isFloatingType(dtype) ? -0.0 : 0.0);
+  return bytesTensor(storage);
+}
+
+}  // namespace
+
+ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTrace& later,
+                                            const StorageTable& storages,
+                                            const std::vector<CreatedState>& states) {
+  FirstValues values(first, storages);
+  values.alignment_ = alignFirstStep(first, later, storages);
+  for (const CreatedState& state : states) {
+    Recipe recipe{.nodes = {}, .dtype = state.dtype};
+    if (!values.findCreators(state.key, recipe.nodes)) {
+      recipe.nodes.clear();
+      if (!isAccumulator(later, state.key)) {
+        return ir::makeError(ir::ErrorCode::kUnsupported,
+                             state.name +
+                                 " starts with a value that depends on the first step's data; run "
+                                 "one step before capturing");
+      }
+    }
+    values.recipes_.emplace(state.key, std::move(recipe));
+  }
+  return values;
+}
+
+/// The calls of the first step alone that made `state`, and what they need. False when they need
+/// something that the step computed.
+bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) const {
+  std::set<StorageKey> wanted = {state}, made;
+  std::set<uint32_t> picked;
+  for (auto it = alignment_.onlyFirst.rbegin(); it != alignment_.onlyFirst.rend(); ++it) {
+    const TracedNode& node = first_->nodes[*it];
+    const bool isWanted = std::any_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
+      return writes(*first_, node, key);
+    });
+    if (!isWanted) continue;
+    picked.insert(*it);
+    for (const ir::ValueId result : node.results) {
+      if (result.isValid()) made.insert(first_->tensors[result].storage);
+    }
+    if (readsOnlyShape(node)) continue;
+    forEachArgument(node, [&](ir::ValueId id) { wanted.insert(first_->tensors[id].storage); });
+  }
+  nodes.assign(picked.begin(), picked.end());
+  return !picked.empty() && std::all_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
+    return made.contains(key) || key < first_->firstId || storages_->isReal(key);
+  });
+}
+
+ir::Expected<at::Tensor> FirstValues::make(StorageKey state, const BytesOf& bytesOf) const {
+  const Recipe& recipe = recipes_.at(state);
+  if (recipe.nodes.empty()) return negativeZeros(storages_->find(state)->bytes, recipe.dtype);
+  return runRecipe(state, recipe, bytesOf);
+}
+
+ir::Expected<at::Tensor> FirstValues::runRecipe(StorageKey state, const Recipe& recipe,
+                                                const BytesOf& bytesOf) const {
+  const StepTrace step = pick(*first_, recipe.nodes);
+  const StepRecord record{.step = step, .storages = *storages_, .known = {},
+                          .scopes = std::vector<std::string>(step.nodes.size()),
+                          .stepScalars = {}, .reports = {}, .outputGradients = false,
+                          .onCpu = true};
+  const AssembledGraph assembled = assembleGraph(record, "state", {});
+  GraphReplay replay(assembled.graph);
+  for (size_t i = 0; i < assembled.graph.nodes().size(); ++i) {
+    const ir::NodeId node(i);
+    for (const ir::Access& access : assembled.graph.accesses(node)) {
+      if (readsOnlyShape(step.nodes[i]) || !access.reads() || replay.isBound(access.storage)) {
+        continue;
+      }
+      ir::Expected<at::Tensor> bytes = bytesOf(assembled.keys[access.storage.index()]);
+      if (!bytes) return bytes.takeError();
+      replay.bind(access.storage, bytes->storage());
+    }
+    if (ir::Error error = replay.run(node)) return error;
+  }
+  for (size_t i = 0; i < assembled.keys.size(); ++i) {
+    if (assembled.keys[i] == state) return replay.bytesOf(ir::StorageId(i));
+  }
+  return ir::makeError(ir::ErrorCode::kInternal, "the calls that make a state do not mention it");
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/module_tensors.h"
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "runtime/capture/optimizer_state.h"
+#include "runtime/torch_types.h"
+
+namespace stowage::runtime {
+namespace {
+
+std::string called(const char* function, const std::string& name) {
+  return std::string(function) + "(" + name + ")";
+}
+
+ir::Error checkTensor(const ModuleTensor& entry) {
+  const at::Tensor& tensor = entry.tensor;
+  if (tensor.layout() == c10::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
+      toDType(tensor.scalar_type())) {
+    return ir::success();
+  }
+  return ir::makeError(ir::ErrorCode::kUnsupported,
+                       entry.name + " is a sparse, nested or quantized tensor or has type " +
+                           c10::toString(tensor.scalar_type()) + ", expected a dense tensor");
+}
+
+}  // namespace
+
+ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn::Module>& module,
+                                                torch::optim::Optimizer* optimizer) {
+  ModuleTensors found;
+  if (module != nullptr) {
+    for (const auto& item : module->named_parameters()) {
+      found.add({.name = item.key(),
+                 .role = ir::Role::kParameter,
+                 .tensor = item.value(),
+                 .path = modulePathOf(item.key())});
+    }
+    for (const auto& item : module->named_buffers()) {
+      found.add({.name = item.key(),
+                 .role = ir::Role::kBuffer,
+                 .tensor = item.value(),
+                 .path = modulePathOf(item.key())});
+    }
+  }
+  if (optimizer != nullptr) {
+    size_t count = 0;
+    for (auto& group : optimizer->param_groups()) {
+      for (const at::Tensor& parameter : group.params()) {
+        found.add({.name = "parameter." + std::to_string(count++),
+                   .role = ir::Role::kParameter,
+                   .tensor = parameter});
+      }
+    }
+  }
+  found.addGradientsAndState(optimizer);
+  for (const ModuleTensor& entry : found.tensors_) {
+    if (ir::Error error = checkTensor(entry)) return error;
+  }
+  return found;
+}
+
+void ModuleTensors::addGradientsAndState(torch::optim::Optimizer* optimizer) {
+  const size_t parameters = tensors_.size();
+  for (size_t i = 0; i < parameters; ++i) {
+    const ModuleTensor owner = tensors_[i];
+    if (owner.role != ir::Role::kParameter) continue;
+    add({.name = called("grad", owner.name),
+         .role = ir::Role::kGradient,
+         .tensor = owner.tensor.grad(),
+         .path = owner.path});
+    if (optimizer == nullptr) continue;
+    forEachStateTensor(*optimizer, owner.tensor,
+                       [&](const char* function, ir::Role role, at::Tensor& tensor) {
+                         add({.name = called(function, owner.name),
+                              .role = role,
+                              .tensor = tensor,
+                              .path = owner.path});
+                       });
+  }
+}
+
+void ModuleTensors::add(ModuleTensor entry) {
+  if (entry.tensor.defined() && !knows(entry.tensor)) tensors_.push_back(std::move(entry));
+}
+
+bool ModuleTensors::knows(const at::Tensor& tensor) const {
+  return std::any_of(tensors_.begin(), tensors_.end(),
+                     [&](const ModuleTensor& entry) { return entry.tensor.is_same(tensor); });
+}
+
+void ModuleTensors::swapIn(c10::Device device) {
+  std::unordered_map<const c10::StorageImpl*, c10::Storage> made;
+  for (ModuleTensor& entry : tensors_) {
+    entry.original = entry.tensor.detach();
+    const c10::StorageImpl* impl = entry.tensor.storage().unsafeGetStorageImpl();
+    c10::Storage& storage = made[impl];
+    if (!storage) storage = makeFakeStorage(static_cast<int64_t>(impl->nbytes()), device, false);
+    entry.id = fakeId(*storage.unsafeGetStorageImpl());
+    entry.madeAs = fakeId(*impl);
+    entry.maker = fakeOrigin(*impl);
+    entry.tensor.set_data(makeTensor(storage, shapeOf(entry.tensor)));
+  }
+  swappedIn_ = true;
+}
+
+void ModuleTensors::swapOut() {
+  if (!std::exchange(swappedIn_, false)) return;
+  for (ModuleTensor& entry : tensors_) {
+    if (entry.original.defined()) entry.tensor.set_data(entry.original);
+  }
+}
+
+void ModuleTensors::releaseOriginals() {
+  for (ModuleTensor& entry : tensors_) entry.original.reset();
+}
+
+const ModuleTensor* ModuleTensors::find(FakeId id) const {
+  for (const ModuleTensor& entry : tensors_) {
+    if (entry.id == id) return &entry;
+  }
+  return nullptr;
+}
+
+std::string modulePathOf(const std::string& parameterName) {
+  const size_t dot = parameterName.rfind('.');
+  return dot == std::string::npos ? std::string() : parameterName.substr(0, dot);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What capture must know of an optimizer object: its state tensors by name, and its host numbers
+// (options, step counts), which can be saved, compared and put back.
+// Known: torch's Adam, AdamW, SGD, RMSprop, Adagrad and stowage::AdamW. Of any other optimizer only
+// the learning rates are seen here; its tensors are found in the trace and named by what made them.
+#ifndef STOWAGE_RUNTIME_CAPTURE_OPTIMIZER_STATE_H_
+#define STOWAGE_RUNTIME_CAPTURE_OPTIMIZER_STATE_H_
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <vector>
+
+#include "ir/graph.h"
+
+namespace stowage::runtime {
+
+/// `function` in "m(wte.weight)".
+using VisitState =
+    llvm::function_ref<void(const char* function, ir::Role role, at::Tensor& tensor)>;
+
+/// Visits the defined tensors in the state of one parameter, if there is state.
+void forEachStateTensor(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
+                        VisitState visit);
+
+/// The host numbers of an optimizer at one moment.
+class OptimizerNumbers {
+ public:
+  static OptimizerNumbers of(torch::optim::Optimizer& optimizer);
+  /// Writes them into `optimizer`. State that did not exist yet gets step count 0.
+  void putBack(torch::optim::Optimizer& optimizer) const;
+  bool equals(torch::optim::Optimizer& optimizer) const;
+
+ private:
+  struct Steps {
+    void* parameter;
+    double count;
+  };
+  std::vector<std::unique_ptr<torch::optim::OptimizerOptions>> options_;
+  std::vector<double> rates_;
+  std::vector<Steps> steps_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_OPTIMIZER_STATE_H_

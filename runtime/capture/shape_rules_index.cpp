@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Lookups in tables and their gradients.
+#include "runtime/capture/shape_rules.h"
+
+namespace stowage::runtime {
+namespace {
+
+/// embedding(weight [n, d], indices, ...) -> [indices..., d]
+Outputs embedding(const TracedCall& call) {
+  const at::Tensor& weight = call.tensor(0);
+  llvm::SmallVector<int64_t, 4> sizes(call.tensor(1).sizes().begin(), call.tensor(1).sizes().end());
+  for (int64_t dim = 1; dim < weight.dim(); ++dim) sizes.push_back(weight.size(dim));
+  return outputs({fresh(sizes, weight.scalar_type())});
+}
+
+/// embedding_dense_backward(grad [..., d], indices, n, ...) -> [n, d]
+Outputs embeddingDenseBackward(const TracedCall& call) {
+  const at::Tensor& grad = call.tensor(0);
+  return outputs({fresh({call.integer(2), grad.size(-1)}, grad.scalar_type())});
+}
+
+/// index_select(self, dim, index): like self with index's length along dim.
+Outputs indexSelect(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  llvm::SmallVector<int64_t, 4> sizes(self.sizes().begin(), self.sizes().end());
+  if (!sizes.empty()) {
+    const int64_t dim = call.integer(1);
+    sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = call.tensor(2).numel();
+  }
+  return outputs({fresh(sizes, self.scalar_type())});
+}
+
+constexpr NamedRule kRules[] = {{"aten.embedding.default", embedding},
+                                {"aten.embedding_dense_backward.default", embeddingDenseBackward},
+                                {"aten.index_select.default", indexSelect}};
+
+}  // namespace
+
+llvm::ArrayRef<NamedRule> indexRules() { return kRules; }
+
+}  // namespace stowage::runtime

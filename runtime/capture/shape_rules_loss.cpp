@@ -1,0 +1,8 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/shape_rules.h"
+
+namespace stowage::runtime {
+
+llvm::ArrayRef<NamedRule> lossRules() { return {}; }
+
+}  // namespace stowage::runtime

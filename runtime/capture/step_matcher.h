@@ -1,0 +1,48 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Compares nodes of two recorded steps, pairing the storages made inside them as it goes.
+// Invariants: a pair, once made, stays; nodes that differ leave no pairs behind.
+// Not here: which nodes to compare (step_diff.h, step_alignment.h).
+#ifndef STOWAGE_RUNTIME_CAPTURE_STEP_MATCHER_H_
+#define STOWAGE_RUNTIME_CAPTURE_STEP_MATCHER_H_
+
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "runtime/capture/trace.h"
+
+namespace stowage::runtime {
+
+class StepMatcher {
+ public:
+  StepMatcher(const StepTrace& a, const StepTrace& b, const StorageTable& storages)
+      : a_(a), b_(b), storages_(storages) {}
+
+  /// Empty when node `i` of the first step does what node `k` of the second does; else how they
+  /// differ. Host numbers that may differ are not compared.
+  std::string differenceBetween(size_t i, size_t k);
+
+ private:
+  std::string compare(const TracedNode& a, const TracedNode& b);
+  std::string compare(const ir::Argument& a, const ir::Argument& b, bool numbersMayDiffer);
+  std::string compare(const ir::ValueList& a, const ir::ValueList& b);
+  std::string compare(ir::ValueId a, ir::ValueId b);
+  std::string compareStorages(StorageKey a, StorageKey b);
+  bool contentsDiffer(StorageKey a, StorageKey b) const;
+  bool isOlderThan(const StepTrace& step, StorageKey key) const;
+
+  const StepTrace& a_;
+  const StepTrace& b_;
+  const StorageTable& storages_;
+  std::unordered_map<StorageKey, StorageKey> partners_, partnersBack_;
+  std::vector<std::pair<StorageKey, StorageKey>> added_;  // by the comparison under way
+};
+
+/// May this argument be another number in another step? Scalars and floats, and numbers that take
+/// part as tensors; never sizes, dimensions or positions.
+bool numberMayDiffer(const TracedNode& node, size_t argument);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_STEP_MATCHER_H_

@@ -1,0 +1,185 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/tracer.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <torch/library.h>
+
+#include <atomic>
+#include <cassert>
+#include <cmath>
+#include <utility>
+
+#include "runtime/capture/call_results.h"
+#include "runtime/capture/encode_argument.h"
+#include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
+
+namespace stowage::runtime {
+namespace {
+
+// Below autograd and autocast, above the backends, present in libtorch 2.11 and used by nothing.
+constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
+
+std::atomic<Tracer*> activeTracer{nullptr};
+
+void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  Tracer* tracer = activeTracer.load();
+  TORCH_CHECK(tracer != nullptr, "an op of a captured step ran after its capture was over");
+  tracer->handle(op, keys, stack);
+}
+
+void registerFallback() {
+  static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static const bool kRegistered = [] {
+    library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
+    return true;
+  }();
+  static_cast<void>(kRegistered);
+}
+
+llvm::ArrayRef<c10::IValue> argumentsOf(const OpFacts& op, const torch::jit::Stack& stack) {
+  return llvm::ArrayRef<c10::IValue>(stack).take_back(op.schema().arguments().size());
+}
+
+void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::Stack results) {
+  torch::jit::drop(*stack, op.schema().arguments().size());
+  for (c10::IValue& value : results) stack->push_back(std::move(value));
+}
+
+c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
+  const auto order = static_cast<int64_t>(poison);
+  if (type == c10::ScalarType::Bool) return order % 2 == 0;
+  if (c10::isIntegralType(type, /*includeBool=*/false)) return 1 - 3 * order;
+  constexpr double kNumbers[] = {NAN, 1e30, -1e30, 1.0};
+  return kNumbers[order];
+}
+
+}  // namespace
+
+Tracer::Tracer(TracerOptions options, OpSink& sink)
+    : options_(std::move(options)),
+      sink_(sink),
+      device_(options_.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU) {
+  registerFallback();
+}
+
+ir::Error Tracer::takeRefusal() {
+  if (!refusal_) return ir::success();
+  return ir::makeError(*std::exchange(refusal_, std::nullopt));
+}
+
+void Tracer::fail(const OpFacts& op, ir::ErrorCode code, const std::string& why) {
+  const std::string text = op.name + " (" + sink_.place() + ") " + why;
+  if (!refusal_) refusal_.emplace(code, text);
+  TORCH_CHECK(false, text);
+}
+
+void Tracer::refuse(const OpFacts& op, const std::string& why) {
+  fail(op, ir::ErrorCode::kUnsupported, "cannot be captured: " + why);
+}
+
+bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const {
+  bool anyTensor = false, anyFake = false, anyOnDevice = false, allNumbers = true;
+  forEachTensor(args, [&](const at::Tensor& tensor) {
+    anyTensor = true;
+    anyFake = anyFake || isFake(tensor);
+    anyOnDevice = anyOnDevice || tensor.device().type() == device_;
+    allNumbers = allNumbers && isWrappedNumber(tensor);
+  });
+  if (anyFake) return false;
+  if (anyTensor && (allNumbers || op.readsBack)) return true;
+  if (options_.allDevices || anyOnDevice) return false;
+  return deviceOfCall(args).type() != device_;
+}
+
+/// t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
+/// record, and their kernels touch no data.
+void Tracer::changeTensorObject(const OpFacts& op, c10::DispatchKeySet keys,
+                                torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
+  op.handle.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey),
+                            stack);
+}
+
+void Tracer::runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (op.random) refuse(op, "it draws random numbers on the host, outside of the step's device");
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
+  op.handle.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey),
+                            stack);
+}
+
+void Tracer::checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  if (op.refusal != nullptr) refuse(op, op.refusal);
+  forEachTensor(args, [&](const at::Tensor& tensor) {
+    if (tensor.layout() != c10::kStrided || tensor.is_quantized() || tensor.is_nested()) {
+      refuse(op, "it takes a sparse, nested or quantized tensor");
+    }
+    if (!toDType(tensor.scalar_type())) {
+      refuse(op, std::string("it takes a tensor of type ") + c10::toString(tensor.scalar_type()));
+    }
+  });
+}
+
+void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
+                    torch::jit::Stack* stack) {
+  const std::lock_guard lock(mutex_);
+  const OpFacts& op = ops_.lookUp(handle);
+  const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
+  if (runsForReal(op, args)) return runForReal(op, keys, stack);
+  checkArguments(op, args);
+  if (op.readsBack) return readBack(op, stack);
+  if (op.changesShape) return changeTensorObject(op, keys, stack);
+  if (op.resultsBy == ResultsBy::kComposite) {
+    return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+  }
+  if (op.resultsBy == ResultsBy::kNothing) {
+    refuse(op, "no rule says what shape its results have");
+  }
+  trace(op, stack);
+}
+
+void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
+  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
+  const TracedCall call{
+      .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
+  ir::Expected<CallResults> results =
+      callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
+  if (!results) fail(op, ir::ErrorCode::kTorch, ir::describe(results.takeError()));
+  if (!results->onlyViews || !op.writtenArguments.empty()) {
+    if (ir::Error error = callTorch("", [&] { sink_.recordOp(call, results->tensors); })) {
+      refuse(op, ir::describe(std::move(error)));
+    }
+    forbidAccessToArguments(call);
+  }
+  replaceArguments(op, stack, std::move(results->values));
+}
+
+void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
+  const at::Tensor tensor = argumentsOf(op, *stack).front().toTensor();
+  if (ir::Error error = callTorch("", [&] { sink_.recordReadBack(tensor); })) {
+    refuse(op, ir::describe(std::move(error)));
+  }
+  replaceArguments(op, stack, {c10::IValue(poisonValue(poison_, tensor.scalar_type()))});
+}
+
+/// A kernel now owns these bytes: what host code would find there is not what the step computes.
+void Tracer::forbidAccessToArguments(const TracedCall& call) {
+  for (const uint32_t index : call.op.writtenArguments) {
+    if (!call.args[index].isTensor()) continue;
+    const at::Tensor& tensor = call.args[index].toTensor();
+    if (isFake(tensor)) forbidAccess(*tensor.storage().unsafeGetStorageImpl());
+  }
+}
+
+TracingScope::TracingScope(Tracer& tracer) : guard_(c10::DispatchKeySet(kKey)) {
+  [[maybe_unused]] Tracer* previous = activeTracer.exchange(&tracer);
+  assert(previous == nullptr && "tracing scopes do not nest");
+}
+
+TracingScope::~TracingScope() { activeTracer.store(nullptr); }
+
+bool TracingScope::isOpen() { return activeTracer.load() != nullptr; }
+
+}  // namespace stowage::runtime

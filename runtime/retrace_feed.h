@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Step scalars from the user's own optimizer: each step, `update` is traced once more on tensors
+// without memory, on a thread of its own, while the device works on the step.
+#ifndef STOWAGE_RUNTIME_RETRACE_FEED_H_
+#define STOWAGE_RUNTIME_RETRACE_FEED_H_
+
+#include <future>
+#include <optional>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/capture/capture.h"
+#include "runtime/scalar_feed.h"
+
+namespace stowage::runtime {
+
+class RetraceFeed : public ScalarFeed {
+ public:
+  /// `captured` outlives the feed.
+  explicit RetraceFeed(CapturedStep& captured);
+  ~RetraceFeed() override;
+
+  void begin(int64_t step) override;
+  ir::Expected<llvm::ArrayRef<ScalarValue>> join() override;
+
+ private:
+  struct Answer {
+    std::vector<ScalarValue> values;
+    std::optional<ir::PlanError> error;
+  };
+  static Answer retrace(CapturedStep& captured);
+
+  CapturedStep& captured_;
+  std::future<Answer> pending_;
+  std::vector<ScalarValue> values_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RETRACE_FEED_H_

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runner.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+
+#include <cstring>
+#include <utility>
+
+#include "runtime/boundary_state.h"
+#include "runtime/cpu_device.h"
+#include "runtime/executor.h"
+#include "runtime/retrace_feed.h"
+#include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+ir::Error hostStateRefused(const ir::Storage& storage) {
+  return ir::makeError(ir::ErrorCode::kUnsupported, "state '" + storage.name + "' lives on the host of a CUDA step");
+}
+
+std::string shapeText(llvm::ArrayRef<int64_t> sizes) {
+  std::string text = "[";
+  for (const int64_t size : sizes) text += (text.size() > 1 ? "," : "") + std::to_string(size);
+  return text + "]";
+}
+
+}  // namespace
+
+struct Runner::Impl {
+  CapturedStep& captured;
+  RunnablePlan plan;
+  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<RetraceFeed> feed;
+  std::unique_ptr<Executor> executor;
+  bool over = false;
+
+  ir::Error open(const RunnerOptions& options);
+  ir::Error fillState();
+  ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
+  ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
+  ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
+  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId value);
+  const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
+};
+
+ir::Error Runner::Impl::open(const RunnerOptions& options) {
+  if (plan.target.device != ir::DeviceKind::kCpu) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         "the plan is for target '" + plan.target.profile +
+                             "', a CUDA device; this process can run cpu plans only");
+  }
+  at::globalContext().setDeterministicAlgorithms(plan.target.deterministic, /*warn_only=*/false);
+  CpuDeviceOptions device;
+  device.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
+  device.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
+  device.intraOpThreads = plan.target.intraOpThreads;
+  device.alignBytes = plan.target.alignBytes;
+  if (options.throttleLinks) device.links = plan.target.links;
+  ir::Expected<std::unique_ptr<CpuDevice>> opened = CpuDevice::open(device);
+  if (!opened) return opened.takeError();
+  this->device = std::move(*opened);
+  feed = std::make_unique<RetraceFeed>(captured);
+  ir::Expected<std::unique_ptr<Executor>> made =
+      Executor::create(*this->device, {.graph = plan.graph,
+                                       .schedule = plan.schedule,
+                                       .target = plan.target,
+                                       .costs = plan.costs,
+                                       .feed = feed.get()});
+  if (!made) return made.takeError();
+  executor = std::move(*made);
+  return fillState();
+}
+
+const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
+  const auto& entries = plan.schedule.boundary;
+  const auto found = std::lower_bound(
+      entries.begin(), entries.end(), storage,
+      [](const ir::BoundaryEntry& entry, ir::StorageId id) { return entry.storage < id; });
+  return found != entries.end() && found->storage == storage ? &*found : nullptr;
+}
+
+ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+  const ir::Storage& info = plan.graph.storage(storage);
+  if (static_cast<int64_t>(bytes.size()) != info.bytes.value()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "state '" + info.name + "' has " + std::to_string(bytes.size()) +
+                             " bytes, expected " + std::to_string(info.bytes.value()));
+  }
+  if (info.home == ir::Space::kHost) return hostStateRefused(info);
+  const ir::BoundaryEntry* entry = findBoundary(storage);
+  if (entry == nullptr) return ir::success();  // nothing of the step touches it
+  for (const ir::ResidencyId id : entry->at) {
+    const ir::Residency& residency = plan.schedule.residency(id);
+    if (ir::Error error = device->write(residency.space, residency.offset, bytes)) return error;
+  }
+  return ir::success();
+}
+
+/// What a storage holds now, as bytes of its own.
+ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
+  const ir::Storage& info = plan.graph.storage(storage);
+  at::Tensor bytes = at::empty({info.bytes.value()}, at::kByte);
+  const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(),
+                                            static_cast<size_t>(info.bytes.value()));
+  if (info.home == ir::Space::kHost) return hostStateRefused(info);
+  const ir::BoundaryEntry* entry = findBoundary(storage);
+  if (entry == nullptr || entry->at.empty()) {
+    return ir::makeError(ir::ErrorCode::kInternal,
+                         "state '" + info.name + "' has no place at the step's boundary");
+  }
+  const ir::Residency& residency = plan.schedule.residency(entry->at.front());
+  if (ir::Error error = device->read(residency.space, residency.offset, into))
+    return error;
+  return bytes;
+}
+
+ir::Error Runner::Impl::fillState() {
+  const auto put = [&](ir::StorageId storage, const at::Tensor& bytes) {
+    return putState(storage, bytesOf(bytes));
+  };
+  const auto persistent = [&](ir::StorageId storage, FirstValue from) {
+    return plan.graph.storage(storage).persistent && captured.firstValue(storage) == from;
+  };
+  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!persistent(storage, FirstValue::kLive)) continue;
+    if (ir::Error error = put(storage, captured.liveValue(storage))) return error;
+  }
+  if (ir::Error error = captured.replayConstruction(
+          [&](ir::StorageId storage) { return persistent(storage, FirstValue::kConstruction); },
+          put)) {
+    return error;
+  }
+  const auto valueOf = [&](ir::StorageId storage) { return currentValue(storage); };
+  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!persistent(storage, FirstValue::kStep)) continue;
+    ir::Expected<at::Tensor> value = captured.makeState(storage, valueOf);
+    if (!value) return value.takeError();
+    if (ir::Error error = put(storage, *value)) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
+  const std::vector<ir::ValueId>& expected = captured.inputs();
+  if (inputs.size() != expected.size()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument, "found " + std::to_string(inputs.size()) +
+                                                              " inputs, expected " +
+                                                              std::to_string(expected.size()));
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::Value& value = plan.graph.value(expected[i]);
+    const bool fits = inputs[i].defined() && inputs[i].device().is_cpu() &&
+                      toDType(inputs[i].scalar_type()) == value.type.dtype &&
+                      llvm::ArrayRef<int64_t>(inputs[i].sizes().data(), inputs[i].sizes().size()) ==
+                          llvm::ArrayRef<int64_t>(value.type.sizes);
+    if (fits) continue;
+    const std::string found =
+        inputs[i].defined() ? shapeText({inputs[i].sizes().data(), inputs[i].sizes().size()}) +
+                                  " of " + c10::toString(inputs[i].scalar_type())
+                            : "nothing";
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "input '" + plan.graph.storage(value.storage).name + "': found " + found +
+                             ", expected " + shapeText(value.type.sizes) + " of " +
+                             ir::dtypeName(value.type.dtype) + " on the CPU");
+  }
+  return ir::success();
+}
+
+ir::Expected<at::Tensor> Runner::Impl::report(int64_t step, ir::ValueId id) {
+  const ir::Value& value = plan.graph.value(id);
+  ir::Expected<llvm::ArrayRef<uint8_t>> bytes = executor->output(step, value.storage);
+  if (!bytes) return bytes.takeError();
+  at::Tensor tensor = at::empty({value.type.numElements()}, toScalarType(value.type.dtype));
+  const size_t first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
+  if (!value.type.isContiguous() || first + tensor.nbytes() > bytes->size()) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "the step reports '" + plan.graph.storage(value.storage).name +
+                             "' as a strided view; make it contiguous");
+  }
+  std::memcpy(tensor.data_ptr(), bytes->data() + first, tensor.nbytes());
+  return tensor.reshape(c10::IntArrayRef(value.type.sizes.data(), value.type.sizes.size()));
+}
+
+Runner::Runner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Runner::~Runner() {
+  // Whatever is still under way must not outlive the arenas.
+  if (impl_->executor) llvm::consumeError(impl_->executor->finish());
+}
+
+ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
+                                                     const RunnablePlan& plan,
+                                                     RunnerOptions options) {
+  auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
+  if (ir::Error error = impl->open(options)) return error;
+  return std::unique_ptr<Runner>(new Runner(std::move(impl)));
+}
+
+ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
+  if (impl_->over)
+    return ir::makeError(ir::ErrorCode::kInvalidArgument, "the state was given back to the module");
+  if (ir::Error error = impl_->checkInputs(inputs)) return error;
+  std::vector<at::Tensor> held;
+  std::vector<InputBytes> bound;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    held.push_back(inputs[i].contiguous());
+    bound.push_back({.storage = impl_->plan.graph.value(impl_->captured.inputs()[i]).storage,
+                     .bytes = bytesOf(held[i])});
+  }
+  ir::Expected<int64_t> step = impl_->executor->issueStep(bound);
+  if (!step) return step.takeError();
+  std::vector<at::Tensor> reports;
+  for (const ir::ValueId id : impl_->captured.reports()) {
+    ir::Expected<at::Tensor> value = impl_->report(*step, id);
+    if (!value) return value.takeError();
+    reports.push_back(std::move(*value));
+  }
+  return reports;
+}
+
+ir::Error Runner::visitState(StateVisitor visit) {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  const ir::Graph& graph = impl_->plan.graph;
+  for (size_t i = 0; i < graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!graph.storage(storage).persistent) continue;
+    ir::Expected<at::Tensor> value = impl_->currentValue(storage);
+    if (!value) return value.takeError();
+    if (ir::Error error = visit(graph.storage(storage), bytesOf(*value))) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Runner::storeTo() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  impl_->over = true;
+  return impl_->captured.storeTo(
+      [&](ir::StorageId storage) { return impl_->currentValue(storage); });
+}
+
+int64_t Runner::stepsDone() const { return impl_->executor->stepsIssued(); }
+Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
+
+}  // namespace stowage::runtime

@@ -1,0 +1,72 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What plan() promises, on random steps: the schedule is proven by the verifier, not higher than
+// the budget, not faster than the bound, never slower with more budget; the smallest budget that a
+// refusal names works, and one alignment unit less does not.
+#include <gtest/gtest.h>
+
+#include "ir/verify.h"
+#include "planner/plan.h"
+#include "tests/support/random_step.h"
+
+namespace stowage::planner {
+namespace {
+
+class PlanProperty : public testing::TestWithParam<int> {
+ protected:
+  PlanProperty()
+      : seed_(static_cast<uint64_t>(GetParam())),
+        graph_(tests::makeRandomStep({.seed = seed_, .layers = 1 + GetParam() % 5})),
+        target_(tests::makeSmallTarget(seed_)),
+        problem_(llvm::cantFail(
+            makeProblem(graph_, target_, tests::makeRandomCosts(graph_, seed_, 500)))) {
+    problem_.graphMode = seed_ % 4 == 0 ? ir::GraphMode::kWhole : ir::GraphMode::kNone;
+  }
+
+  Bytes smallestBudget() {
+    ir::Expected<PlanResult> refused = plan(problem_, Bytes(1));
+    if (refused) return Bytes(0);
+    const ir::PlanError error = ir::takePayload(refused.takeError());
+    EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
+    EXPECT_TRUE(error.infeasible() && !error.infeasible()->holders.empty());
+    return error.infeasible() ? error.infeasible()->smallestBudget : Bytes(0);
+  }
+
+  uint64_t seed_;
+  ir::Graph graph_;
+  ir::Target target_;
+  Problem problem_;
+};
+
+TEST_P(PlanProperty, KeepsItsPromises) {
+  const int64_t smallest = smallestBudget().value();
+  ASSERT_GT(smallest, 0);
+  ir::Expected<PlanResult> below = plan(problem_, Bytes(smallest - target_.alignBytes));
+  EXPECT_FALSE(static_cast<bool>(below));
+  if (!below) llvm::consumeError(below.takeError());
+
+  int64_t last = INT64_MAX;
+  for (int k = 0; k < 5; ++k) {
+    const Bytes budget(smallest + k * smallest / 4);
+    ir::Expected<PlanResult> result = plan(problem_, budget);
+    ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
+    const Timetable& timetable = result->timetable;
+    EXPECT_LE(timetable.deviceHeight, budget);
+    EXPECT_LE(timetable.stepTime.value(), last);
+    EXPECT_GE(timetable.stepTime, result->bound);
+    last = timetable.stepTime.value();
+    const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
+    for (const ir::Violation& violation : ir::verify({.graph = graph_,
+                                          .schedule = schedule,
+                                          .target = target_,
+                                          .costs = &problem_.costs,
+                                          .budget = budget})) {
+      ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, PlanProperty, testing::Values(1, 2, 4, 6, 9, 11));
+
+}  // namespace
+}  // namespace stowage::planner

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "passes/plan_step.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/fingerprint.h"
+#include "ir/parser.h"
+#include "ir/verify.h"
+#include "planner/roofline.h"
+
+namespace stowage::passes {
+namespace {
+
+/// Two layers with momentum SGD. Each matrix is 64 KiB; activations and optimizer state can move.
+constexpr const char* kTwoLayers = R"ir(
+graph @two version=1 device="cpu" target="cpu" recipe="" producer="" steps=0 {
+  scalar #lr : f64 = -0.1
+  input %x "x" : f32[128,128]
+  parameter %w1 "a.weight" : f32[128,128]
+  parameter %w2 "b.weight" : f32[128,128]
+  state %m1 "m(a.weight)" : f32[128,128]
+  state %m2 "m(b.weight)" : f32[128,128]
+  view %w2t of %w2 : f32[128,128] strides=[1,128]
+forward "a":
+  %h1 : f32[128,128] = aten.mm.default(%x, %w1)
+  %g1 : f32[128,128] = aten.relu.default(%h1)
+forward "b":
+  %h2 : f32[128,128] = aten.mm.default(%g1, %w2)
+  %l "loss" output : f32[] = aten.sum.default(%h2, none)
+backward "b":
+  %d2 : f32[128,128] = aten.threshold_backward.default(%h2, %h2, 0)
+  %dw2 "grad(b.weight)" gradient : f32[128,128] = aten.mm.default(%g1, %d2)
+  %d1 : f32[128,128] = aten.mm.default(%d2, %w2t)
+backward "a":
+  %e1 : f32[128,128] = aten.threshold_backward.default(%d1, %g1, 0)
+  %dw1 "grad(a.weight)" gradient : f32[128,128] = aten.mm.default(%x, %e1)
+optimizer "":
+  aten.add_.Tensor(inout %m1, %dw1, 1)
+  aten.add_.Tensor(inout %w1, %m1, #lr)
+  aten.add_.Tensor(inout %m2, %dw2, 1)
+  aten.add_.Tensor(inout %w2, %m2, #lr)
+}
+)ir";
+
+class PlanStep : public testing::Test {
+ protected:
+  void SetUp() override {
+    ir::Expected<ir::Graph> graph = ir::parseGraph(kTwoLayers);
+    ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());
+    graph_ = std::move(*graph);
+    target_ = *planner::findTargetProfile("cpu");
+    costs_ = planner::rooflineCosts(graph_, target_);
+  }
+  ir::Expected<PlannedStep> planAt(int64_t bytes) {
+    return planStep(graph_, target_, costs_, {.budget = Bytes(bytes)});
+  }
+
+  ir::Graph graph_;
+  ir::Target target_;
+  ir::CostTable costs_;
+};
+
+TEST_F(PlanStep, PlansAreProvenAndTimeFallsWithTheBudget) {
+  Nanoseconds before(INT64_MAX);
+  int planned = 0;
+  for (int64_t bytes = 4 << 16; bytes <= 16 << 16; bytes += 1 << 15) {
+    ir::Expected<PlannedStep> step = planAt(bytes);
+    if (!step) {
+      const ir::PlanError error = ir::takePayload(step.takeError());
+      EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible) << error.text();
+      EXPECT_EQ(planned, 0) << "a bigger budget was refused";
+      continue;
+    }
+    ++planned;
+    EXPECT_EQ(ir::describe(ir::verifyOrError({.graph = step->graph,
+                                              .schedule = step->schedule,
+                                              .target = target_,
+                                              .budget = Bytes(bytes)})),
+              "");
+    EXPECT_LE(step->schedule.predicted.stepTime, before);
+    EXPECT_LE(step->schedule.predicted.bound, step->schedule.predicted.stepTime);
+    EXPECT_LE(step->schedule.predicted.peakBytes, Bytes(bytes));
+    before = step->schedule.predicted.stepTime;
+  }
+  EXPECT_GT(planned, 3);
+}
+
+TEST_F(PlanStep, TheSmallestBudgetThatANoNamesWorksAndOneUnitLessDoesNot) {
+  ir::Expected<PlannedStep> no = planAt(2 << 16);
+  ASSERT_FALSE(static_cast<bool>(no));
+  const ir::PlanError error = ir::takePayload(no.takeError());
+  ASSERT_TRUE(error.infeasible().has_value()) << error.text();
+  const int64_t smallest = error.infeasible()->smallestBudget.value();
+  ir::Expected<PlannedStep> yes = planAt(smallest);
+  EXPECT_TRUE(static_cast<bool>(yes)) << ir::describe(yes.takeError());
+  ir::Expected<PlannedStep> less = planAt(smallest - target_.alignBytes);
+  ASSERT_FALSE(static_cast<bool>(less));
+  llvm::consumeError(less.takeError());
+}
+
+TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
+  ir::Expected<ir::Graph> hoisted = arrangeGraph(graph_, Order::kHoisted);
+  ASSERT_TRUE(static_cast<bool>(hoisted));
+  EXPECT_NE(ir::fingerprint(*hoisted), ir::fingerprint(graph_));
+  EXPECT_EQ(hoisted->nodes().size(), graph_.nodes().size());
+}
+
+}  // namespace
+}  // namespace stowage::passes

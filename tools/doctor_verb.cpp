@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage doctor: what this machine offers, in the terms plans are made in. Text for people and for
+// bug reports.
+#include <fmt/format.h>
+#include <llvm/Support/raw_ostream.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "ir/op_table.h"
+#include "runtime/torch_version.h"
+#include "tools/exit_code.h"
+#include "tools/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+int64_t memoryBytes() {
+  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+         static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE));
+}
+
+/// Bytes that may be locked (pinned); -1: no limit.
+int64_t lockableBytes() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_MEMLOCK, &limit) != 0) return 0;
+  return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<int64_t>(limit.rlim_cur);
+}
+
+/// The memory limit of this process' control group; -1: none stated.
+int64_t groupLimitBytes() {
+  std::ifstream file("/sys/fs/cgroup/memory.max");
+  std::string text;
+  if (!(file >> text) || text == "max") return -1;
+  int64_t bytes = -1;
+  return llvm::StringRef(text).getAsInteger(10, bytes) ? -1 : bytes;
+}
+
+bool hasGpu() { return ::access("/dev/nvidiactl", F_OK) == 0; }
+
+std::string sizeOrNone(int64_t bytes) { return bytes < 0 ? "no limit" : formatBytes(Bytes(bytes)); }
+
+VerbResult runDoctor(const CommonFlags& flags) {
+  const Json json = {{"stowage", STOWAGE_VERSION},
+                     {"torch", runtime::torchVersion()},
+                     {"op_table_version", ir::opTableVersion()},
+                     {"cores", std::thread::hardware_concurrency()},
+                     {"memory_bytes", memoryBytes()},
+                     {"memory_limit_bytes", groupLimitBytes()},
+                     {"lockable_bytes", lockableBytes()},
+                     {"gpu", hasGpu()}};
+  llvm::raw_ostream& os = llvm::outs();
+  if (flags.json) {
+    os << json.dump(2) << '\n';
+    return kExitYes;
+  }
+  os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
+  os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
+  os << "memory     " << formatBytes(Bytes(memoryBytes())) << ", control group limit "
+     << sizeOrNone(groupLimitBytes()) << ", lockable " << sizeOrNone(lockableBytes()) << '\n';
+  os << "gpu        "
+     << (hasGpu() ? "an NVIDIA driver is present" : "none; steps run on the cpu device") << '\n';
+  return kExitYes;
+}
+
+}  // namespace
+
+Verb addDoctorVerb(CLI::App& app) {
+  auto flags = std::make_shared<CommonFlags>();
+  CLI::App* command =
+      app.add_subcommand("doctor", "show what this machine offers and which libraries are in use");
+  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  return {.command = command, .run = [flags] { return runDoctor(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,105 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/load_files.h"
+
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+
+#include <thread>
+#include <utility>
+
+#include "ir/fingerprint.h"
+#include "ir/parser.h"
+#include "passes/plan_step.h"
+#include "planner/plan_json.h"
+#include "planner/roofline.h"
+#include "tools/nearest_name.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Error badArgument(std::string text) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
+}
+
+/// Where the plan's graph is; "" when the plan embeds it.
+ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std::string& planPath,
+                                        const std::string& graphPath) {
+  if (!graphPath.empty()) return graphPath;
+  if (plan.graph.text) return "";
+  if (plan.graph.file.empty()) {
+    return badArgument(planPath + ": does not say where its graph is; --graph names the file");
+  }
+  llvm::SmallString<256> path(plan.graph.file);
+  if (llvm::sys::path::is_relative(path)) {
+    path = llvm::sys::path::parent_path(planPath);
+    llvm::sys::path::append(path, plan.graph.file);
+  }
+  return path.str().str();
+}
+
+/// `graph` in the order whose fingerprint the plan names.
+ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFile plan) {
+  LoadedPlan loaded{.file = std::move(plan), .graph = graph};
+  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+    ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
+    if (!arranged) return arranged.takeError();
+    if (ir::fingerprint(*arranged) != loaded.file.graph.fingerprint) continue;
+    loaded.graph = std::move(*arranged);
+    loaded.order = order;
+    break;
+  }
+  if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return error;
+  return loaded;
+}
+
+}  // namespace
+
+ir::Expected<ir::Graph> loadGraph(const std::string& path) {
+  ir::Expected<std::string> text = readWholeFile(path);
+  if (!text) return text.takeError();
+  return ir::parseGraph(*text, path);
+}
+
+ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
+  ir::Expected<std::string> text = readWholeFile(planPath);
+  if (!text) return text.takeError();
+  ir::Expected<planner::PlanFile> plan = planner::readPlan(*text, planPath);
+  if (!plan) return plan.takeError();
+  ir::Expected<std::string> path = findGraphPath(*plan, planPath, graphPath);
+  if (!path) return path.takeError();
+  ir::Expected<ir::Graph> graph =
+      path->empty() ? ir::parseGraph(*plan->graph.text, planPath + " (embedded graph)")
+                    : loadGraph(*path);
+  if (!graph) return graph.takeError();
+  ir::Expected<LoadedPlan> loaded = arrangeForPlan(*graph, std::move(*plan));
+  if (loaded) loaded->graphPath = *path;
+  return loaded;
+}
+
+ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
+  ir::Expected<std::string> text = readWholeFile(path);
+  if (!text) return text.takeError();
+  return planner::readCosts(*text, path);
+}
+
+ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name,
+                                      int threads) {
+  const std::string& wanted = name.empty() ? graph.provenance().target : name;
+  if (wanted.empty()) return badArgument("the graph does not name a target; --target names one");
+  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted);
+  if (!target) return target.takeError();
+  if (graph.provenance().device != ir::deviceKindName(target->device)) {
+    return badArgument("the step was captured for device '" + graph.provenance().device +
+                       "', but target '" + wanted + "' is a " + ir::deviceKindName(target->device) +
+                       " device; capture it again for that target");
+  }
+  if (target->device == ir::DeviceKind::kCpu) {
+    target->intraOpThreads =
+        threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());
+  }
+  return target;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Reading what verbs take: captured steps (.stow), plans and cost tables, each checked on load. A
+// plan names the graph it is for; the graph comes from the plan itself when embedded, else from the
+// file that it or the caller names, brought into the order that the plan is about.
+#ifndef STOWAGE_TOOLS_LOAD_FILES_H_
+#define STOWAGE_TOOLS_LOAD_FILES_H_
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "passes/plan_step.h"
+#include "planner/cost_json.h"
+#include "planner/plan_file.h"
+
+namespace stowage::tools {
+
+/// Errors: kIo, kParse with file, line and column.
+ir::Expected<ir::Graph> loadGraph(const std::string& path);
+
+struct LoadedPlan {
+  planner::PlanFile file;
+  ir::Graph graph;  // in the plan's order
+  passes::Order order = passes::Order::kProgram;
+  std::string graphPath;  // where the graph was found; "" when it was embedded
+};
+/// `graphPath`: "" = as the plan says. Errors: kIo, kParse; kPlanMismatch when the graph is another
+/// one; kInvalidArgument when nobody says where it is.
+ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath);
+
+ir::Expected<planner::CostFile> loadCosts(const std::string& path);
+
+/// The profile that `name` names, or, when it is empty, the one that `graph` was captured for. On
+/// the CPU with `threads` intra-op threads (0: as many as the machine has cores).
+ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name, int threads);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_LOAD_FILES_H_

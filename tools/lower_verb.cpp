@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage lower plan.json -o plan.json: after decisions were edited by hand, a new schedule from
+// them, without planning. Costs: --costs, else the target profile's estimate with the temporaries
+// that the plan itself states.
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+
+#include "passes/lower.h"
+#include "planner/evaluate.h"
+#include "planner/lower_bound.h"
+#include "planner/roofline.h"
+#include "tools/load_files.h"
+#include "tools/plan_output.h"
+#include "tools/verbs.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct LowerFlags : CommonFlags {
+  std::string plan;
+  std::string graph;
+  std::string costs;
+  std::string output;
+};
+
+/// The profile's estimate, with each op's temporaries as in the plan.
+ir::CostTable estimateCosts(const LoadedPlan& plan) {
+  ir::CostTable table = planner::rooflineCosts(plan.graph, plan.file.target);
+  for (const ir::Command& command : plan.file.schedule.commands) {
+    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    auto row = table.bySignature.find(ir::nodeSignature(plan.graph, command.node));
+    if (row != table.bySignature.end()) row->second.temporary = command.temp.bytes;
+  }
+  return table;
+}
+
+ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPlan& plan) {
+  PlanningInputs inputs;
+  inputs.graph = plan.graph;
+  inputs.target = plan.file.target;
+  inputs.options.budget = plan.file.budget;
+  if (flags.costs.empty()) {
+    inputs.costs = estimateCosts(plan);
+    return inputs;
+  }
+  ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
+  if (!file) return file.takeError();
+  inputs.costs = std::move(file->table);
+  inputs.costsTorchVersion = std::move(file->torchVersion);
+  return inputs;
+}
+
+ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const PlanningInputs& inputs) {
+  ir::Expected<planner::Problem> problem =
+      planner::makeProblem(plan.graph, inputs.target, inputs.costs);
+  if (!problem) return problem.takeError();
+  ir::Expected<planner::Timetable> timetable =
+      planner::evaluate(*problem, {.rows = plan.file.schedule.decisions}, plan.file.budget);
+  if (!timetable) return timetable.takeError();
+  ir::Expected<ir::Schedule> schedule =
+      passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget);
+  if (!schedule) return schedule.takeError();
+  passes::PlannedStep planned;
+  planned.order = plan.order;
+  planned.graph = plan.graph;
+  planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
+  for (const ir::OpCost& cost : problem->costs.nodes) planned.result.computeTime += cost.time;
+  planned.schedule = std::move(*schedule);
+  planned.schedule.predicted.bound = planned.result.bound;
+  planned.schedule.predicted.computeTime = planned.result.computeTime;
+  planned.result.timetable = std::move(*timetable);
+  return planned;
+}
+
+VerbResult runLower(const LowerFlags& flags) {
+  // Writing over the plan that was read is what this verb is for.
+  const bool replace = flags.replace || flags.output == flags.plan;
+  if (ir::Error error = checkWritable(flags.output, replace)) return error;
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
+  if (!plan) return plan.takeError();
+  ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
+  if (!inputs) return inputs.takeError();
+  ir::Expected<passes::PlannedStep> planned = lowerAgain(*plan, *inputs);
+  if (!planned) return planned.takeError();
+  CommonFlags common = flags;
+  common.replace = replace;
+  return writePlanOutput({.inputs = *inputs,
+                          .planned = *planned,
+                          .graphPath = plan->graphPath,
+                          .planPath = flags.output,
+                          .embed = plan->file.graph.text.has_value(),
+                          .flags = common});
+}
+
+}  // namespace
+
+Verb addLowerVerb(CLI::App& app) {
+  auto flags = std::make_shared<LowerFlags>();
+  CLI::App* command = app.add_subcommand(
+      "lower", "make a new schedule from a plan's edited decisions, without planning");
+  command->add_option("plan", flags->plan, "plan file")->required();
+  command->add_option("--graph", flags->graph,
+                      "the captured step, where the plan does not say or embed it");
+  command->add_option("--costs", flags->costs,
+                      "costs measured by 'stowage profile'; default: the profile's estimate");
+  command
+      ->add_option("-o,--output", flags->output, "plan file to write; may be the one that was read")
+      ->required();
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runLower(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

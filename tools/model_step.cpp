@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/model_step.h"
+
+#include <ATen/Context.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <optional>
+#include <utility>
+
+#include "passes/pass_manager.h"
+#include "passes/pipeline.h"
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
+  passes::PassState state;
+  state.graph = graph;
+  const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
+  ir::Expected<std::vector<passes::PassRecord>> reports = manager.run(state);
+  if (!reports) return reports.takeError();
+  return std::move(state.graph);
+}
+
+}  // namespace
+
+std::string Recipe::text() const {
+  std::string joined = model;
+  for (const std::string& setting : settings) joined += " " + setting;
+  return joined;
+}
+
+ir::Expected<Recipe> parseRecipe(const std::string& text) {
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::StringRef(text).split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  if (words.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "an empty recipe, expected a model's name and its settings");
+  }
+  Recipe recipe;
+  recipe.model = words.front().str();
+  for (const llvm::StringRef word : llvm::ArrayRef<llvm::StringRef>(words).drop_front()) {
+    recipe.settings.push_back(word.str());
+  }
+  return recipe;
+}
+
+ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
+                                                      const ModelStepOptions& options) {
+  auto step = std::make_unique<ModelStep>();
+  const c10::Device device(options.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU);
+  at::manual_seed(options.seed);
+  {
+    ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
+    if (!training) return training.takeError();
+    step->training = std::move(*training);
+  }
+  std::vector<runtime::InputSpec> inputs;
+  for (const TrainingStep::Input& input : step->training.inputs) {
+    inputs.push_back({.name = input.name, .sizes = input.sizes, .dtype = input.dtype});
+  }
+  runtime::StepFunctions functions;
+  functions.loss = step->training.loss;
+  functions.update = step->training.update;
+  functions.module = step->training.module;
+  functions.optimizer = step->training.optimizer.get();
+  ir::Expected<std::unique_ptr<runtime::CapturedStep>> captured = runtime::captureStep(
+      std::move(functions), std::move(inputs),
+      {.target = options.target, .name = recipe.model, .recipe = recipe.text()});
+  if (!captured) return captured.takeError();
+  step->captured = std::move(*captured);
+  ir::Expected<ir::Graph> graph = normalise(step->captured->graph());
+  if (!graph) return graph.takeError();
+  step->graph = std::move(*graph);
+  return step;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/plan_output.h"
+
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/printer.h"
+#include "ir/verify.h"
+#include "planner/cost_json.h"
+#include "planner/plan_json.h"
+#include "tools/exit_code.h"
+#include "tools/plan_summary.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+/// The graph's path as seen from the plan's folder when it lies below it, so that both can be moved
+/// together.
+std::string pathFromPlan(const std::string& graphPath, const std::string& planPath) {
+  llvm::SmallString<256> graph(graphPath);
+  llvm::SmallString<256> plan(planPath);
+  if (planPath == "-" || graphPath == "-") return graphPath == "-" ? "" : graphPath;
+  llvm::sys::fs::make_absolute(graph);
+  llvm::sys::fs::make_absolute(plan);
+  llvm::sys::path::remove_dots(graph, /*remove_dot_dot=*/true);
+  llvm::sys::path::remove_dots(plan, /*remove_dot_dot=*/true);
+  const std::string folder = llvm::sys::path::parent_path(plan).str() + "/";
+  const llvm::StringRef whole = graph.str();
+  return whole.startswith(folder) ? whole.drop_front(folder.size()).str() : whole.str();
+}
+
+planner::PlanFile makeFile(const PlanOutput& output) {
+  const passes::PlannedStep& planned = output.planned;
+  planner::PlanFile file = planner::makePlanFile(planned.graph, output.inputs.target,
+                                                 planned.schedule, output.inputs.options.budget);
+  file.stowageVersion = STOWAGE_VERSION;
+  file.torchVersion = output.inputs.costsTorchVersion;
+  file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
+                .source = output.inputs.costs.source};
+  file.stalls = planned.result.timetable.stalls;
+  if (output.embed) {
+    file.graph.text = ir::toText(planned.graph);
+  } else {
+    file.graph.file = pathFromPlan(output.graphPath, output.planPath);
+  }
+  return file;
+}
+
+ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(output.planned.graph, output.inputs.costs);
+  if (!costs) return costs.takeError();
+  const std::vector<ir::Violation> violations = ir::verify({.graph = output.planned.graph,
+                                                            .schedule = file.schedule,
+                                                            .target = file.target,
+                                                            .costs = &*costs,
+                                                            .budget = file.budget});
+  if (violations.empty()) return ir::success();
+  ir::PlanError error(ir::ErrorCode::kInternal,
+                      "the plan that was made breaks the verifier's rules");
+  for (const ir::Violation& violation : violations) {
+    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
+  }
+  return ir::makeError(std::move(error));
+}
+
+}  // namespace
+
+ir::Expected<std::string> makePlanText(const PlanOutput& output) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writePlan(makeFile(output), os)) return error;
+  os.flush();
+  ir::Expected<planner::PlanFile> again = planner::readPlan(text, "the plan just made");
+  if (!again) return again.takeError();
+  if (ir::Error error = proveFile(*again, output)) return error;
+  return text;
+}
+
+VerbResult writePlanOutput(const PlanOutput& output) {
+  ir::Expected<std::string> text = makePlanText(output);
+  if (!text) return text.takeError();
+  const PlanSummary summary = {.graph = output.planned.graph,
+                               .schedule = output.planned.schedule,
+                               .budget = output.inputs.options.budget,
+                               .keepAll = output.inputs.keepAll,
+                               .stalls = output.planned.result.timetable.stalls,
+                               .costs = output.inputs.costs.source};
+  const bool toStdout = output.planPath == "-";
+  if (output.flags.json && !toStdout) {
+    nlohmann::ordered_json json = planSummaryJson(summary);
+    json["order"] = passes::orderName(output.planned.order);
+    llvm::outs() << json.dump(2) << '\n';
+  } else {
+    // With the plan on stdout, the verdict goes where people still see it.
+    llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+    printPlanSummary(summary, os);
+    os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
+    if (!output.planPath.empty() && !toStdout) os << "wrote      " << output.planPath << '\n';
+  }
+  if (!output.planPath.empty()) {
+    if (ir::Error error = writeWholeFile(output.planPath, output.flags.replace,
+                                         [&](llvm::raw_ostream& os) { os << *text; })) {
+      return error;
+    }
+  }
+  return kExitYes;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/plan_summary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "offload 3 activations and 12 states, recompute 4, take over 7"; "nothing to do" when all is
+/// kept.
+std::string describeChoices(const PlanCounts& counts) {
+  std::string text;
+  const auto add = [&](int64_t count, const std::string& what) {
+    if (count == 0) return;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", what, count);
+  };
+  add(counts.offloadedActivations, "offload");
+  add(counts.recomputed, "recompute");
+  add(counts.takenOver, "take over");
+  add(counts.offloadedStates, "stream states");
+  add(counts.toDisk, "to disk");
+  return text.empty() ? "everything stays on the device" : text;
+}
+
+const char* costsRemark(ir::CostSource source) {
+  switch (source) {
+    case ir::CostSource::kMeasured:
+      return "";
+    case ir::CostSource::kRoofline:
+      return "  (an estimate: times come from the target's profile, nothing was measured)";
+    case ir::CostSource::kGiven:
+      return "  (times as given by hand)";
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign) {
+  if (base.value() <= 0) return "";
+  const double percent =
+      (static_cast<double>(value.value()) / static_cast<double>(base.value()) - 1) * 100;
+  return sign ? fmt::format("{:+.1f} %", percent) : fmt::format("{:.1f} %", percent);
+}
+
+PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
+  PlanCounts counts;
+  std::set<ir::StorageId> states;
+  std::set<ir::StorageId> activations;
+  for (const ir::DecisionRow& row : schedule.decisions) {
+    const ir::Storage& storage = graph.storage(row.storage);
+    if (row.action == ir::GapAction::kRecompute) ++counts.recomputed;
+    if (row.action == ir::GapAction::kDisk) ++counts.toDisk;
+    if (row.action == ir::GapAction::kHost)
+      (storage.persistent ? states : activations).insert(row.storage);
+  }
+  counts.offloadedStates = static_cast<int64_t>(states.size());
+  counts.offloadedActivations = static_cast<int64_t>(activations.size());
+  for (const ir::Command& command : schedule.commands) {
+    if (command.kind == ir::CommandKind::kCopy) ++counts.copies;
+    if (command.clone > 0) ++counts.clones;
+    if (command.takes.isValid()) ++counts.takenOver;
+  }
+  return counts;
+}
+
+void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
+  const ir::Prediction& claim = summary.schedule.predicted;
+  os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
+     << formatBytes(summary.budget);
+  if (summary.keepAll.value() > 0) os << " (unplanned: " << formatBytes(summary.keepAll) << ")";
+  os << '\n';
+  os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
+  os << "step       " << formatDuration(claim.stepTime) << " predicted, "
+     << formatExcess(claim.stepTime, claim.computeTime, /*sign=*/true)
+     << " against unlimited memory (" << formatDuration(claim.computeTime) << ")"
+     << costsRemark(summary.costs) << '\n';
+  os << "bound      " << formatDuration(claim.bound) << ": at most "
+     << formatExcess(claim.stepTime, claim.bound, /*sign=*/false)
+     << " from the best schedule of these orders\n";
+  os << "moves      " << formatBytes(claim.bytesOut) << " out and " << formatBytes(claim.bytesIn)
+     << " in per step; host memory " << formatBytes(claim.hostPeakBytes) << '\n';
+}
+
+Json planSummaryJson(const PlanSummary& summary) {
+  const ir::Prediction& claim = summary.schedule.predicted;
+  const PlanCounts counts = countPlan(summary.graph, summary.schedule);
+  return {{"fits", true},
+          {"budget_bytes", summary.budget.value()},
+          {"peak_bytes", claim.peakBytes.value()},
+          {"unplanned_bytes", summary.keepAll.value()},
+          {"host_bytes", claim.hostPeakBytes.value()},
+          {"step_ns", claim.stepTime.value()},
+          {"compute_ns", claim.computeTime.value()},
+          {"bound_ns", claim.bound.value()},
+          {"bytes_out", claim.bytesOut.value()},
+          {"bytes_in", claim.bytesIn.value()},
+          {"stall_ns",
+           {{"d2h", summary.stalls.deviceToHost.value()},
+            {"h2d", summary.stalls.hostToDevice.value()},
+            {"disk", summary.stalls.disk.value()}}},
+          {"costs_source", ir::costSourceName(summary.costs)},
+          {"counts",
+           {{"offloaded", counts.offloadedActivations},
+            {"streamed_states", counts.offloadedStates},
+            {"recomputed", counts.recomputed},
+            {"to_disk", counts.toDisk},
+            {"taken_over", counts.takenOver},
+            {"copies", counts.copies},
+            {"clones", counts.clones},
+            {"commands", summary.schedule.commands.size()}}}};
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage plan step.stow --budget 24GiB -o plan.json: the verdict first, then the file.
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ir/printer.h"
+#include "planner/cost_json.h"
+#include "planner/plan_json.h"
+#include "tools/budget_flag.h"
+#include "tools/exit_code.h"
+#include "tools/load_files.h"
+#include "tools/plan_output.h"
+#include "tools/plan_summary.h"
+#include "tools/planning_flags.h"
+#include "tools/verbs.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct PlanFlags : PlanningFlags {
+  std::string budget;
+  std::string from;
+  std::string output;
+  bool embed = false;
+};
+
+/// --from: the pinned rows of an edited plan become constraints, in that plan's order.
+ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
+  if (flags.from.empty()) return ir::success();
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.from, flags.graph);
+  if (!plan) return plan.takeError();
+  for (const ir::DecisionRow& row : plan->file.schedule.decisions) {
+    if (row.pinned) inputs.options.pinnedRows.push_back(row);
+  }
+  inputs.options.orders = {plan->order};
+  return ir::success();
+}
+
+VerbResult runPlan(const PlanFlags& flags) {
+  if (!flags.output.empty()) {
+    if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
+  }
+  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
+  if (!size) return size.takeError();
+  ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
+  if (!inputs) return inputs.takeError();
+  if (ir::Error error = readPinnedRows(flags, *inputs)) return error;
+  const Bytes budget = size->resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
+  inputs->options.budget =
+      Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(inputs->graph, inputs->target, inputs->costs, inputs->options);
+  if (!planned) return planned.takeError();
+  const PlanOutput output = {.inputs = *inputs,
+                             .planned = *planned,
+                             .graphPath = flags.graph,
+                             .planPath = flags.output,
+                             .embed = flags.embed,
+                             .flags = flags};
+  return writePlanOutput(output);
+}
+
+}  // namespace
+
+Verb addPlanVerb(CLI::App& app) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* command =
+      app.add_subcommand("plan", "find the fastest schedule of a step that fits a budget");
+  addPlanningFlags(*command, *flags);
+  command
+      ->add_option("--budget", flags->budget,
+                   "device bytes: 24GiB, 80% of the device, 50%peak of the unplanned peak")
+      ->required();
+  command->add_option(
+      "--from", flags->from,
+      "an edited plan: its rows with \"pinned\": true are kept, the rest is decided anew");
+  command->add_option("-o,--output", flags->output,
+                      "plan file to write ('-': standard output); default: only the verdict");
+  command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runPlan(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

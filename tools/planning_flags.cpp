@@ -1,0 +1,142 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/planning_flags.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <utility>
+
+#include "ir/liveness.h"
+#include "planner/roofline.h"
+#include "tools/budget_flag.h"
+#include "tools/load_files.h"
+#include "tools/nearest_name.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using llvm::StringRef;
+
+ir::Error badFlag(std::string text) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
+}
+
+/// --allow offload,recompute,takeover,reorder: what is not listed is not done.
+ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
+  if (text.empty()) return ir::success();
+  options.allowed = {.offload = false, .disk = false, .recompute = false, .takeOver = false};
+  options.orders = {passes::Order::kProgram};
+  llvm::SmallVector<StringRef> words;
+  text.split(words, ',');
+  for (const StringRef word : words) {
+    const StringRef name = word.trim();
+    if (name == "offload")
+      options.allowed.offload = true;
+    else if (name == "recompute")
+      options.allowed.recompute = true;
+    else if (name == "takeover")
+      options.allowed.takeOver = true;
+    else if (name == "reorder")
+      options.orders = {passes::Order::kProgram, passes::Order::kHoisted};
+    else if (name != "none") {
+      const std::string near =
+          nearestName(name.str(), {"offload", "recompute", "takeover", "reorder", "none"});
+      return badFlag("--allow: unknown word '" + name.str() + "'" +
+                     (near.empty() ? "" : ", did you mean '" + near + "'?") +
+                     "; expected a comma list of offload, recompute, takeover, reorder, or none");
+    }
+  }
+  return ir::success();
+}
+
+ir::Error readHost(const std::string& text, passes::PlanStepOptions& options) {
+  if (text.empty()) return ir::success();
+  ir::Expected<SizeFlag> size = parseSizeFlag(text);
+  if (!size) return size.takeError();
+  if (size->of != SizeFlag::Of::kAbsolute)
+    return badFlag("--host: expected an absolute size, found '" + text + "'");
+  options.limits.host = size->bytes;
+  return ir::success();
+}
+
+ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
+  if (flags.costs.empty()) {
+    inputs.costs = planner::rooflineCosts(inputs.graph, inputs.target);
+    return ir::success();
+  }
+  ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
+  if (!file) return file.takeError();
+  inputs.costs = std::move(file->table);
+  inputs.costsTorchVersion = std::move(file->torchVersion);
+  return ir::success();
+}
+
+}  // namespace
+
+void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
+  command.add_option("step", flags.graph, "captured step (.stow)")->required();
+  command.add_option("--target", flags.target,
+                     "target profile; default: the one the step was captured for");
+  command.add_option("--costs", flags.costs,
+                     "costs measured by 'stowage profile'; default: the profile's estimate");
+  command.add_option("--host", flags.host,
+                     "host memory the plan may use, e.g. 100GiB; default: no limit");
+  command.add_option("--allow", flags.allow,
+                     "comma list of offload,recompute,takeover,reorder or none; default: all");
+  command.add_option("--pin", flags.pins,
+                     "PATTERN=ACTION, e.g. 'layers.0.*=keep' or 'm(*)=host'; may be repeated");
+  command
+      .add_option("--threads", flags.threads,
+                  "CPU targets: threads inside one op; default: the machine's cores")
+      ->check(CLI::Range(1, 1024));
+}
+
+ir::Expected<planner::Pin> parsePin(const std::string& text) {
+  const auto [pattern, action] = StringRef(text).rsplit('=');
+  planner::Pin pin;
+  pin.pattern = pattern.str();
+  const std::optional<ir::GapAction> found =
+      ir::findGapAction(action == "device" ? "keep" : action);
+  if (pattern.empty() || !found) {
+    return badFlag("--pin: found '" + text +
+                   "', expected PATTERN=ACTION with ACTION keep, host, or recompute");
+  }
+  pin.action = *found;
+  return pin;
+}
+
+ir::Error measureKeepAll(PlanningInputs& inputs) {
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
+  if (!costs) return costs.takeError();
+  std::vector<Bytes> temporaries;
+  for (const ir::OpCost& cost : costs->nodes) temporaries.push_back(cost.temporary);
+  const std::vector<int64_t> bytes =
+      ir::computeKeepAllBytes(inputs.graph, inputs.target.alignBytes, temporaries);
+  inputs.keepAll = Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  return ir::success();
+}
+
+ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
+  PlanningInputs inputs;
+  ir::Expected<ir::Graph> graph = loadGraph(flags.graph);
+  if (!graph) return graph.takeError();
+  inputs.graph = std::move(*graph);
+  ir::Expected<ir::Target> target = chooseTarget(inputs.graph, flags.target, flags.threads);
+  if (!target) return target.takeError();
+  inputs.target = std::move(*target);
+  if (ir::Error error = readCosts(flags, inputs)) return error;
+  if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
+  if (ir::Error error = readHost(flags.host, inputs.options)) return error;
+  for (const std::string& text : flags.pins) {
+    ir::Expected<planner::Pin> pin = parsePin(text);
+    if (!pin) return pin.takeError();
+    inputs.options.pins.push_back(std::move(*pin));
+  }
+  if (ir::Error error = measureKeepAll(inputs)) return error;
+  return inputs;
+}
+
+}  // namespace stowage::tools

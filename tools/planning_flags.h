@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `plan`, `sweep` and `demo` share: the flags that say for which machine, with which costs and
+// what is allowed, turned into the planner's inputs.
+#ifndef STOWAGE_TOOLS_PLANNING_FLAGS_H_
+#define STOWAGE_TOOLS_PLANNING_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "passes/plan_step.h"
+#include "tools/verb.h"
+
+namespace stowage::tools {
+
+struct PlanningFlags : CommonFlags {
+  std::string graph;
+  std::string target;
+  std::string costs;
+  std::string host;
+  std::string allow;
+  std::vector<std::string> pins;
+  int threads = 0;
+};
+void addPlanningFlags(CLI::App& command, PlanningFlags& flags);
+
+struct PlanningInputs {
+  ir::Graph graph;
+  ir::Target target;
+  ir::CostTable costs;
+  std::string costsTorchVersion;
+  passes::PlanStepOptions options;  // all but the budget
+  Bytes keepAll;                    // what the step needs when nothing is moved
+};
+/// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
+ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
+
+/// Fills in keepAll from graph, target and costs.
+ir::Error measureKeepAll(PlanningInputs& inputs);
+
+/// "NAME=ACTION" with ACTION keep, device (the same), host, recompute. Errors: kInvalidArgument.
+ir::Expected<planner::Pin> parsePin(const std::string& text);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_PLANNING_FLAGS_H_

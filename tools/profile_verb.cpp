@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage profile step.stow -o costs.json: measures every distinct op of a step on this machine,
+// its temporaries, and the links.
+#include <fmt/format.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "planner/cost_json.h"
+#include "runtime/calibrate.h"
+#include "runtime/torch_version.h"
+#include "tools/exit_code.h"
+#include "tools/load_files.h"
+#include "tools/verbs.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct ProfileFlags : CommonFlags {
+  std::string step;
+  std::string output;
+  int threads = 0;
+};
+
+ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& graph) {
+  ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
+  if (!target) return target.takeError();
+  if (target->device != ir::DeviceKind::kCpu) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         flags.step +
+                             ": was captured for device 'cuda', and this build "
+                             "measures cpu steps only");
+  }
+  ir::Expected<ir::CostTable> costs = runtime::calibrate(
+      graph,
+      {.intraOpThreads = target->intraOpThreads, .alignBytes = target->alignBytes, .known = {}});
+  if (!costs) return costs.takeError();
+  costs->links = runtime::measureMemoryLinks();
+  return costs;
+}
+
+Nanoseconds sumOfTimes(const ir::Graph& graph, const ir::CostTable& table) {
+  Nanoseconds sum;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const auto row = table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
+    if (row != table.bySignature.end()) sum += row->second.time;
+  }
+  return sum;
+}
+
+VerbResult runProfile(const ProfileFlags& flags) {
+  if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
+  ir::Expected<ir::Graph> graph = loadGraph(flags.step);
+  if (!graph) return graph.takeError();
+  ir::Expected<ir::CostTable> costs = measure(flags, *graph);
+  if (!costs) return costs.takeError();
+  const planner::CostFile file = {
+      .stowageVersion = STOWAGE_VERSION, .torchVersion = runtime::torchVersion(), .table = *costs};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writeCosts(file, os)) return error;
+  os.flush();
+  if (ir::Error error = writeWholeFile(flags.output, flags.replace,
+                                       [&](llvm::raw_ostream& out) { out << text; })) {
+    return error;
+  }
+  if (flags.output == "-") return kExitYes;
+  const Nanoseconds sum = sumOfTimes(*graph, *costs);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {{"signatures", costs->bySignature.size()},
+                                         {"compute_ns", sum.value()}};
+    llvm::outs() << json.dump(2) << '\n';
+  } else {
+    llvm::outs() << "measured   " << costs->bySignature.size()
+                 << " distinct ops; one step's ops add up to " << formatDuration(sum)
+                 << "\nwrote      " << flags.output << '\n';
+  }
+  return kExitYes;
+}
+
+}  // namespace
+
+Verb addProfileVerb(CLI::App& app) {
+  auto flags = std::make_shared<ProfileFlags>();
+  CLI::App* command =
+      app.add_subcommand("profile", "measure a step's ops and the links on this machine");
+  command->add_option("step", flags->step, "captured step (.stow)")->required();
+  command->add_option("-o,--output", flags->output, "costs file to write ('-': standard output)")
+      ->required();
+  command
+      ->add_option("--threads", flags->threads,
+                   "threads inside one op; default: the machine's cores")
+      ->check(CLI::Range(1, 1024));
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runProfile(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

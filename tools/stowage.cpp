@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `stowage`: one program, one verb per question. Adds the verbs, parses the command line, runs the
+// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h).
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <string>
+#include <vector>
+
+#include "tools/exit_code.h"
+#include "tools/nearest_name.h"
+#include "tools/verbs.h"
+
+namespace stowage::tools {
+namespace {
+
+constexpr const char* kFooter =
+    "A first look:\n"
+    "  stowage demo\n"
+    "  stowage capture gpt2 --set preset=tiny -o step.stow\n"
+    "  stowage plan step.stow --budget 50%peak -o plan.json\n"
+    "  stowage verify plan.json\n"
+    "Exit codes: 0 yes; 1 a negative answer (nothing fits, violations found); 2 wrong usage; 3 a "
+    "bad input file;\n"
+    "4 the environment; 70 a bug in stowage.";
+
+std::vector<Verb> addVerbs(CLI::App& app) {
+  return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),
+          addSweepVerb(app),   addLowerVerb(app),   addVerifyVerb(app),
+          addDemoVerb(app),    addDoctorVerb(app),  addSchemaVerb(app)};
+}
+
+/// The first word that is no flag, when no verb is called that: a likely typing error.
+std::string suggestVerb(int argc, char** argv, const std::vector<Verb>& verbs) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
+  for (int i = 1; i < argc; ++i) {
+    const std::string word = argv[i];
+    if (word.empty() || word[0] == '-') continue;
+    return nearestName(word, names);
+  }
+  return "";
+}
+
+int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv,
+                const std::vector<Verb>& verbs) {
+  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
+  llvm::errs() << "error: " << error.what() << '\n';
+  const bool hasVerb = !app.get_subcommands().empty();
+  const std::string near = hasVerb ? "" : suggestVerb(argc, argv, verbs);
+  if (!near.empty()) llvm::errs() << "  did you mean 'stowage " << near << "'?\n";
+  llvm::errs() << "  'stowage" << (hasVerb ? " " + app.get_subcommands().front()->get_name() : "")
+               << " --help' shows what there is\n";
+  return kExitUsage;
+}
+
+int runStowage(int argc, char** argv) {
+  CLI::App app("Plans and runs training steps within a number of bytes.", "stowage");
+  app.require_subcommand(1);
+  app.set_version_flag("--version", std::string("stowage ") + STOWAGE_VERSION);
+  app.footer(kFooter);
+  const std::vector<Verb> verbs = addVerbs(app);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return reportUsage(app, error, argc, argv, verbs);
+  }
+  for (const Verb& verb : verbs) {
+    if (!verb.command->parsed()) continue;
+    VerbResult result = verb.run();
+    return result ? *result : reportError(result.takeError(), *verb.flags);
+  }
+  return kExitUsage;
+}
+
+}  // namespace
+}  // namespace stowage::tools
+
+int main(int argc, char** argv) { return stowage::tools::runStowage(argc, argv); }

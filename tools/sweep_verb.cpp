@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage sweep step.stow --budgets 20%peak..100%peak: what each budget costs in step time, so that
+// one can be chosen.
+#include <fmt/format.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "tools/budget_flag.h"
+#include "tools/exit_code.h"
+#include "tools/plan_summary.h"
+#include "tools/planning_flags.h"
+#include "tools/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+struct SweepFlags : PlanningFlags {
+  std::string budgets = "30%peak..100%peak";
+  int steps = 8;
+};
+
+/// One row of the table: a plan, or the "no" with the smallest budget that works.
+struct Row {
+  Bytes budget;
+  std::optional<passes::PlannedStep> planned;
+  Bytes smallestBudget;
+};
+
+ir::Expected<Row> planAt(const PlanningInputs& inputs, Bytes budget) {
+  Row row;
+  row.budget = budget;
+  passes::PlanStepOptions options = inputs.options;
+  options.budget = budget;
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(inputs.graph, inputs.target, inputs.costs, options);
+  if (planned) {
+    row.planned = std::move(*planned);
+    return row;
+  }
+  ir::PlanError error = ir::takePayload(planned.takeError());
+  if (!error.infeasible()) return ir::makeError(std::move(error));
+  row.smallestBudget = error.infeasible()->smallestBudget;
+  return row;
+}
+
+void printRow(const Row& row, llvm::raw_ostream& os) {
+  if (!row.planned) {
+    os << fmt::format("{:>12}  nothing fits; smallest budget that works: {}\n",
+                      formatBytes(row.budget), formatBytes(row.smallestBudget));
+    return;
+  }
+  const ir::Prediction& claim = row.planned->schedule.predicted;
+  const PlanCounts counts = countPlan(row.planned->graph, row.planned->schedule);
+  os << fmt::format("{:>12}  {:>10}  {:>8}  {:>8}  {:>11}  {:>11}  {:>7}  {:>7}  {:>9}\n",
+                    formatBytes(row.budget), formatDuration(claim.stepTime),
+                    formatExcess(claim.stepTime, claim.computeTime, true),
+                    formatExcess(claim.stepTime, claim.bound, true), formatBytes(claim.bytesOut),
+                    formatBytes(claim.bytesIn),
+                    counts.offloadedActivations + counts.offloadedStates, counts.recomputed,
+                    counts.takenOver);
+}
+
+Json toJson(const Row& row, const PlanningInputs& inputs) {
+  if (!row.planned) {
+    return {{"fits", false},
+            {"budget_bytes", row.budget.value()},
+            {"smallest_budget_bytes", row.smallestBudget.value()}};
+  }
+  return planSummaryJson({.graph = row.planned->graph,
+                          .schedule = row.planned->schedule,
+                          .budget = row.budget,
+                          .keepAll = inputs.keepAll,
+                          .stalls = row.planned->result.timetable.stalls,
+                          .costs = inputs.costs.source});
+}
+
+VerbResult runSweep(const SweepFlags& flags) {
+  ir::Expected<std::vector<SizeFlag>> sizes = parseSizeList(flags.budgets, flags.steps);
+  if (!sizes) return sizes.takeError();
+  ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
+  if (!inputs) return inputs.takeError();
+  Progress progress(!flags.quiet);
+  Json rows = Json::array();
+  llvm::raw_ostream& os = llvm::outs();
+  if (!flags.json) {
+    os << "unplanned peak " << formatBytes(inputs->keepAll) << '\n';
+    os << "      budget   step time   against     above    bytes out     bytes in    moved   "
+          "redone  taken over\n";
+    os << "                         unlimited     bound\n";
+  }
+  for (const SizeFlag& size : *sizes) {
+    const int64_t align = inputs->target.alignBytes;
+    const Bytes asked = size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
+    progress.show("planning " + formatBytes(asked));
+    ir::Expected<Row> row = planAt(*inputs, Bytes(asked.value() / align * align));
+    if (!row) return row.takeError();
+    if (flags.json) {
+      rows.push_back(toJson(*row, *inputs));
+    } else {
+      printRow(*row, os);
+    }
+  }
+  if (flags.json)
+    os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';
+  return kExitYes;
+}
+
+}  // namespace
+
+Verb addSweepVerb(CLI::App& app) {
+  auto flags = std::make_shared<SweepFlags>();
+  CLI::App* command = app.add_subcommand("sweep", "plan a step at several budgets and compare");
+  addPlanningFlags(*command, *flags);
+  command
+      ->add_option("--budgets", flags->budgets,
+                   "a range such as 30%peak..100%peak or 4GiB..24GiB, or a comma list")
+      ->capture_default_str();
+  command->add_option("--steps", flags->steps, "budgets in a range")
+      ->check(CLI::Range(2, 1000))
+      ->capture_default_str();
+  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  return {.command = command, .run = [flags] { return runSweep(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

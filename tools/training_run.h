@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The same training twice: by a plan, and by plain libtorch (`loss.backward(); optimizer.step()`),
+// from the same first values, random state and batches. What `run` and `demo` show, and what the
+// tests of the whole chain compare.
+#ifndef STOWAGE_TOOLS_TRAINING_RUN_H_
+#define STOWAGE_TOOLS_TRAINING_RUN_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "tools/model_step.h"
+
+namespace stowage::tools {
+
+using Batch = std::vector<at::Tensor>;
+using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
+
+/// What a training leaves behind: one loss per step, parameters and buffers by name, as bytes.
+struct TrainingRecord {
+  std::vector<double> losses;
+  std::vector<at::Tensor> reports;  // the first report of each step, bits included
+  std::vector<std::pair<std::string, at::Tensor>> state;  // by name, ascending
+  double secondsPerStep = 0;                              // mean of all steps but the first
+};
+
+/// Plain libtorch, with the target's threads and deterministic mode.
+ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
+                                          uint64_t seed, int64_t steps, const BatchSource& batches);
+
+struct PlannedTraining {
+  const ir::Graph& graph;
+  const ir::Schedule& schedule;
+  const ir::Target& target;
+  const ir::NodeCosts* costs = nullptr;
+};
+/// By plan. `step` must have been captured from the same recipe and seed; it is used up.
+ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
+                                         uint64_t seed, int64_t steps, const BatchSource& batches);
+
+/// "" when losses, parameters and buffers are equal byte for byte, else the first difference.
+std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_TRAINING_RUN_H_

@@ -1,0 +1,101 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/verb.h"
+
+#include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
+
+#include <CLI/CLI.hpp>
+#include <chrono>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+
+#include "ir/units.h"
+#include "tools/exit_code.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kHoldersShown = 8;
+constexpr int64_t kProgressDelayNs = 1'000'000'000;
+
+int64_t nowNs() {
+  return std::chrono::duration_cast<std::chrono::nanoseconds>(
+             std::chrono::steady_clock::now().time_since_epoch())
+      .count();
+}
+
+Json toJson(const ir::PlanError& error) {
+  Json json = {{"code", ir::errorCodeName(error.code())}, {"message", error.text()}};
+  const ir::SourceLocation& place = error.location();
+  if (!place.file.empty()) json["file"] = place.file;
+  if (place.line > 0) json["line"] = place.line;
+  if (place.column > 0) json["column"] = place.column;
+  if (!error.notes().empty()) json["notes"] = error.notes();
+  if (const auto& no = error.infeasible()) {
+    Json holders = Json::array();
+    for (const auto& holder : no->holders) {
+      holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
+    }
+    json["infeasible"] = {{"space", no->space},
+                          {"budget_bytes", no->budget.value()},
+                          {"smallest_budget_bytes", no->smallestBudget.value()},
+                          {"peak_node", no->peakNode},
+                          {"holders", holders}};
+  }
+  return {{"error", json}};
+}
+
+void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
+  if (!no.holders.empty()) os << "  largest there:\n";
+  for (size_t i = 0; i < no.holders.size() && i < kHoldersShown; ++i) {
+    os << "    " << formatBytes(no.holders[i].bytes) << "  " << no.holders[i].storage << '\n';
+  }
+  if (no.smallestBudget.value() > 0) {
+    os << "  smallest " << no.space << " budget that works: " << no.smallestBudget.value() << "B ("
+       << formatBytes(no.smallestBudget) << ")\n";
+  }
+}
+
+}  // namespace
+
+void addCommonFlags(CLI::App& command, CommonFlags& flags, bool writesFiles) {
+  command.add_flag("--json", flags.json, "print the answer as JSON on standard output");
+  command.add_flag("-q,--quiet", flags.quiet, "no progress and no remarks");
+  if (writesFiles) command.add_flag("-f,--force", flags.replace, "replace an existing output file");
+}
+
+int reportError(ir::Error error, const CommonFlags& flags) {
+  const ir::PlanError payload = ir::takePayload(std::move(error));
+  if (flags.json) {
+    llvm::outs() << toJson(payload).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    llvm::outs().flush();
+  }
+  llvm::raw_ostream& os = llvm::errs();
+  os << "error: ";
+  payload.log(os);
+  os << '\n';
+  if (payload.infeasible()) printInfeasible(*payload.infeasible(), os);
+  if (payload.code() == ir::ErrorCode::kInternal) {
+    os << "  this is a bug in stowage; please report it with the command and its input\n";
+  }
+  return exitCodeFor(payload.code());
+}
+
+Progress::Progress(bool enabled)
+    : enabled_(enabled && ::isatty(STDERR_FILENO) != 0 && std::getenv("CI") == nullptr),
+      startedNs_(nowNs()) {}
+
+Progress::~Progress() {
+  if (shown_) llvm::errs() << "\r\033[K";
+}
+
+void Progress::show(const std::string& line) {
+  if (!enabled_ || nowNs() - startedNs_ < kProgressDelayNs) return;
+  llvm::errs() << '\r' << line << "\033[K";
+  shown_ = true;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/whole_file.h"
+
+#include <fcntl.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/MemoryBuffer.h>
+#include <llvm/Support/Path.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+namespace stowage::tools {
+
+namespace {
+ir::Error ioError(const std::string& path, const std::string& what) {
+  return ir::makeError(ir::ErrorCode::kIo, path + ": " + what);
+}
+}  // namespace
+
+ir::Error checkWritable(const std::string& path, bool replace) {
+  if (path == "-") return ir::success();
+  if (llvm::sys::fs::is_directory(path))
+    return ioError(path, "is a directory, expected a file name");
+  if (!replace && llvm::sys::fs::exists(path)) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         path + ": exists already; -f replaces it");
+  }
+  llvm::StringRef folder = llvm::sys::path::parent_path(path);
+  if (folder.empty()) folder = ".";
+  if (!llvm::sys::fs::is_directory(folder))
+    return ioError(path, "folder '" + folder.str() + "' does not exist");
+  if (::access(folder.str().c_str(), W_OK) != 0)
+    return ioError(path, "folder '" + folder.str() + "' is not writable");
+  return ir::success();
+}
+
+ir::Error writeWholeFile(const std::string& path, bool replace,
+                         const std::function<void(llvm::raw_ostream&)>& write) {
+  if (path == "-") {
+    write(llvm::outs());
+    llvm::outs().flush();
+    return ir::success();
+  }
+  if (ir::Error error = checkWritable(path, replace)) return error;
+  int descriptor = -1;
+  llvm::SmallString<256> temporary;
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%.part", descriptor, temporary)) {
+    return ioError(path, "cannot create a file beside it: " + code.message());
+  }
+  std::error_code failure;
+  {
+    llvm::raw_fd_ostream os(descriptor, /*shouldClose=*/true);
+    write(os);
+    os.flush();
+    if (!os.has_error() && ::fsync(descriptor) != 0)
+      failure = std::error_code(errno, std::generic_category());
+    if (os.has_error()) failure = os.error();
+    os.clear_error();
+  }
+  // createUniqueFile makes files private; give the mode an ordinary new file would have.
+  const mode_t mask = ::umask(0);
+  ::umask(mask);
+  if (!failure)
+    failure =
+        llvm::sys::fs::setPermissions(temporary, static_cast<llvm::sys::fs::perms>(0666 & ~mask));
+  if (!failure) failure = llvm::sys::fs::rename(temporary, path);
+  if (failure) {
+    llvm::sys::fs::remove(temporary);
+    return ioError(path, "cannot write: " + failure.message());
+  }
+  return ir::success();
+}
+
+ir::Expected<std::string> readWholeFile(const std::string& path) {
+  auto buffer = path == "-" ? llvm::MemoryBuffer::getSTDIN()
+                            : llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
+                                                          /*RequiresNullTerminator=*/false);
+  if (!buffer) return ioError(path, "cannot read: " + buffer.getError().message());
+  return (*buffer)->getBuffer().str();
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Files are written whole or not at all: into a temporary name beside the target, then renamed over
+// it. An existing file is replaced only when asked for. "-" is standard output (never a partial
+// file) and standard input.
+#ifndef STOWAGE_TOOLS_WHOLE_FILE_H_
+#define STOWAGE_TOOLS_WHOLE_FILE_H_
+
+#include <llvm/ADT/StringRef.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <functional>
+#include <string>
+
+#include "ir/error.h"
+
+namespace stowage::tools {
+
+/// Errors: kIo naming path and reason; kInvalidArgument if it exists and `replace` is false.
+ir::Error writeWholeFile(const std::string& path, bool replace,
+                         const std::function<void(llvm::raw_ostream&)>& write);
+/// Refuses early, before hours of work, what writeWholeFile would refuse at the end.
+ir::Error checkWritable(const std::string& path, bool replace);
+ir::Expected<std::string> readWholeFile(const std::string& path);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_WHOLE_FILE_H_
