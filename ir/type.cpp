@@ -16,7 +16,7 @@ struct DTypeRow {
 };
 
 // In the order of the enumeration.
-constexpr std::array<DTypeRow, 14> kDTypes = {{{DType::kF64, "f64", 8},
+constexpr std::array<DTypeRow, 15> kDTypes = {{{DType::kF64, "f64", 8},
                                                {DType::kF32, "f32", 4},
                                                {DType::kF16, "f16", 2},
                                                {DType::kBF16, "bf16", 2},
@@ -29,7 +29,8 @@ constexpr std::array<DTypeRow, 14> kDTypes = {{{DType::kF64, "f64", 8},
                                                {DType::kU8, "u8", 1},
                                                {DType::kBool, "bool", 1},
                                                {DType::kC64, "c64", 8},
-                                               {DType::kC128, "c128", 16}}};
+                                               {DType::kC128, "c128", 16},
+                                               {DType::kU64, "u64", 8}}};
 
 constexpr bool rowsFollowTheEnumeration() {
   for (size_t i = 0; i < kDTypes.size(); ++i) {

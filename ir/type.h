@@ -31,7 +31,8 @@ enum class DType : uint8_t {
   kU8,
   kBool,
   kC64,
-  kC128
+  kC128,
+  kU64  // seeds of attention kernels
 };
 
 /// "f32", "bf16", "i64", "bool", "c64", "f8e4m3", ...

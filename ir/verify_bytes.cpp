@@ -84,7 +84,7 @@ class PlaceCheck {
     const std::string fault = findFault(residency.space, residency.offset, bytes);
     const bool onDevice = residency.space == Space::kDevice;
     if (!fault.empty()) report_.add(onDevice ? 16 : 19, facts_.describe(id) + " " + fault);
-    if (!onDevice) return;
+    if (!onDevice || residency.offset == kUnplaced) return;
     checkUntouched(facts_.describe(id) + " ", CommandId(),
                    {residency.offset, residency.offset + bytes.value()},
                    facts_.schedule.reserved.size());

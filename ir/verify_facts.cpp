@@ -155,6 +155,16 @@ bool Facts::isInputSlot(ResidencyId id) const {
   return isHeld(id) && stored.role == Role::kInput && !stored.persistent;
 }
 
+ResidencyId Facts::freshResult(CommandId run) const {
+  const Node& ran = node(schedule.command(run));
+  if (ran.results.empty() || !ran.results[0].isValid()) return {};
+  const StorageId result = graph.value(ran.results[0]).storage;
+  for (const Use& use : usesOf(run)) {
+    if (use.storage == result && use.defines()) return use.residency;
+  }
+  return {};
+}
+
 std::string Facts::describe(CommandId id) const {
   const Command& command = schedule.command(id);
   const std::string name = "c" + std::to_string(id.raw());

@@ -96,6 +96,9 @@ class Facts {
   /// the boundary has it. Invalid if there is none.
   ResidencyId delivered(StorageId output) const { return delivered_[output.index()]; }
 
+  /// Where a run writes the storage that its result 0 makes; invalid if it makes none.
+  ResidencyId freshResult(CommandId run) const;
+
   std::string describe(CommandId id) const;
   std::string describe(ResidencyId id) const;
   std::string describe(StorageId id) const { return "'" + graph.storage(id).name + "'"; }

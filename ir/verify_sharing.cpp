@@ -176,7 +176,8 @@ class Sweep {
   /// The command that begins `b` takes the bytes of `a` over; what must hold is V21.
   bool takesFrom(const Stay& a, const Stay& b) const {
     if (!a.residency.isValid() || !b.residency.isValid() || !b.begin.isValid()) return false;
-    return facts_.schedule.command(b.begin).takes == a.residency;
+    const Command& command = facts_.schedule.command(b.begin);
+    return command.takes == a.residency && facts_.freshResult(b.begin) == b.residency;
   }
 
   int ownRule(const Stay& a, const Stay& b) const {

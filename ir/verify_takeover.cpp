@@ -33,7 +33,7 @@ class TakeOverCheck {
       : facts_(facts), id_(id), run_(facts.schedule.command(id)), report_(report) {}
 
   void run() {
-    const ResidencyId result = findResult();
+    const ResidencyId result = facts_.freshResult(id_);
     if (!result.isValid()) {
       violate("has no fresh result 0 to lie there");
       return;
@@ -52,17 +52,6 @@ class TakeOverCheck {
 
   const TensorType& type(ValueId id) const { return facts_.graph.value(id).type; }
   StorageId taken() const { return facts_.schedule.residency(run_.takes).storage; }
-
-  /// Where the storage that result 0 makes is written; invalid if there is none.
-  ResidencyId findResult() const {
-    const Node& node = facts_.node(run_);
-    if (node.results.empty() || !node.results[0].isValid()) return {};
-    const StorageId storage = facts_.graph.value(node.results[0]).storage;
-    for (const Use& use : facts_.usesOf(id_)) {
-      if (use.storage == storage && use.defines()) return use.residency;
-    }
-    return {};
-  }
 
   void checkOperand() {
     bool reads = false;

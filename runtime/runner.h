@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs the steps of a captured training step by its plan: owns device, executor and state; takes
-// the first values from the capture (live module, replayed construction, created optimizer state)
-// or from files; feeds the step scalars; hands out what the step reports. The planner takes no
-// part. Ownership: the CapturedStep, graph, schedule and target outlive the runner. While it lives,
-// the state is in its arenas; storeTo gives it to the module again. Not here: planning (session.h),
-// the format of state files (state_io.h).
+// the first values from the capture (live module, replayed construction, created optimizer state);
+// feeds the step scalars; hands out what the step reports. The planner takes no part. Ownership:
+// the CapturedStep, graph, schedule and target outlive the runner. While it lives, the state is in
+// its arenas; storeTo gives it to the module again. Not here: planning, files.
 #ifndef STOWAGE_RUNTIME_RUNNER_H_
 #define STOWAGE_RUNTIME_RUNNER_H_
 
@@ -61,18 +60,12 @@ class Runner {
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;
   ir::Error visitState(StateVisitor visit);
 
-  /// Writes the state as safetensors into `folder` (made if absent), whole or not at all.
-  ir::Error save(const std::string& folder);
-  /// Reads state that save wrote: every persistent storage by name. Errors list every mismatch.
-  ir::Error load(const std::string& folder);
-
   /// Gives the state back to the module and the optimizer. The runner takes no more steps.
   ir::Error storeTo();
 
   int64_t stepsDone() const;
-  /// Device arena of the plan, and the highest byte of it that was ever bound or served.
+  /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
-  Bytes highWaterMark() const;
 
  private:
   struct Impl;

@@ -10,7 +10,7 @@ namespace {
 
 using ir::DType;
 
-constexpr std::array<std::pair<DType, c10::ScalarType>, 14> kTypes = {{
+constexpr std::array<std::pair<DType, c10::ScalarType>, 15> kTypes = {{
     {DType::kF64, c10::ScalarType::Double},
     {DType::kF32, c10::ScalarType::Float},
     {DType::kF16, c10::ScalarType::Half},
@@ -25,6 +25,7 @@ constexpr std::array<std::pair<DType, c10::ScalarType>, 14> kTypes = {{
     {DType::kBool, c10::ScalarType::Bool},
     {DType::kC64, c10::ScalarType::ComplexFloat},
     {DType::kC128, c10::ScalarType::ComplexDouble},
+    {DType::kU64, c10::ScalarType::UInt64},
 }};
 
 }  // namespace

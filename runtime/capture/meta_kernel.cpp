@@ -46,6 +46,7 @@ class StandIns {
     }
     output.kind = OutputTensor::Kind::kFresh;
     output.storageGroup = groupOf(storage);
+    output.storageBytes = static_cast<int64_t>(storage->nbytes());
     return output;
   }
 

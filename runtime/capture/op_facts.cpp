@@ -89,6 +89,8 @@ const char* findRefusal(const c10::OperatorHandle& op) {
   for (const Refusal& refusal : kRefusals) {
     if (refusal.name == name) return refusal.why;
   }
+  // Indexing has a fixed shape unless the index is a mask, which the tracer looks at.
+  if (name == "aten::index") return nullptr;
   return op.hasTag(at::Tag::dynamic_output_shape) ? kDataDependent : nullptr;
 }
 

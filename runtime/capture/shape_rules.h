@@ -40,6 +40,7 @@ struct OutputTensor {
   at::Tensor base;                    // kArgument, kView
   std::optional<c10::Device> device;  // kFresh: other than the op's own
   int32_t storageGroup = -1;          // kFresh: equal numbers >= 0 share one storage
+  int64_t storageBytes = 0;           // kFresh: when the storage is larger than the tensor
 };
 
 /// One return of the schema: a tensor, a list of tensors, or a host value.

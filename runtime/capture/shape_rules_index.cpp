@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Lookups in tables and their gradients.
+// Indexing, lookups in tables and their gradients.
+#include "runtime/capture/meta_kernel.h"
 #include "runtime/capture/shape_rules.h"
 
 namespace stowage::runtime {
@@ -31,9 +32,23 @@ Outputs indexSelect(const TracedCall& call) {
   return outputs({fresh(sizes, self.scalar_type())});
 }
 
-constexpr NamedRule kRules[] = {{"aten.embedding.default", embedding},
-                                {"aten.embedding_dense_backward.default", embeddingDenseBackward},
-                                {"aten.index_select.default", indexSelect}};
+/// index(self, indices): a mask as index gives as many elements as it has ones.
+Outputs index(const TracedCall& call) {
+  for (const auto& tensor : call.args[1].toOptionalTensorVector()) {
+    if (!tensor || !tensor->defined()) continue;
+    TORCH_CHECK(tensor->scalar_type() != c10::kBool && tensor->scalar_type() != c10::kByte,
+                "the shape of its result depends on the values of a mask, which a static plan cannot "
+                "hold; use where() or masked_fill()");
+  }
+  return runMetaKernel(call);
+}
+
+constexpr NamedRule kRules[] = {
+    {"aten.embedding.default", embedding},
+    {"aten.embedding_dense_backward.default", embeddingDenseBackward},
+    {"aten.index.Tensor", index},
+    {"aten.index_select.default", indexSelect},
+};
 
 }  // namespace
 

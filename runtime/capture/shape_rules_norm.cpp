@@ -1,61 +1,178 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations and softmax. Statistics of a layer norm have the input's sizes with ones in the
-// normalised dimensions; on the CPU their dtype is the parameters' (float for a bfloat16 input with
-// float parameters), on CUDA it is float for half precision inputs.
+// Normalisations and softmax. Where CPU and CUDA differ is in the type of the saved statistics: CUDA computes
+// and keeps them in float32 for 16-bit inputs, the CPU keeps the input's type unless the weights are
+// wider. Sources for CUDA: layer_norm_kernel.cu, Normalization.cu, BatchNorm.cpp (cudnn) of libtorch
+// 2.11 and its _meta_registrations.py.
+#include <ATen/Context.h>
+
 #include "runtime/capture/shape_rules.h"
 
 namespace stowage::runtime {
 namespace {
 
-using c10::ScalarType;
-
-bool isHalf(ScalarType dtype) { return dtype == ScalarType::BFloat16 || dtype == ScalarType::Half; }
-
-ScalarType layerNormStatistics(const TracedCall& call) {
-  const ScalarType input = call.tensor(0).scalar_type();
-  if (call.device.is_cuda()) return isHalf(input) ? ScalarType::Float : input;
-  const bool mixed = call.hasTensor(2) && call.tensor(2).scalar_type() != input;
-  return mixed ? ScalarType::Float : input;
+c10::ScalarType accumulateType(c10::ScalarType type) {
+  return type == c10::kHalf || type == c10::kBFloat16 ? c10::kFloat : type;
 }
 
-/// native_layer_norm(input, normalized_shape, weight?, bias?, eps) -> output, mean, rstd
-Outputs nativeLayerNorm(const TracedCall& call) {
+/// Type of saved statistics: `tensors` are the optional weights and running statistics.
+c10::ScalarType statisticsType(const TracedCall& call, const at::Tensor& input,
+                               std::initializer_list<size_t> weights) {
+  if (call.device.is_cuda()) return accumulateType(input.scalar_type());
+  for (const size_t index : weights) {
+    if (call.hasTensor(index)) return call.tensor(index).scalar_type();
+  }
+  return input.scalar_type();
+}
+
+OutputTensor freshInFormat(const at::Tensor& tensor) {
+  const auto sizes = tensor.sizes().vec();
+  switch (tensor.suggest_memory_format()) {
+    case c10::MemoryFormat::ChannelsLast:
+      return freshStrided(sizes, c10::get_channels_last_strides_2d(sizes), tensor.scalar_type());
+    case c10::MemoryFormat::ChannelsLast3d:
+      return freshStrided(sizes, c10::get_channels_last_strides_3d(sizes), tensor.scalar_type());
+    default:
+      return fresh(sizes, tensor.scalar_type());
+  }
+}
+
+OutputTensor freshContiguous(const at::Tensor& tensor) {
+  return fresh(tensor.sizes().vec(), tensor.scalar_type());
+}
+
+/// Gradient of a weight that may be absent.
+OutputTensor weightGradient(const TracedCall& call, size_t weight, bool wanted) {
+  return wanted && call.hasTensor(weight) ? freshContiguous(call.tensor(weight))
+                                          : undefinedOutput();
+}
+
+std::vector<int64_t> statisticsSizes(const at::Tensor& input, size_t normalizedDims) {
+  std::vector<int64_t> sizes = input.sizes().vec();
+  for (size_t i = 0; i < normalizedDims; ++i) sizes[sizes.size() - 1 - i] = 1;
+  return sizes;
+}
+
+/// native_layer_norm(input, normalized_shape, weight, bias, eps)
+Outputs layerNorm(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
-  const auto normalised = static_cast<int64_t>(call.args[1].toIntVector().size());
-  llvm::SmallVector<int64_t, 4> statistics(input.sizes().begin(), input.sizes().end());
-  for (int64_t dim = input.dim() - normalised; dim < input.dim(); ++dim)
-    statistics[static_cast<size_t>(dim)] = 1;
-  const ScalarType dtype = layerNormStatistics(call);
-  return outputs({fresh({input.sizes().data(), input.sizes().size()}, input.scalar_type()),
-                  fresh(statistics, dtype), fresh(statistics, dtype)});
+  const auto sizes = statisticsSizes(input, call.args[1].toIntVector().size());
+  const c10::ScalarType type = statisticsType(call, input, {2, 3});
+  return outputs({freshContiguous(input), fresh(sizes, type), fresh(sizes, type)});
 }
 
-OutputTensor contiguousLike(const at::Tensor& tensor) {
-  return fresh({tensor.sizes().data(), tensor.sizes().size()}, tensor.scalar_type());
+/// native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias, mask)
+Outputs layerNormBackward(const TracedCall& call) {
+  const c10::List<bool> mask = call.args[7].toBoolList();
+  return outputs({mask[0] ? freshContiguous(call.tensor(1)) : undefinedOutput(),
+                  weightGradient(call, 5, mask[1]), weightGradient(call, 6, mask[2])});
 }
 
-/// native_layer_norm_backward(grad, input, shape, mean, rstd, weight?, bias?, mask) -> three
-/// gradients
-Outputs nativeLayerNormBackward(const TracedCall& call) {
-  const std::vector<bool> mask = call.args[7].toBoolList().vec();
-  return outputs(
-      {mask[0] ? contiguousLike(call.tensor(1)) : undefinedOutput(),
-       mask[1] && call.hasTensor(5) ? contiguousLike(call.tensor(5)) : undefinedOutput(),
-       mask[2] && call.hasTensor(6) ? contiguousLike(call.tensor(6)) : undefinedOutput()});
+/// _fused_rms_norm(input, normalized_shape, weight, eps)
+Outputs fusedRmsNorm(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(0);
+  const auto sizes = statisticsSizes(input, call.args[1].toIntVector().size());
+  return outputs({freshContiguous(input), fresh(sizes, accumulateType(input.scalar_type()))});
+}
+
+/// _fused_rms_norm_backward(grad_out, input, normalized_shape, rstd, weight, mask)
+Outputs fusedRmsNormBackward(const TracedCall& call) {
+  const c10::List<bool> mask = call.args[5].toBoolList();
+  return outputs({mask[0] ? freshContiguous(call.tensor(1)) : undefinedOutput(),
+                  weightGradient(call, 4, mask[1])});
+}
+
+Outputs batchNormResults(const at::Tensor& input, c10::ScalarType type, bool keepsStatistics) {
+  const int64_t channels = keepsStatistics ? input.size(1) : 0;
+  return outputs({freshInFormat(input), fresh({channels}, type), fresh({channels}, type)});
+}
+
+/// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
+Outputs batchNorm(const TracedCall& call) {
+  const bool keeps = call.boolean(5) || call.device.is_cuda();
+  return batchNormResults(call.tensor(0), statisticsType(call, call.tensor(0), {1, 2, 3, 4}),
+                          keeps);
+}
+
+/// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, mean, invstd,
+/// train, eps, mask)
+Outputs batchNormBackward(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(1);
+  const c10::List<bool> mask = call.args[9].toBoolList();
+  const c10::ScalarType type = call.hasTensor(2) ? call.tensor(2).scalar_type()
+                                                 : statisticsType(call, input, {3, 4});
+  const auto ofChannels = [&](bool wanted) {
+    return wanted ? fresh({input.size(1)}, type) : undefinedOutput();
+  };
+  return outputs({mask[0] ? freshInFormat(input) : undefinedOutput(), ofChannels(mask[1]),
+                  ofChannels(mask[2])});
+}
+
+/// cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, factor, eps). The
+/// reserve space is empty in the layouts that libtorch picks unless the input is channels last; its
+/// size there is only known to cuDNN.
+Outputs cudnnBatchNorm(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(0);
+  const int64_t channels = call.boolean(5) ? input.size(1) : 0;
+  const c10::ScalarType type = call.tensor(1).scalar_type();
+  TORCH_CHECK(input.suggest_memory_format() == c10::MemoryFormat::Contiguous,
+              "cuDNN alone knows the size of batch norm's reserve space for channels last tensors");
+  return outputs({freshInFormat(input), fresh({channels}, type), fresh({channels}, type),
+                  fresh({0}, c10::kByte)});
+}
+
+/// cudnn_batch_norm_backward(input, grad_out, weight, ...)
+Outputs cudnnBatchNormBackward(const TracedCall& call) {
+  return outputs({freshInFormat(call.tensor(0)), freshContiguous(call.tensor(2)),
+                  freshContiguous(call.tensor(2))});
+}
+
+/// native_group_norm(input, weight, bias, N, C, HxW, group, eps)
+Outputs groupNorm(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(0);
+  c10::ScalarType type = input.scalar_type();
+  for (const size_t weight : {1, 2}) {
+    if (call.hasTensor(weight)) type = call.tensor(weight).scalar_type();
+  }
+  const std::vector<int64_t> sizes = {call.integer(3), call.integer(6)};
+  return outputs({call.device.is_cpu() ? freshInFormat(input) : freshContiguous(input),
+                  fresh(sizes, type), fresh(sizes, type)});
+}
+
+/// native_group_norm_backward(grad_out, input, mean, rstd, weight, N, C, HxW, group, mask)
+Outputs groupNormBackward(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(1);
+  const c10::List<bool> mask = call.args[9].toBoolList();
+  const c10::ScalarType type =
+      call.hasTensor(4) ? call.tensor(4).scalar_type() : input.scalar_type();
+  const auto ofChannels = [&](bool wanted) {
+    return wanted ? fresh({call.integer(6)}, type) : undefinedOutput();
+  };
+  return outputs({mask[0] ? (call.device.is_cpu() ? freshInFormat(input) : freshContiguous(input))
+                          : undefinedOutput(),
+                  ofChannels(mask[1]), ofChannels(mask[2])});
 }
 
 /// _safe_softmax(self, dim, dtype?)
 Outputs safeSoftmax(const TracedCall& call) {
   const at::Tensor& self = call.tensor(0);
-  const ScalarType dtype = call.args[2].isNone() ? self.scalar_type() : call.args[2].toScalarType();
-  return outputs({freshLike(self, dtype)});
+  const auto type = call.args[2].isNone() ? self.scalar_type() : call.args[2].toScalarType();
+  return outputs({freshLike(self, type)});
 }
 
 constexpr NamedRule kRules[] = {
+    {"aten._fused_rms_norm.default", fusedRmsNorm},
+    {"aten._fused_rms_norm_backward.default", fusedRmsNormBackward},
     {"aten._safe_softmax.default", safeSoftmax},
-    {"aten.native_layer_norm.default", nativeLayerNorm},
-    {"aten.native_layer_norm_backward.default", nativeLayerNormBackward}};
+    {"aten.cudnn_batch_norm.default", cudnnBatchNorm},
+    {"aten.cudnn_batch_norm_backward.default", cudnnBatchNormBackward},
+    {"aten.native_batch_norm.default", batchNorm},
+    {"aten.native_batch_norm_backward.default", batchNormBackward},
+    {"aten.native_group_norm.default", groupNorm},
+    {"aten.native_group_norm_backward.default", groupNormBackward},
+    {"aten.native_layer_norm.default", layerNorm},
+    {"aten.native_layer_norm_backward.default", layerNormBackward},
+};
 
 }  // namespace
 

@@ -20,12 +20,12 @@ namespace {
 // Below autograd and autocast, above the backends, present in libtorch 2.11 and used by nothing.
 constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
-std::atomic<Tracer*> activeTracer{nullptr};
+std::atomic<CallHandler*> activeHandler{nullptr};
 
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  Tracer* tracer = activeTracer.load();
-  TORCH_CHECK(tracer != nullptr, "an op of a captured step ran after its capture was over");
-  tracer->handle(op, keys, stack);
+  CallHandler* handler = activeHandler.load();
+  TORCH_CHECK(handler != nullptr, "an op of a captured step ran after its capture was over");
+  handler->handle(op, keys, stack);
 }
 
 void registerFallback() {
@@ -56,12 +56,16 @@ c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
 
 }  // namespace
 
+void CallHandler::passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                         torch::jit::Stack* stack) {
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+}
+
 Tracer::Tracer(TracerOptions options, OpSink& sink)
     : options_(std::move(options)),
       sink_(sink),
-      device_(options_.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU) {
-  registerFallback();
-}
+      device_(options_.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU) {}
 
 ir::Error Tracer::takeRefusal() {
   if (!refusal_) return ir::success();
@@ -92,20 +96,9 @@ bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) co
   return deviceOfCall(args).type() != device_;
 }
 
-/// t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
-/// record, and their kernels touch no data.
-void Tracer::changeTensorObject(const OpFacts& op, c10::DispatchKeySet keys,
-                                torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
-  op.handle.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey),
-                            stack);
-}
-
 void Tracer::runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (op.random) refuse(op, "it draws random numbers on the host, outside of the step's device");
-  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
-  op.handle.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey),
-                            stack);
+  passOn(op.handle, keys, stack);
 }
 
 void Tracer::checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
@@ -128,7 +121,9 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   if (runsForReal(op, args)) return runForReal(op, keys, stack);
   checkArguments(op, args);
   if (op.readsBack) return readBack(op, stack);
-  if (op.changesShape) return changeTensorObject(op, keys, stack);
+  // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
+  // record, and their kernels touch no data.
+  if (op.changesShape) return passOn(handle, keys, stack);
   if (op.resultsBy == ResultsBy::kComposite) {
     return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
   }
@@ -173,13 +168,14 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
   }
 }
 
-TracingScope::TracingScope(Tracer& tracer) : guard_(c10::DispatchKeySet(kKey)) {
-  [[maybe_unused]] Tracer* previous = activeTracer.exchange(&tracer);
+TracingScope::TracingScope(CallHandler& handler) : guard_(c10::DispatchKeySet(kKey)) {
+  registerFallback();
+  [[maybe_unused]] CallHandler* previous = activeHandler.exchange(&handler);
   assert(previous == nullptr && "tracing scopes do not nest");
 }
 
-TracingScope::~TracingScope() { activeTracer.store(nullptr); }
+TracingScope::~TracingScope() { activeHandler.store(nullptr); }
 
-bool TracingScope::isOpen() { return activeTracer.load() != nullptr; }
+bool TracingScope::isOpen() { return activeHandler.load() != nullptr; }
 
 }  // namespace stowage::runtime

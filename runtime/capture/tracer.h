@@ -28,6 +28,18 @@
 
 namespace stowage::runtime {
 
+/// What the fallback hands its calls to.
+class CallHandler {
+ public:
+  virtual ~CallHandler() = default;
+  /// Replaces the arguments on the stack by the results.
+  virtual void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                      torch::jit::Stack* stack) = 0;
+  /// Lets the call go on to the kernel it would have reached.
+  static void passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+                     torch::jit::Stack* stack);
+};
+
 /// Told of every call that counts. Results are flattened in the order of the schema.
 class OpSink {
  public:
@@ -45,7 +57,7 @@ struct TracerOptions {
   std::weak_ptr<const void> origin;  // kept alive by every storage made
 };
 
-class Tracer {
+class Tracer : public CallHandler {
  public:
   Tracer(TracerOptions options, OpSink& sink);
 
@@ -57,8 +69,8 @@ class Tracer {
   ir::Error takeRefusal();
   c10::DeviceType device() const { return device_; }
 
-  /// The fallback's body.
-  void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
+  void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+              torch::jit::Stack* stack) override;
 
  private:
   bool runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const;
@@ -66,7 +78,6 @@ class Tracer {
   void trace(const OpFacts& op, torch::jit::Stack* stack);
   void checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
   void readBack(const OpFacts& op, torch::jit::Stack* stack);
-  void changeTensorObject(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
   void forbidAccessToArguments(const TracedCall& call);
   [[noreturn]] void refuse(const OpFacts& op, const std::string& why);
   [[noreturn]] void fail(const OpFacts& op, ir::ErrorCode code, const std::string& why);
@@ -80,10 +91,10 @@ class Tracer {
   std::optional<ir::PlanError> refusal_;
 };
 
-/// While it lives, ATen calls of this thread go to `tracer`. Scopes do not nest.
+/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest.
 class TracingScope {
  public:
-  explicit TracingScope(Tracer& tracer);
+  explicit TracingScope(CallHandler& handler);
   ~TracingScope();
   TracingScope(const TracingScope&) = delete;
   TracingScope& operator=(const TracingScope&) = delete;

@@ -185,6 +185,8 @@ std::vector<MutationKind> runMutations() {
                    const Command& run = schedule.commands[i];
                    if (!isOriginal(run)) return false;
                    const ir::OpInfo& op = opOf(original, run);
+                   const bool inReplayForm = *op.replayForm != '\0';  // would have other operands
+                   if (inReplayForm) return false;
                    if (op.cloneable && !writesPersistent(original, run)) return false;
                    insertCloneAfter(schedule, i);
                    return true;

@@ -37,6 +37,44 @@ void expectClean(const ir::Graph& graph, uint64_t seed) {
                                   << describeViolations(violations) << ir::toText(graph, schedule);
 }
 
+/// The schedule as the lowering passes had it one level earlier, and earlier still.
+void lowerLevel(ir::Schedule& schedule) {
+  if (schedule.level == ir::Level::kSynced) {
+    schedule.level = ir::Level::kPlaced;
+    for (ir::Command& command : schedule.commands) {
+      command.wait.clear();
+      command.prev.clear();
+    }
+  } else if (schedule.level == ir::Level::kPlaced) {
+    schedule.level = ir::Level::kCopied;
+    schedule.arenas.clear();
+    schedule.reserved.clear();
+    schedule.predicted = {};
+    for (ir::Residency& residency : schedule.residencies) residency.offset = ir::kUnplaced;
+    for (ir::Command& command : schedule.commands) command.temp.offset = ir::kUnplaced;
+  } else {
+    schedule.level = ir::Level::kOrdered;
+    std::erase_if(schedule.commands, [](const ir::Command& command) {
+      return command.kind == ir::CommandKind::kCopy;
+    });
+  }
+}
+
+TEST(VerifyProperty, AcceptsEachLevelOnTheWay) {
+  const ir::Target target = smallTarget();
+  for (uint64_t seed = 1; seed <= 200; ++seed) {
+    const ir::Graph graph = makeRandomStep(seed, {.maxLayers = 2});
+    ir::Schedule schedule = makeRandomSchedule(graph, target, randomStyle(seed));
+    for (int level = 0; level < 3; ++level) {
+      lowerLevel(schedule);
+      const auto violations = ir::verify({.graph = graph, .schedule = schedule, .target = target});
+      ASSERT_TRUE(violations.empty())
+          << "seed " << seed << " at " << ir::levelName(schedule.level) << "\n"
+          << describeViolations(violations) << ir::toText(graph, schedule);
+    }
+  }
+}
+
 TEST(VerifyProperty, AcceptsRandomSchedulesOfTheSample) {
   auto graph = ir::parseGraph(kSampleGraph);
   ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());

@@ -266,26 +266,46 @@ class ScheduleMaker {
     return writers;
   }
 
+  /// What a clone of the node does: an op in its replay form leaves alone what it writes in place.
+  llvm::SmallVector<ir::Access, 4> cloneAccesses(NodeId id) const {
+    const ir::Node& node = graph_.node(id);
+    const bool inReplayForm = *ir::lookUpOp(node.op).replayForm != '\0';
+    llvm::SmallVector<ir::Access, 4> accesses;
+    for (const ir::Access& access : graph_.accesses(id)) {
+      bool isLeftAlone = false;
+      for (const ir::Node::Write& write : node.writes) {
+        const bool isWritten = graph_.value(write.value).storage == access.storage;
+        isLeftAlone = isLeftAlone || (inReplayForm && isWritten);
+      }
+      if (!isLeftAlone) accesses.push_back(access);
+    }
+    return accesses;
+  }
+
   bool canRecompute(StorageId id, int64_t before) {
     const std::vector<NodeId> writers = writersOf(id);
     if (writers.empty() || graph_.storage(id).persistent) return false;
     if (graph_.storage(id).role == ir::Role::kInput) return false;
-    return std::all_of(writers.begin(), writers.end(), [&](NodeId writer) {
-      const ir::OpInfo& op = ir::lookUpOp(graph_.node(writer).op);
-      const bool repeats =
-          op.repeatable == ir::Repeatable::kYes ||
-          (op.repeatable == ir::Repeatable::kInDeterministicMode && target_.deterministic);
-      if (!op.cloneable || !repeats || *op.replayForm != '\0') return false;
-      for (const ir::Access& access : graph_.accesses(writer)) {
-        if (access.storage == id) continue;
-        if (access.writes() && (access.reads() || graph_.storage(access.storage).persistent ||
-                                isOnHost(access.storage))) {
-          return false;
-        }
-        if (access.reads() && !isThere(access.storage, access.readVersion, before)) return false;
-      }
-      return true;
-    });
+    return std::all_of(writers.begin(), writers.end(),
+                       [&](NodeId writer) { return canClone(writer, id, before); });
+  }
+
+  bool canClone(NodeId writer, StorageId rebuilt, int64_t before) {
+    const ir::OpInfo& op = ir::lookUpOp(graph_.node(writer).op);
+    const bool repeats =
+        op.repeatable == ir::Repeatable::kYes ||
+        (op.repeatable == ir::Repeatable::kInDeterministicMode && target_.deterministic);
+    if (!op.cloneable || !repeats) return false;
+    bool rebuilds = false;
+    for (const ir::Access& access : cloneAccesses(writer)) {
+      rebuilds = rebuilds || (access.storage == rebuilt && access.writes());
+      if (access.storage == rebuilt) continue;
+      const ir::Storage& storage = graph_.storage(access.storage);
+      const bool isScratch = !access.reads() && !storage.persistent && !isOnHost(access.storage);
+      if (access.writes() && !isScratch) return false;
+      if (access.reads() && !isThere(access.storage, access.readVersion, before)) return false;
+    }
+    return rebuilds;
   }
 
   /// The storage has that version up to node `before`, and somebody keeps it that long.
@@ -311,7 +331,7 @@ class ScheduleMaker {
     const ResidencyId rebuilt = addResidency(id, Space::kDevice);
     for (const NodeId writer : writersOf(id)) {
       std::vector<StorageId> fetched;
-      for (const ir::Access& access : graph_.accesses(writer)) {
+      for (const ir::Access& access : cloneAccesses(writer)) {
         if (!access.reads() || access.storage == id || isOnHost(access.storage)) continue;
         if (state(access.storage).device.isValid()) continue;
         fetch(access.storage);
@@ -334,7 +354,11 @@ class ScheduleMaker {
   ir::Command bind(NodeId node, StorageId own, ResidencyId residency) {
     ir::Command run;
     run.node = node;
-    for (const ir::Access& access : graph_.accesses(node)) {
+    const llvm::SmallVector<ir::Access, 4> accesses =
+        own.isValid() ? cloneAccesses(node)
+                      : llvm::SmallVector<ir::Access, 4>(graph_.accesses(node).begin(),
+                                                         graph_.accesses(node).end());
+    for (const ir::Access& access : accesses) {
       const StorageId id = access.storage;
       StorageState& s = state(id);
       if (access.reads()) {

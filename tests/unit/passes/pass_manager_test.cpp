@@ -66,15 +66,15 @@ ir::Expected<PassReport> breakTheGraph(PassState& state) {
   return PassReport{.changed = true};
 }
 
-class Run {
+class Trial {
  public:
-  explicit Run(const std::string& text = kGraph) {
+  explicit Trial(const std::string& text = kGraph) {
     ir::Expected<ir::Graph> graph = ir::parseGraph(text);
     EXPECT_TRUE(static_cast<bool>(graph));
     state.graph = std::move(*graph);
   }
 
-  Run& add(std::string name, Body body) {
+  Trial& add(std::string name, Body body) {
     list_.push_back(std::make_unique<MadeUp>(std::move(name), std::move(body)));
     return *this;
   }
@@ -101,12 +101,12 @@ class Run {
 
 TEST(PassManager, RunsInOrderAndRecords) {
   std::string order;
-  Run run;
-  run.add("one", [&](PassState& state) {
+  Trial trial;
+  trial.add("one", [&](PassState& state) {
     order += "1";
     return doNothing(state);
   });
-  run.add("two", [&](PassState& state) {
+  trial.add("two", [&](PassState& state) {
     order += "2";
     state.graph = withoutLastNode(state.graph);
     ir::GraphBuilder builder(state.graph);
@@ -116,44 +116,44 @@ TEST(PassManager, RunsInOrderAndRecords) {
     state.graph = withoutUnused(std::move(builder).finish());
     return PassReport{.changed = true, .counters = {{"nodes", 1}}};
   });
-  const std::vector<PassRecord> records = run.succeed();
+  const std::vector<PassRecord> records = trial.succeed();
   EXPECT_EQ(order, "12");
   ASSERT_EQ(records.size(), 2U);
   EXPECT_EQ(records[1].pass, "two");
   EXPECT_TRUE(records[1].report.changed);
-  EXPECT_EQ(run.state.graph.nodes().size(), 1U);
+  EXPECT_EQ(trial.state.graph.nodes().size(), 1U);
 }
 
 TEST(PassManager, ThePassThatFailedIsNamedAndTheStateIsThatBeforeIt) {
-  Run run;
-  const ir::PlanError error = run.add("fine", doNothing).add("with-options", refuse).fail();
+  Trial trial;
+  const ir::PlanError error = trial.add("fine", doNothing).add("with-options", refuse).fail();
   EXPECT_EQ(error.code(), ir::ErrorCode::kUnsupported);
   EXPECT_EQ(error.text(), "with-options failed: found something odd");
   EXPECT_EQ(error.attachment(), std::string("// passes: with-options{size=1KiB}\n") + kGraph);
 }
 
 TEST(PassManager, ABrokenGraphIsBlamedOnThePassBeforeTheCheck) {
-  Run run;
-  const ir::PlanError error = run.add("fine", doNothing).add("breaks", breakTheGraph).fail();
+  Trial trial;
+  const ir::PlanError error = trial.add("fine", doNothing).add("breaks", breakTheGraph).fail();
   EXPECT_EQ(error.code(), ir::ErrorCode::kInvalidIr);
   EXPECT_EQ(error.text().rfind("failed after breaks: ", 0), 0U) << error.text();
   EXPECT_FALSE(error.notes().empty());
   EXPECT_EQ(error.attachment(), std::string("// passes: breaks\n") + kGraph);
-  EXPECT_EQ(ir::toText(run.state.graph), kGraph);
+  EXPECT_EQ(ir::toText(trial.state.graph), kGraph);
 }
 
 TEST(PassManager, ABrokenInputIsNoPassesFault) {
-  Run run;
-  ASSERT_TRUE(static_cast<bool>(breakTheGraph(run.state)));
-  const ir::PlanError error = run.add("fine", doNothing).fail();
+  Trial trial;
+  ASSERT_TRUE(static_cast<bool>(breakTheGraph(trial.state)));
+  const ir::PlanError error = trial.add("fine", doNothing).fail();
   EXPECT_EQ(error.text().rfind("failed before the first pass: ", 0), 0U) << error.text();
 }
 
 #ifndef NDEBUG
 TEST(PassManager, WhatAPassSaysItChangedIsAudited) {
-  EXPECT_EQ(Run().add("lies", claimAChange).fail().text(),
+  EXPECT_EQ(Trial().add("lies", claimAChange).fail().text(),
             "failed after lies: lies reported a change and changed nothing");
-  EXPECT_EQ(Run().add("hides", changeInSecret).fail().text(),
+  EXPECT_EQ(Trial().add("hides", changeInSecret).fail().text(),
             "failed after hides: hides changed the IR and reported no change");
 }
 #endif
@@ -171,7 +171,7 @@ TEST(PassManager, ObserversSeeEveryPassThatSucceeds) {
     std::string seen;
   };
   Watcher watcher;
-  Run().add("a", doNothing).add("b", doNothing).succeed(&watcher);
+  Trial().add("a", doNothing).add("b", doNothing).succeed(&watcher);
   EXPECT_EQ(watcher.seen, "<a>a<b>b");
 }
 

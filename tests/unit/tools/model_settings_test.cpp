@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <fstream>
+
 #include "tools/models/model.h"
 
 namespace stowage::tools {
@@ -91,6 +93,33 @@ TEST(ModelSettings, EveryDefaultAndPresetOfTheCatalogueIsValid) {
       ir::Expected<Settings> settings = parseSettings(model, texts);
       EXPECT_TRUE(bool(settings)) << model.name << " " << preset.name;
       if (!settings) ADD_FAILURE() << messageOf(settings.takeError());
+    }
+  }
+}
+
+/// The lines of the README's tables that begin with `name` or with "all models".
+std::string tableRowsOf(const std::string& name) {
+  std::ifstream file(std::string(STOWAGE_SOURCE_DIR) + "/tools/models/README.md");
+  std::string rows, line;
+  bool isShared = false;
+  while (std::getline(file, line)) {
+    if (!line.starts_with("|")) isShared = false;
+    if (line.starts_with("| all models |")) isShared = true;
+    if (isShared || line.starts_with("| `" + name + "` |")) rows += line + "\n";
+  }
+  return rows;
+}
+
+TEST(ModelSettings, TheReadmeListsThemAllWithTheirDefaults) {
+  for (const ModelInfo& model : modelCatalogue()) {
+    std::string rows = tableRowsOf(model.name);
+    if (model.name == "llama_lora") rows += tableRowsOf("llama");
+    for (const SettingInfo& info : model.settings) {
+      const std::string text = "`" + info.name + "=" + info.value + "`";
+      EXPECT_NE(rows.find(text), std::string::npos) << model.name << " " << text;
+    }
+    for (const Preset& preset : model.presets) {
+      EXPECT_NE(rows.find("`" + preset.name + "`"), std::string::npos) << preset.name;
     }
   }
 }

@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which ATen calls a piece of libtorch code makes below autograd, and what each returns, as text:
+// once with every kernel run for real on the CPU, once on tensors without memory. The first is the
+// witness, the second must say the same.
+// Left out by both: views (results that share an argument's storage, nothing written), values read
+// back, calls on host numbers alone.
+#ifndef STOWAGE_TESTS_SUPPORT_REAL_RECORDER_H_
+#define STOWAGE_TESTS_SUPPORT_REAL_RECORDER_H_
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/capture/tracer.h"
+
+namespace stowage::tests {
+
+/// "aten.mm.default Float[2, 3] strides=[3, 1] offset=0 #4, ... -> ...", storages numbered by first
+/// appearance.
+using CallTexts = std::vector<std::string>;
+
+/// Runs `code` for real. Exceptions pass through.
+CallTexts recordReal(const std::function<void()>& code);
+
+/// Runs `code` on tensors without memory, which it must already have. Errors: as the tracer gives.
+ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code);
+
+/// Empty when both are equal; else the first difference with its neighbours.
+std::string firstDifference(const CallTexts& real, const CallTexts& fake);
+
+}  // namespace stowage::tests
+
+#endif  // STOWAGE_TESTS_SUPPORT_REAL_RECORDER_H_
