@@ -19,18 +19,17 @@ using c10::TypeKind;
 using MaybeArgument = std::optional<ir::Argument>;  // none: not what the schema wants
 
 const char* describe(const Pt2Value& value) {
-  return std::visit(ir::Overloaded{[](ir::NoneArg) { return "none"; },
-                                   [](const Pt2TensorRef&) { return "a tensor"; },
-                                   [](const Pt2TensorList&) { return "a list of tensors"; },
-                                   [](bool) { return "true or false"; },
-                                   [](int64_t) { return "an integer"; },
-                                   [](double) { return "a number"; },
-                                   [](const std::string&) { return "a string"; },
-                                   [](const ir::ComplexArg&) { return "a complex number"; },
-                                   [](const ir::EnumArg&) { return "a name"; },
-                                   [](const ir::NumberList&) { return "a list of numbers"; },
-                                   [](const Pt2IntegerResult&) { return "a result"; }},
-                    value);
+  return std::visit(
+      ir::Overloaded{
+          [](ir::NoneArg) { return "none"; }, [](const Pt2TensorRef&) { return "a tensor"; },
+          [](const Pt2TensorList&) { return "a list of tensors"; },
+          [](bool) { return "true or false"; }, [](int64_t) { return "an integer"; },
+          [](double) { return "a number"; }, [](const std::string&) { return "a string"; },
+          [](const ir::ComplexArg&) { return "a complex number"; },
+          [](const ir::EnumArg&) { return "a name"; },
+          [](const ir::NumberList&) { return "a list of numbers"; },
+          [](const Pt2IntegerResult&) { return "a result"; }},
+      value);
 }
 
 bool isNone(const Pt2Value& value) {
@@ -43,9 +42,7 @@ bool isTensor(const c10::Type& type) {
   return type.expectRef<c10::OptionalType>().getElementType()->kind() == TypeKind::TensorType;
 }
 
-bool isInteger(TypeKind kind) {
-  return kind == TypeKind::IntType || kind == TypeKind::SymIntType;
-}
+bool isInteger(TypeKind kind) { return kind == TypeKind::IntType || kind == TypeKind::SymIntType; }
 
 bool isFloat(TypeKind kind) {
   return kind == TypeKind::FloatType || kind == TypeKind::SymFloatType;
@@ -127,9 +124,11 @@ class Converter {
   }
 
   /// A number stands for a tensor of one element that takes part in promotion as a number.
+  /// None is an undefined tensor, also where the schema wants one.
   MaybeArgument convertTensor(const Pt2Value& value) {
+    if (isNone(value)) return ir::NoneArg{};
     if (const auto* reference = std::get_if<Pt2TensorRef>(&value)) {
-      return isNone(value) ? std::nullopt : MaybeArgument(ir::ValueArg{find(*reference)});
+      return ir::ValueArg{find(*reference)};
     }
     if (const auto* flag = std::get_if<bool>(&value)) {
       return ir::WrappedNumberArg{.dtype = ir::DType::kBool, .value = int64_t{*flag}};
@@ -233,8 +232,7 @@ ir::Expected<std::vector<ir::Argument>> convertPt2Arguments(const std::vector<Pt
   for (const Pt2Argument& argument : given) {
     const std::optional<int> index = schema.argumentIndexWithName(argument.name);
     if (!index) {
-      return ir::makeError(ir::ErrorCode::kParse,
-                           "the op has no argument '" + argument.name + "'");
+      return ir::makeError(ir::ErrorCode::kParse, "the op has no argument '" + argument.name + "'");
     }
     const Pt2Value*& value = values[static_cast<size_t>(*index)];
     if (value != nullptr) {

@@ -3,8 +3,8 @@
 // The arguments of one call: what the archive says, by name and with defaults left out -> one
 // ir::Argument per argument of the op's schema, in its order.
 // Numbers where the schema has a tensor become wrapped numbers, as eager makes them.
-// Errors: kParse for names that the schema lacks, names given twice, arguments that are missing, and
-// values of another type than the schema's.
+// Errors: kParse for names that the schema lacks, names given twice, arguments that are missing,
+// and values of another type than the schema's.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_ARGUMENTS_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_ARGUMENTS_H_
 

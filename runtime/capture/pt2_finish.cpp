@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "runtime/capture/module_tensors.h"
 #include "runtime/capture/pt2_names.h"
 #include "runtime/capture/pt2_phases.h"
 
@@ -21,6 +22,12 @@ bool isFloatingPoint(ir::DType dtype) {
 bool isUpdated(ir::Role role) {
   return role == ir::Role::kParameter || role == ir::Role::kMaster || role == ir::Role::kState ||
          role == ir::Role::kStepCounter;
+}
+
+/// "aten.gelu.default" -> "gelu".
+std::string shortOpName(const std::string& op) {
+  const size_t first = op.find('.');
+  return op.substr(first + 1, op.rfind('.') - first - 1);
 }
 
 /// Hands out names, each once: one asked for again gets a number.
@@ -63,13 +70,17 @@ class Finisher {
     markOutputs();
     nameOthers();
     addNodes();
-    ImportedStep step{.graph = std::move(builder_).finish(),
-                      .inputs = facts_.draft.inputs,
-                      .outputs = facts_.draft.outputs};
-    if (!losses_.loss.empty()) step.loss = losses_.loss.front();
+    ImportedStep step{.graph = std::move(builder_).finish(), .arguments = facts_.draft.inputs};
     for (size_t i = 0; i < roles_.size(); ++i) {
       const ir::ValueId value = facts_.draft.inputs[i];
-      if (value.isValid() && roles_[i].learningRate) step.learningRates.push_back(value);
+      if (!value.isValid() || roles_[i].role != ir::Role::kInput) continue;
+      step.inputs.push_back(value);
+      if (roles_[i].learningRate) step.learningRates.push_back(value);
+    }
+    for (const ir::ValueId value : facts_.draft.outputs) {
+      if (!isDelivered(value)) continue;
+      step.reports.push_back(value);
+      if (llvm::is_contained(losses_.loss, value)) step.loss = value;
     }
     step.frozenScalars = findFrozenScalars(step.graph);
     return step;
@@ -81,9 +92,9 @@ class Finisher {
     for (const Pt2InputRole* role : roleOf_) {
       const bool updated = role != nullptr && isUpdated(role->role);
       facts.updated.push_back(updated);
-      facts.settings.push_back(role != nullptr && (role->learningRate ||
-                                                   role->role == ir::Role::kState ||
-                                                   role->role == ir::Role::kStepCounter));
+      facts.settings.push_back(role != nullptr &&
+                               (role->learningRate || role->role == ir::Role::kState ||
+                                role->role == ir::Role::kStepCounter));
     }
     return facts;
   }
@@ -101,9 +112,9 @@ class Finisher {
     }
     std::vector<std::string> moduleOf;
     for (const Pt2InputRole* role : roleOf_) {
-      const bool named = role != nullptr &&
-                         (role->role == ir::Role::kParameter || role->role == ir::Role::kFrozen ||
-                          role->role == ir::Role::kBuffer);
+      const bool named =
+          role != nullptr && (role->role == ir::Role::kParameter ||
+                              role->role == ir::Role::kFrozen || role->role == ir::Role::kBuffer);
       moduleOf.push_back(named ? modulePathOf(role->name) : "");
     }
     return findScopes(draft_, phases_, moduleOf);
@@ -136,12 +147,14 @@ class Finisher {
     }
   }
 
+  bool isDelivered(ir::ValueId value) const {
+    return draft_.lastVersion(draft_.value(value).storage) > 0;
+  }
+
   void markOutputs() {
     for (const ir::ValueId value : facts_.draft.outputs) {
-      const ir::StorageId id = draft_.value(value).storage;
-      // What nothing writes, the caller has.
-      if (draft_.lastVersion(id) == 0) continue;
-      ir::Storage& storage = builder_.storage(id);
+      if (!isDelivered(value)) continue;
+      ir::Storage& storage = builder_.storage(draft_.value(value).storage);
       storage.output = true;
       if (storage.role == ir::Role::kActivation) storage.role = ir::Role::kOutput;
     }
@@ -198,7 +211,8 @@ class Finisher {
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
       const ir::Node& node = graph.nodes()[i];
       if (node.phase != ir::Phase::kOptimizer) continue;
-      const auto& arguments = facts_.draft.ops[i]->facts->schema().arguments();
+      const Pt2Op& op = *facts_.draft.ops[facts_.draft.sources[i]];
+      const auto& arguments = op.facts->schema().arguments();
       for (uint32_t k = 0; k < node.args.size(); ++k) {
         FrozenScalar scalar{.node = ir::NodeId(i), .argument = k, .name = arguments[k].name()};
         addScalars(node.args[k], isNumber(arguments[k]), scalar, scalars);

@@ -49,9 +49,8 @@ class GraphMaker {
     }
     for (size_t i = 0; i < program_.nodes.size(); ++i) {
       if (ir::Error error = addNode(program_.nodes[i])) {
-        return inNode(i, ir::takePayload(std::move(error)));
+        return inPt2Node(program_, i, std::move(error));
       }
-      if (sources_.size() < nodeOps_.size()) sources_.push_back(i);
     }
     for (const Pt2Output& output : program_.outputs) {
       const ir::ValueId value = valueOf_[static_cast<size_t>(output.tensor)];
@@ -60,12 +59,7 @@ class GraphMaker {
       }
       outputs_.push_back(value);
     }
-    return Pt2Graph{.graph = std::move(builder_).finish(),
-                    .inputs = std::move(inputs_),
-                    .outputs = std::move(outputs_),
-                    .sources = std::move(sources_),
-                    .ops = std::move(nodeOps_),
-                    .valueOf = std::move(valueOf_)};
+    return finish();
   }
 
  private:
@@ -75,10 +69,23 @@ class GraphMaker {
   static ir::Error unsupported(const std::string& message) {
     return ir::makeError(ir::ErrorCode::kUnsupported, message);
   }
-  ir::Error inNode(size_t position, const ir::PlanError& error) const {
-    return ir::makeError(
-        error.code(), describePt2Node(program_, position) + ": " + error.text());
+
+  Pt2Graph finish() {
+    Pt2Graph draft{.calls = std::move(builder_).finish(),
+                   .inputs = std::move(inputs_),
+                   .outputs = std::move(outputs_),
+                   .ops = std::move(nodeOps_)};
+    ir::GraphBuilder launched(draft.calls);
+    for (size_t i = 0; i < draft.ops.size(); ++i) {
+      const ir::Node& node = draft.calls.nodes()[i];
+      if (makesViewsOnly(*draft.ops[i], node)) continue;
+      launched.addNode(node);
+      draft.sources.push_back(i);
+    }
+    draft.graph = std::move(launched).finish();
+    return draft;
   }
+
   const Pt2Tensor& tensorOf(int32_t tensor) const {
     return program_.tensors[static_cast<size_t>(tensor)];
   }
@@ -141,25 +148,22 @@ class GraphMaker {
     ir::Expected<const Pt2Op*> op = ops_.lookUp(source.target);
     if (!op) return op.takeError();
     ir::Expected<std::vector<ir::Argument>> arguments =
-        convertPt2Arguments(source.inputs, (*op)->facts->schema(), [&](int32_t tensor) {
-          return valueOf_[static_cast<size_t>(tensor)];
-        });
+        convertPt2Arguments(source.inputs, (*op)->facts->schema(),
+                            [&](int32_t tensor) { return valueOf_[static_cast<size_t>(tensor)]; });
     if (!arguments) return arguments.takeError();
     node_ = ir::Node{.op = (*op)->name(), .args = std::move(*arguments)};
     addWrites(**op);
     if (ir::Error error = addResults(**op, source.outputs)) return error;
-    if (isLaunched(**op)) {
-      builder_.addNode(std::move(node_));
-      nodeOps_.push_back(*op);
-    }
+    builder_.addNode(std::move(node_));
+    nodeOps_.push_back(*op);
     return ir::success();
   }
 
-  /// A call whose results are all views does nothing on the device.
-  bool isLaunched(const Pt2Op& op) const {
-    return op.returns.empty() || !node_.writes.empty() ||
-           llvm::any_of(op.returns, [](const Pt2Return& result) {
-             return result.kind != Pt2Return::Kind::kView;
+  /// Such a call does nothing on the device.
+  static bool makesViewsOnly(const Pt2Op& op, const ir::Node& node) {
+    return !op.returns.empty() && node.writes.empty() &&
+           llvm::all_of(op.returns, [](const Pt2Return& result) {
+             return result.kind == Pt2Return::Kind::kView;
            });
   }
 
@@ -213,8 +217,8 @@ class GraphMaker {
   ir::Error addResult(const Pt2Op& op, const Pt2Return& how, int32_t tensor) {
     node_.results.emplace_back();
     if (tensor < 0) return ir::success();
-    ir::Expected<ir::ValueId> value = how.kind == Pt2Return::Kind::kFresh ? addFresh(tensor)
-                                                                          : addAlias(op, how, tensor);
+    ir::Expected<ir::ValueId> value =
+        how.kind == Pt2Return::Kind::kFresh ? addFresh(tensor) : addAlias(op, how, tensor);
     if (!value) return value.takeError();
     node_.results.back() = *value;
     return define(tensor, *value);
@@ -224,8 +228,7 @@ class GraphMaker {
     const Pt2Tensor& source = tensorOf(tensor);
     if (source.type.offset != 0) {
       return unsupported("result '" + source.name + "' begins at element " +
-                         std::to_string(source.type.offset) +
-                         " of a storage that no argument has");
+                         std::to_string(source.type.offset) + " of a storage that no argument has");
     }
     return addStorage(tensor, ir::Role::kActivation);
   }
@@ -246,9 +249,9 @@ class GraphMaker {
     }
     const ir::Storage& storage = builder_.storage(operand.storage);
     if (source.type.extentBytes() > storage.bytes) {
-      return malformed(what + "ends at byte " +
-                       std::to_string(source.type.extentBytes().value()) + " of storage '" +
-                       storage.name + "', which has " + std::to_string(storage.bytes.value()));
+      return malformed(what + "ends at byte " + std::to_string(source.type.extentBytes().value()) +
+                       " of storage '" + storage.name + "', which has " +
+                       std::to_string(storage.bytes.value()));
     }
     return addValue(tensor, operand.storage);
   }
@@ -256,12 +259,11 @@ class GraphMaker {
   const Pt2Program& program_;
   Pt2Ops& ops_;
   ir::GraphBuilder builder_;
-  std::vector<ir::ValueId> valueOf_;                             // by tensor of the program
-  std::vector<llvm::SmallVector<ir::ValueId, 2>> valuesOf_;      // by storage
+  std::vector<ir::ValueId> valueOf_;                         // by tensor of the program
+  std::vector<llvm::SmallVector<ir::ValueId, 2>> valuesOf_;  // by storage
   std::vector<ir::ValueId> inputs_;
   std::vector<ir::ValueId> outputs_;
   llvm::StringSet<> names_;
-  std::vector<size_t> sources_;
   std::vector<const Pt2Op*> nodeOps_;
   int64_t totalBytes_ = 0;
   ir::Node node_;  // the one being made
@@ -280,8 +282,13 @@ std::string describePt2Node(const Pt2Program& program, size_t position) {
   return "node " + std::to_string(position) + " '" + node.name + "' (" + node.target + ")";
 }
 
-ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops,
-                                    const std::string& name, ir::Provenance provenance) {
+ir::Error inPt2Node(const Pt2Program& program, size_t position, ir::Error error) {
+  const ir::PlanError payload = ir::takePayload(std::move(error));
+  return ir::makeError(payload.code(), describePt2Node(program, position) + ": " + payload.text());
+}
+
+ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops, const std::string& name,
+                                    ir::Provenance provenance) {
   return GraphMaker(program, ops, ir::GraphBuilder(name, std::move(provenance))).make();
 }
 

@@ -15,19 +15,16 @@
 #include "runtime/capture/pt2_json.h"
 #include "runtime/capture/pt2_phases.h"
 #include "runtime/capture/pt2_roles.h"
+#include "runtime/capture/pt2_shapes.h"
 #include "runtime/capture/pt2_zip.h"
 
 namespace stowage::runtime {
 namespace {
 
-constexpr int64_t kMaxProgramBytes = int64_t{256} << 20;
-constexpr int64_t kMaxSideFileBytes = int64_t{1} << 20;
-constexpr int64_t kMaxMarkBytes = 64;
-
 /// The archive's root folder and its one program.
 struct ArchivePlaces {
   std::string root;  // "" or ends with '/'
-  const ZipEntry* program = nullptr;
+  llvm::StringRef program;
 };
 
 class Importer {
@@ -44,6 +41,9 @@ class Importer {
     ir::Expected<Pt2Graph> draft =
         makePt2Graph(*program, ops_, stepName(), provenance(*program, *device));
     if (!draft) return inArchive(draft.takeError());
+    if (ir::Error error = checkPt2Shapes(*program, *draft, target_)) {
+      return inArchive(std::move(error));
+    }
     const Pt2Losses losses = findLosses(*program, *draft);
     const std::vector<bool> forward = findAncestors(draft->graph, losses.loss);
     const Pt2RoleFacts facts{.program = *program, .draft = *draft, .forward = forward};
@@ -55,8 +55,8 @@ class Importer {
   }
 
  private:
-  ir::Error malformed(const std::string& message) const {
-    return ir::makeError(ir::PlanError(ir::ErrorCode::kParse, message).at({.file = path_}));
+  ir::Error inFile(ir::ErrorCode code, const std::string& message) const {
+    return ir::makeError(ir::PlanError(code, message).at({.file = path_}));
   }
   /// The error, with the archive as its place.
   ir::Error inArchive(ir::Error error) const {
@@ -66,52 +66,46 @@ class Importer {
   }
 
   ir::Expected<Pt2Program> readProgram() {
-    ir::Expected<ZipReader> archive = ZipReader::open(path_);
+    ir::Expected<ZipArchive> archive = ZipArchive::open(path_);
     if (!archive) return archive.takeError();
     ir::Expected<ArchivePlaces> places = findPlaces(*archive);
     if (!places) return places.takeError();
-    place_ = path_ + ":" + places->program->name;
+    place_ = path_ + ":" + places->program.str();
     if (ir::Error error = checkMark(*archive, places->root + "archive_format", "pt2")) return error;
     if (ir::Error error = checkMark(*archive, places->root + "archive_version", "0")) return error;
-    ir::Expected<std::string> text = archive->read(*places->program, kMaxProgramBytes);
+    ir::Expected<llvm::StringRef> text = archive->read(places->program);
     if (!text) return text.takeError();
     return readPt2Program(*text, place_);
   }
 
-  ir::Expected<ArchivePlaces> findPlaces(const ZipReader& archive) const {
+  ir::Expected<ArchivePlaces> findPlaces(const ZipArchive& archive) const {
     ArchivePlaces places;
     for (const ZipEntry& entry : archive.entries()) {
       llvm::SmallVector<llvm::StringRef, 4> parts;
-      llvm::StringRef(entry.name).split(parts, '/');
+      entry.name.split(parts, '/');
       const size_t folders = parts.size() - 1;
       const bool isProgram = (folders == 1 || folders == 2) && parts[folders - 1] == "models" &&
                              parts[folders].endswith(".json");
       if (!isProgram) continue;
-      if (places.program != nullptr) {
-        return malformed("found programs '" + places.program->name + "' and '" + entry.name +
-                         "', expected one");
+      if (!places.program.empty()) {
+        return inFile(ir::ErrorCode::kParse, "found programs '" + places.program.str() + "' and '" +
+                                                 entry.name.str() + "', expected one");
       }
-      places = {.root = folders == 2 ? parts[0].str() + "/" : "", .program = &entry};
+      places = {.root = folders == 2 ? parts[0].str() + "/" : "", .program = entry.name};
     }
-    if (places.program == nullptr) {
-      return malformed("found no program, expected models/….json: is this a torch.export archive?");
-    }
-    return places;
+    if (!places.program.empty()) return places;
+    return inFile(ir::ErrorCode::kParse,
+                  "found no program, expected models/….json: is this an archive of torch.export?");
   }
 
-  ir::Error checkMark(const ZipReader& archive, const std::string& name,
+  ir::Error checkMark(const ZipArchive& archive, const std::string& name,
                       const std::string& expected) const {
-    const ZipEntry* entry = archive.findEntry(name);
-    if (entry == nullptr) return malformed("found no entry '" + name + "'");
-    ir::Expected<std::string> found = archive.read(*entry, kMaxMarkBytes);
+    ir::Expected<llvm::StringRef> found = archive.read(name);
     if (!found) return found.takeError();
-    const std::string text = llvm::StringRef(*found).trim().str();
-    if (text == expected) return ir::success();
-    return ir::makeError(ir::PlanError(ir::ErrorCode::kUnsupported, "entry '" + name +
-                                                                        "': found '" + text +
-                                                                        "', expected '" +
-                                                                        expected + "'")
-                             .at({.file = path_}));
+    if (found->trim() == expected) return ir::success();
+    return inFile(ir::ErrorCode::kUnsupported, "entry '" + name + "': found '" +
+                                                   found->trim().take_front(20).str() +
+                                                   "', expected '" + expected + "'");
   }
 
   /// One device, and the host for small things.
@@ -122,9 +116,9 @@ class Importer {
       if (tensor.device == "cpu") continue;
       device = "cuda";
       if (tensor.device == "cuda:0") continue;
-      return inArchive(ir::makeError(ir::ErrorCode::kUnsupported,
-                                     "tensor '" + tensor.name + "' is on " + tensor.device +
-                                         ", expected all on cuda:0"));
+      return inArchive(ir::makeError(
+          ir::ErrorCode::kUnsupported,
+          "tensor '" + tensor.name + "' is on " + tensor.device + ", expected all on cuda:0"));
     }
     if (device == wanted) return device;
     return inArchive(ir::makeError(
@@ -154,21 +148,13 @@ class Importer {
       if (beside == path_ || !llvm::sys::fs::exists(beside)) return ir::success();
       sideFile_ = beside.str().str();
     }
-    const auto error = [&](ir::ErrorCode code, const std::string& message) {
-      return ir::makeError(ir::PlanError(code, message).at({.file = sideFile_}));
-    };
-    const auto buffer = llvm::MemoryBuffer::getFile(sideFile_, /*IsText=*/false,
-                                                    /*RequiresNullTerminator=*/false);
+    const auto buffer = llvm::MemoryBuffer::getFile(sideFile_);
     if (!buffer) {
-      return error(ir::ErrorCode::kIo, "cannot be read: " + buffer.getError().message());
+      return ir::makeError(
+          ir::PlanError(ir::ErrorCode::kIo, "cannot be read: " + buffer.getError().message())
+              .at({.file = sideFile_}));
     }
-    const llvm::StringRef text = (*buffer)->getBuffer();
-    if (static_cast<int64_t>(text.size()) > kMaxSideFileBytes) {
-      return error(ir::ErrorCode::kParse, "found " + std::to_string(text.size()) +
-                                              " bytes, expected at most " +
-                                              std::to_string(kMaxSideFileBytes));
-    }
-    ir::Expected<Pt2SideFile> side = readPt2SideFile(text, sideFile_);
+    ir::Expected<Pt2SideFile> side = readPt2SideFile((*buffer)->getBuffer(), sideFile_);
     if (!side) return side.takeError();
     side_ = std::move(*side);
     return ir::success();

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Imports a training step that was exported from Python: a `.pt2` archive of torch.export, schema 8,
-// whose graph is a whole step (forward, loss, gradients, update in place). No Python is needed, and
-// no GPU for an archive that was traced for one.
-// A path -> the graph, and what a run of it needs to know: which inputs are given anew each step,
-// what the step returns, and the host numbers that are what they were when it was traced.
-// The file `<archive without .pt2>.json`, where there is one, says what the inputs are and how
-// parameters are called (README.md here); without it both follow from the archive, with neutral
-// names.
-// Refused, naming file and node: damaged or hostile files, other schema versions, symbolic shapes,
-// steps that were made functional, ops that this libtorch does not know or that are made of others.
-// Not here: values. The archives hold none of the parameters; what is inside one is named only.
+// Imports a training step that was exported from Python: a `.pt2` archive of torch.export, schema
+// 8, whose graph is a whole step (forward, loss, gradients, update in place). No Python is needed,
+// and no GPU for an archive that was traced for one. A path -> the graph, and what a run of it
+// needs to know, as a captured step says it (capture.h): `inputs` are given anew each step,
+// `reports` are what the step returns. There are no step scalars: the host numbers are what they
+// were when it was traced, and listed. The file `<archive without .pt2>.json`, where there is one,
+// says what the inputs are and how parameters are called (README.md here); without it both follow
+// from the archive, with neutral names. Refused, naming file and node: damaged or hostile files,
+// other schema versions, symbolic shapes, steps that were made functional, ops that this libtorch
+// does not know or that are made of others. Not here: values. The archives hold none of the
+// parameters; what is inside one is named only.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_IMPORT_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_IMPORT_H_
 
@@ -37,15 +37,17 @@ struct FrozenScalar {
 
 struct ImportedStep {
   ir::Graph graph;
-  /// By position among the archive's inputs; invalid for one that is no tensor.
+  /// What is bound anew each step, in order: batches, learning rates.
   std::vector<ir::ValueId> inputs;
-  /// What the step returns, in order. One that no node writes is what the caller passed in.
-  std::vector<ir::ValueId> outputs;
-  /// The output that is the loss, if the step returns anything.
+  /// What the step returns, in order; without what no node writes, which the caller has.
+  std::vector<ir::ValueId> reports;
+  /// The report that is the loss, if there is any.
   std::optional<ir::ValueId> loss;
-  /// Inputs that are learning rates (role input: bound anew each step). Empty: the rate is frozen.
+  /// The inputs that are learning rates. Empty: the rate is frozen.
   std::vector<ir::ValueId> learningRates;
   std::vector<FrozenScalar> frozenScalars;
+  /// By position among the archive's inputs, state included; invalid for one that is no tensor.
+  std::vector<ir::ValueId> arguments;
 };
 
 struct ImportOptions {

@@ -3,10 +3,10 @@
 
 #include <llvm/ADT/StringMap.h>
 
-#include <array>
 #include <optional>
 #include <utility>
 
+#include "runtime/capture/pt2_codes.h"
 #include "runtime/capture/pt2_json_fields.h"
 
 namespace stowage::runtime {
@@ -15,31 +15,8 @@ namespace {
 using Json = nlohmann::json;
 
 constexpr int64_t kSchemaMajor = 8;
-constexpr int64_t kStrided = 7;
 constexpr size_t kMaxRank = 64;
 constexpr int64_t kMaxElements = int64_t{1} << 56;
-
-struct Code {
-  int64_t code;
-  const char* name;
-};
-constexpr std::array<Code, 14> kScalarTypes = {{{1, "u8"},
-                                                {2, "i8"},
-                                                {3, "i16"},
-                                                {4, "i32"},
-                                                {5, "i64"},
-                                                {6, "f16"},
-                                                {7, "f32"},
-                                                {8, "f64"},
-                                                {10, "c64"},
-                                                {11, "c128"},
-                                                {12, "bool"},
-                                                {13, "bf16"},
-                                                {29, "f8e4m3"},
-                                                {30, "f8e5m2"}}};
-constexpr std::array<Code, 4> kMemoryFormats = {
-    {{1, "contiguous"}, {2, "channels_last"}, {3, "channels_last_3d"}, {4, "preserve"}}};
-constexpr std::array<Code, 1> kLayouts = {{{kStrided, "strided"}}};
 
 class ProgramReader {
  public:
@@ -79,9 +56,9 @@ class ProgramReader {
   }
 
   template <size_t N>
-  std::string nameOf(const std::array<Code, N>& codes, const Json& value, const char* what) {
+  std::string nameOf(const std::array<Pt2Code, N>& codes, const Json& value, const char* what) {
     const int64_t code = fields_.asInteger(value, what);
-    for (const Code& known : codes) {
+    for (const Pt2Code& known : codes) {
       if (known.code == code) return known.name;
     }
     unsupported(std::string(what) + " " + std::to_string(code) + " has no counterpart here");
@@ -92,16 +69,16 @@ class ProgramReader {
     for (const auto& [name, meta] : fields_.object(graph, "tensor_values").items()) {
       fields_.setPlace("tensor '" + name + "'");
       tensorOf_.try_emplace(name, static_cast<int32_t>(program_.tensors.size()));
-      program_.tensors.push_back(
-          {.name = name, .type = readType(meta), .device = readDevice(fields_.get(meta, "device"))});
+      program_.tensors.push_back({.name = name,
+                                  .type = readType(meta),
+                                  .device = readDevice(fields_.get(meta, "device"))});
     }
   }
 
   ir::TensorType readType(const Json& meta) {
     ir::TensorType type;
-    type.dtype =
-        *ir::findDType(nameOf(kScalarTypes, fields_.get(meta, "dtype"), "element type"));
-    nameOf(kLayouts, fields_.get(meta, "layout"), "layout");
+    type.dtype = *ir::findDType(nameOf(kScalarTypes, fields_.get(meta, "dtype"), "element type"));
+    readLayout(fields_.get(meta, "layout"));
     type.sizes = readSizes(fields_.array(meta, "sizes"), "sizes");
     type.strides = readSizes(fields_.array(meta, "strides"), "strides");
     type.offset = readSize(fields_.get(meta, "storage_offset"), "storage_offset");
@@ -110,6 +87,12 @@ class ProgramReader {
       return {};
     }
     return type;
+  }
+
+  std::string readLayout(const Json& code) {
+    std::string layout = nameOf(kLayouts, code, "layout");
+    if (layout != "strided") unsupported("found layout " + layout + ", expected strided");
+    return layout;
   }
 
   llvm::SmallVector<int64_t, 4> readSizes(const Json& list, const char* what) {
@@ -220,7 +203,7 @@ class ProgramReader {
     if (kind == "as_memory_format") {
       return ir::EnumArg{"memory_format", nameOf(kMemoryFormats, content, "memory format")};
     }
-    if (kind == "as_layout") return ir::EnumArg{"layout", nameOf(kLayouts, content, "layout")};
+    if (kind == "as_layout") return ir::EnumArg{"layout", readLayout(content)};
     if (kind == "as_device") return ir::EnumArg{"device", readDevice(content)};
     if (kind == "as_complex") {
       return ir::ComplexArg{fields_.asDouble(fields_.get(content, "real"), "real"),

@@ -3,8 +3,8 @@
 // Takes values out of a parsed JSON document that may hold anything. Every function answers with an
 // empty default once something was not as expected; the first complaint is kept with the place that
 // the reader was at, so that callers ask once, at the end.
-// Text -> document: refused are text that is no JSON (with line and column) and nesting so deep that
-// no document of ours has it.
+// Text -> document: refused are text that is no JSON (with line and column) and nesting so deep
+// that no document of ours has it.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_JSON_FIELDS_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_JSON_FIELDS_H_
 
@@ -29,8 +29,7 @@ ir::Expected<Json> parseJson(llvm::StringRef text, const std::string& file) {
   if (ir::Error error = checkJson(text, file)) return error;
   Json document = Json::parse(text.begin(), text.end(), /*cb=*/nullptr, /*allow_exceptions=*/false);
   if (!document.is_discarded()) return document;
-  return ir::makeError(
-      ir::PlanError(ir::ErrorCode::kParse, "this is no JSON").at({.file = file}));
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kParse, "this is no JSON").at({.file = file}));
 }
 
 template <typename Json>
@@ -68,12 +67,8 @@ class JsonFields {
   const Json& object(const Json& parent, const char* key) {
     return checked(get(parent, key), key, &Json::is_object, "an object");
   }
-  std::string text(const Json& object, const char* key) {
-    return asText(get(object, key), key);
-  }
-  int64_t integer(const Json& object, const char* key) {
-    return asInteger(get(object, key), key);
-  }
+  std::string text(const Json& object, const char* key) { return asText(get(object, key), key); }
+  int64_t integer(const Json& object, const char* key) { return asInteger(get(object, key), key); }
 
   std::string asText(const Json& value, const char* what) {
     const auto* text = value.template get_ptr<const std::string*>();

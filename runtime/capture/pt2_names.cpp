@@ -71,8 +71,8 @@ class GradientFinder {
 
   void note(ir::ValueId value, ir::StorageId owner) {
     const ir::StorageId storage = graph_.value(value).storage;
-    const bool made = graph_.storage(storage).role == ir::Role::kActivation &&
-                      !madeByOptimizer_[storage.index()];
+    const bool made =
+        graph_.storage(storage).role == ir::Role::kActivation && !madeByOptimizer_[storage.index()];
     if (!made || gradientOf_[storage.index()].isValid()) return;
     // A gradient has as many elements as its parameter, whatever its element type.
     const int64_t elements = graph_.value(value).type.numElements();
@@ -122,17 +122,6 @@ std::vector<ir::StorageId> findGradients(const ir::Graph& graph,
                                          const std::vector<ir::Phase>& phases,
                                          const std::vector<ir::StorageId>& ownerOf) {
   return GradientFinder(graph, phases, ownerOf).take();
-}
-
-std::string modulePathOf(const std::string& parameter) {
-  const size_t dot = parameter.rfind('.');
-  return dot == std::string::npos ? "" : parameter.substr(0, dot);
-}
-
-std::string shortOpName(const std::string& op) {
-  const size_t first = op.find('.');
-  const size_t last = op.rfind('.');
-  return op.substr(first + 1, last - first - 1);
 }
 
 }  // namespace stowage::runtime

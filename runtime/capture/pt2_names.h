@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Names for people: the module path of each node, and the names of what the step makes.
-// - A node that uses a parameter or buffer belongs to its module; one between two such to what their
+// - A node that uses a parameter or buffer belongs to its module; one between two such to what
+// their
 //   paths share, which holds for the backward pass as well, since that visits modules in the
 //   opposite order. Used where the archive keeps no module paths of its own.
 // - Gradients are what an update reads beside a parameter, element by element: "grad(wte.weight)".
@@ -22,16 +23,11 @@ namespace stowage::runtime {
 std::vector<std::string> findScopes(const ir::Graph& graph, const std::vector<ir::Phase>& phases,
                                     const std::vector<std::string>& moduleOf);
 
-/// By storage: the parameter whose gradient it is; invalid for all others. `ownerOf`: by storage, the
-/// parameter whose state it is, or itself for a parameter.
+/// By storage: the parameter whose gradient it is; invalid for all others. `ownerOf`: by storage,
+/// the parameter whose state it is, or itself for a parameter.
 std::vector<ir::StorageId> findGradients(const ir::Graph& graph,
                                          const std::vector<ir::Phase>& phases,
                                          const std::vector<ir::StorageId>& ownerOf);
-
-/// "model.layers.0.mlp.down_proj" for "model.layers.0.mlp.down_proj.weight".
-std::string modulePathOf(const std::string& parameter);
-/// "aten.gelu.default" -> "gelu".
-std::string shortOpName(const std::string& op);
 
 }  // namespace stowage::runtime
 

@@ -24,8 +24,8 @@ constexpr std::array<std::string_view, 5> kTypeChangingViews = {
 /// Views that mean other numbers than their bytes do.
 constexpr std::array<std::string_view, 2> kLazyViews = {"aten::_conj", "aten::_neg_view"};
 
-/// Made of other ops where it has no kernel of its own, which it has on CUDA only. A process without
-/// CUDA does not know that.
+/// Made of other ops where it has no kernel of its own, which it has on CUDA only. A process
+/// without CUDA does not know that.
 constexpr std::array<std::string_view, 1> kCudaLeaves = {"aten::_fused_rms_norm"};
 
 template <typename Names>

@@ -2,9 +2,9 @@
 //
 // The ops that an archive names, looked up in libtorch: "torch.ops.aten.mm.default" -> what the op
 // writes (op_facts.h) and what each of its results is: new bytes, a view of an argument, or an
-// argument itself. Follows from the op's schema and from a short list of ops whose schema is silent.
-// Refused: names that are no op of this libtorch, ops made of other ops (whether their results
-// alias is not told by the schema), and what op_facts refuses.
+// argument itself. Follows from the op's schema and from a short list of ops whose schema is
+// silent. Refused: names that are no op of this libtorch, ops made of other ops (whether their
+// results alias is not told by the schema), and what op_facts refuses.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_OPS_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_OPS_H_
 

@@ -24,9 +24,9 @@ namespace stowage::runtime {
 std::vector<bool> findAncestors(const ir::Graph& graph, llvm::ArrayRef<ir::ValueId> values);
 
 struct PhaseFacts {
-  std::vector<bool> forward;  // by node: the loss needs it
-  std::vector<bool> updated;  // by storage: parameters, masters, state, counters
-  std::vector<bool> settings;  // by storage: state, counters and learning rates
+  std::vector<bool> forward;           // by node: the loss needs it
+  std::vector<bool> updated;           // by storage: parameters, masters, state, counters
+  std::vector<bool> settings;          // by storage: state, counters and learning rates
   std::vector<ir::ValueId> gradients;  // delivered by the step
 };
 

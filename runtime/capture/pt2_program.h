@@ -31,9 +31,9 @@ using Pt2TensorList = std::vector<Pt2TensorRef>;
 /// A whole number that an op returns (a sequence length). Later nodes have its value.
 struct Pt2IntegerResult {};
 
-using Pt2Value = std::variant<ir::NoneArg, Pt2TensorRef, Pt2TensorList, bool, int64_t, double,
-                              std::string, ir::ComplexArg, ir::EnumArg, ir::NumberList,
-                              Pt2IntegerResult>;
+using Pt2Value =
+    std::variant<ir::NoneArg, Pt2TensorRef, Pt2TensorList, bool, int64_t, double, std::string,
+                 ir::ComplexArg, ir::EnumArg, ir::NumberList, Pt2IntegerResult>;
 
 struct Pt2Argument {
   std::string name;  // in the op's schema
@@ -76,7 +76,7 @@ struct Pt2SideFile {
     int64_t count = 0;
     std::vector<std::string> names;  // one per input, or none
   };
-  std::string name;  // of the step
+  std::string name;           // of the step
   std::vector<Group> groups;  // in the order of the inputs
 };
 

@@ -107,8 +107,8 @@ class SideFileRoles {
 
   Pt2InputRole makeRole(const Pt2SideFile::Group& group, const GroupKind& kind, size_t i) const {
     Pt2InputRole role{.role = kind.role, .learningRate = group.name == "lr"};
-    const bool perParameter = *kind.function != '\0' && count(group) == trainCount_ &&
-                              !role.learningRate;
+    const bool perParameter =
+        *kind.function != '\0' && count(group) == trainCount_ && !role.learningRate;
     if (!group.names.empty()) {
       role.name = group.names[i];
     } else if (perParameter) {
@@ -174,7 +174,8 @@ class DataRoles {
   void readOptimizers() {
     for (size_t i = 0; i < graph().nodes().size(); ++i) {
       const ir::Node& node = graph().nodes()[i];
-      const c10::FunctionSchema& schema = facts_.draft.ops[i]->facts->schema();
+      const Pt2Op& op = *facts_.draft.ops[facts_.draft.sources[i]];
+      const c10::FunctionSchema& schema = op.facts->schema();
       const ir::ValueList* parameters = listAt(node, schema.argumentIndexWithName("self"));
       if (parameters == nullptr || !schema.argumentIndexWithName("grads")) continue;
       for (const GroupKind& list : kOptimizerLists) {
@@ -262,9 +263,9 @@ class DataRoles {
 
   const Pt2RoleFacts& facts_;
   std::vector<Pt2InputRole> roles_;
-  std::vector<const char*> functions_;  // "" or what the name is made with
+  std::vector<const char*> functions_;       // "" or what the name is made with
   llvm::DenseMap<int32_t, size_t> inputOf_;  // by storage
-  std::vector<bool> read_, written_;  // by storage: in the forward pass
+  std::vector<bool> read_, written_;         // by storage: in the forward pass
   llvm::StringMap<size_t> counts_;
 };
 

@@ -1,18 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads entries of a zip archive that may be damaged or hostile. A path -> the archive's entries,
-// whose bytes are read one at a time.
-// Invariants of an opened archive: every entry lies inside the file, in front of the directory and
-// apart from all others; its own header and the directory agree; names are plain relative paths,
-// each once; nothing is encrypted or in several parts. Bytes are handed out only when their length
-// and checksum are as stated, and no entry can ask for more memory than a bounded multiple of the
-// bytes that it has in the file.
-// Reads what torch.export writes: stored and deflated entries, with or without the 64-bit fields.
+// Reads a zip archive as torch.export writes it, which may be damaged or hostile: entries stored as
+// they are, with 64-bit fields where sizes need them. A path -> the entries, whose bytes are part
+// of the mapped file. Invariants of an opened archive: every entry lies inside the file, its own
+// header and the directory name it alike, and every name is there once. `read` hands out bytes only
+// when their checksum is the stated one (libtorch's own reader does not look at it). Not here:
+// compressed, encrypted and split archives, which torch.export does not write.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_ZIP_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_ZIP_H_
 
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Support/MemoryBuffer.h>
 
 #include <cstdint>
 #include <memory>
@@ -24,37 +23,24 @@
 namespace stowage::runtime {
 
 struct ZipEntry {
-  std::string name;
-  int64_t dataOffset = 0;   // of its bytes in the file
-  int64_t storedBytes = 0;  // in the file
-  int64_t bytes = 0;        // after inflating; equal to storedBytes when not deflated
-  uint32_t checksum = 0;    // CRC-32 of the inflated bytes
-  bool deflated = false;
+  llvm::StringRef name;
+  llvm::StringRef bytes;
+  uint32_t checksum = 0;  // CRC-32 as stated
 };
 
-class ZipReader {
+class ZipArchive {
  public:
   /// Errors: kIo when the file cannot be read, kParse for everything that is not as above. Both
   /// name the file.
-  static ir::Expected<ZipReader> open(const std::string& path);
+  static ir::Expected<ZipArchive> open(const std::string& path);
 
-  ZipReader(ZipReader&&) noexcept;
-  ZipReader& operator=(ZipReader&&) noexcept;
-  ~ZipReader();
-
-  /// In order of their place in the file.
   llvm::ArrayRef<ZipEntry> entries() const { return entries_; }
-  /// Null when there is none of that name.
-  const ZipEntry* findEntry(llvm::StringRef name) const;
-  /// The entry's bytes, inflated. Errors: kParse for more than `maxBytes`, a wrong length or a
-  /// wrong checksum; kIo.
-  ir::Expected<std::string> read(const ZipEntry& entry, int64_t maxBytes) const;
+  /// The bytes of an entry. Errors: kParse when there is no such entry, or for a wrong checksum.
+  ir::Expected<llvm::StringRef> read(llvm::StringRef name) const;
 
  private:
-  class File;
-  ZipReader(std::unique_ptr<File> file, std::vector<ZipEntry> entries);
-
-  std::unique_ptr<File> file_;
+  std::string path_;
+  std::unique_ptr<llvm::MemoryBuffer> file_;
   std::vector<ZipEntry> entries_;
 };
 

@@ -14,31 +14,26 @@
 
 #include "ir/error.h"
 #include "runtime/capture/pt2_graph.h"
-#include "runtime/capture/pt2_program.h"
 
 namespace stowage::tests {
 
 class Pt2Replay {
  public:
-  /// `draft`: the imported graph of the same program.
-  Pt2Replay(const runtime::Pt2Program& program, const runtime::Pt2Graph& draft);
+  /// `draft` outlives the replay.
+  explicit Pt2Replay(const runtime::Pt2Graph& draft);
 
   void setInput(size_t position, at::Tensor tensor);
-  /// Runs all nodes. Errors: what the ops threw; kViolation for the first tensor that is not as
+  /// Runs all calls. Errors: what the ops threw; kViolation for the first tensor that is not as
   /// imported.
   ir::Error runStep();
   const at::Tensor& output(size_t position) const;
 
  private:
-  ir::Graph makeCallGraph() const;
-  ir::Error runNode(size_t position);
-  ir::Error check(int32_t tensor);
+  ir::Error runNode(ir::NodeId node);
+  ir::Error check(ir::ValueId value);
 
-  const runtime::Pt2Program& program_;
   const runtime::Pt2Graph& draft_;
-  runtime::Pt2Ops ops_;
-  ir::Graph calls_;                  // one value per tensor of the program, one node per node
-  std::vector<at::Tensor> tensors_;  // by tensor of the program
+  std::vector<at::Tensor> tensors_;  // by value
   std::unordered_map<const void*, ir::StorageId> storageOf_;
   std::vector<const void*> implOf_;  // by storage
 };

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/small_pt2.h"
 
+#include <caffe2/serialize/inline_container.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <filesystem>
+#include <fstream>
 #include <utility>
-
-#include "tests/support/zip_writer.h"
 
 namespace stowage::tests {
 namespace {
@@ -141,16 +142,45 @@ std::string smallStepSideFile() {
              "lr": 1, "batch": 2}, "names": {"train": ["net.fc.weight"]}})";
 }
 
+std::string packZip(const std::vector<ZipSource>& sources) {
+  std::string archive;
+  caffe2::serialize::PyTorchStreamWriter writer([&](const void* bytes, size_t count) {
+    archive.append(static_cast<const char*>(bytes), count);
+    return count;
+  });
+  for (const ZipSource& source : sources) {
+    writer.writeRecord(source.name, source.bytes.data(), source.bytes.size(), source.compress);
+  }
+  writer.writeEndOfFile();
+  return archive;
+}
+
 std::string packPt2(const std::string& program) {
-  return writeZip({{"small/models/model.json", program},
-                   {"small/archive_format", "pt2"},
-                   {"small/archive_version", "0"},
-                   {"small/byteorder", "little"}});
+  return packZip(
+      {{"models/model.json", program}, {"archive_format", "pt2"}, {"archive_version", "0"}});
+}
+
+std::string temporaryPath(const std::string& name) {
+  // Tests run side by side, each in a process of its own.
+  struct Folder {
+    std::string path = testing::TempDir() + "stowage_pt2." + std::to_string(getpid()) + "/";
+    Folder() { std::filesystem::create_directories(path); }
+    ~Folder() { std::filesystem::remove_all(path); }
+  };
+  static const Folder kFolder;
+  return kFolder.path + name;
+}
+
+std::string writeTemporaryFile(const std::string& name, const std::string& bytes) {
+  std::string path = temporaryPath(name);
+  std::ofstream(path, std::ios::binary)
+      .write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
+  return path;
 }
 
 std::string writePt2(const std::string& name, const std::string& archive,
                      const std::string& sideFile) {
-  std::filesystem::remove(testing::TempDir() + name + ".json");
+  std::filesystem::remove(temporaryPath(name + ".json"));
   if (!sideFile.empty()) writeTemporaryFile(name + ".json", sideFile);
   return writeTemporaryFile(name + ".pt2", archive);
 }

@@ -17,11 +17,23 @@ nlohmann::json smallStepProgram();
 /// The file beside the archive.
 std::string smallStepSideFile();
 
+/// An archive, written by libtorch: below the folder "archive/", with its marks at the end.
+struct ZipSource {
+  std::string name;
+  std::string bytes;
+  bool compress = false;
+};
+std::string packZip(const std::vector<ZipSource>& sources);
 /// The archive around a program.
 std::string packPt2(const std::string& program);
 /// Writes it, with a side file or none, and returns its path. `name` without ".pt2".
 std::string writePt2(const std::string& name, const std::string& archive,
                      const std::string& sideFile = "");
+
+/// In a folder of this process's own, which goes with it.
+std::string temporaryPath(const std::string& name);
+/// Writes `bytes` to a file there and returns its path.
+std::string writeTemporaryFile(const std::string& name, const std::string& bytes);
 
 /// For programs made in tests.
 nlohmann::json tensorMeta(int dtype, const std::vector<int>& sizes, const std::vector<int>& strides,

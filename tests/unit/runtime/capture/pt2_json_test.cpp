@@ -61,14 +61,14 @@ TEST(Pt2Json, ReadsTheSmallStep) {
 
 TEST(Pt2Json, ReadsElementTypesByTheCodesOfTheSchema) {
   const std::vector<std::pair<int, ir::DType>> codes = {
-      {1, ir::DType::kU8},   {2, ir::DType::kI8},      {3, ir::DType::kI16},
-      {4, ir::DType::kI32},  {5, ir::DType::kI64},     {6, ir::DType::kF16},
-      {7, ir::DType::kF32},  {8, ir::DType::kF64},     {10, ir::DType::kC64},
-      {11, ir::DType::kC128}, {12, ir::DType::kBool},  {13, ir::DType::kBF16},
+      {1, ir::DType::kU8},      {2, ir::DType::kI8},     {3, ir::DType::kI16},
+      {4, ir::DType::kI32},     {5, ir::DType::kI64},    {6, ir::DType::kF16},
+      {7, ir::DType::kF32},     {8, ir::DType::kF64},    {10, ir::DType::kC64},
+      {11, ir::DType::kC128},   {12, ir::DType::kBool},  {13, ir::DType::kBF16},
       {29, ir::DType::kF8E4M3}, {30, ir::DType::kF8E5M2}};
   for (const auto& [code, dtype] : codes) {
-    const Pt2Program program = readChanged(
-        [code = code](json& d) { graphOf(d)["tensor_values"]["a_0"]["dtype"] = code; });
+    const Pt2Program program =
+        readChanged([code = code](json& d) { graphOf(d)["tensor_values"]["a_0"]["dtype"] = code; });
     EXPECT_EQ(program.tensors[0].name, "a_0");
     EXPECT_EQ(program.tensors[0].type.dtype, dtype) << code;
   }
@@ -102,7 +102,8 @@ TEST(Pt2Json, ReadsArgumentsOfEachKind) {
   EXPECT_EQ(std::get<ir::ComplexArg>(readArgument({{"as_complex", {{"real", 1.0}, {"imag", 2}}}})),
             (ir::ComplexArg{1, 2}));
   const json optionals = {{{"as_none", true}}, tensorArgument("a_5")};
-  const auto list = std::get<runtime::Pt2TensorList>(readArgument({{"as_optional_tensors", optionals}}));
+  const auto list =
+      std::get<runtime::Pt2TensorList>(readArgument({{"as_optional_tensors", optionals}}));
   EXPECT_EQ(list[0].tensor, -1);
   EXPECT_GE(list[1].tensor, 0);
 }
@@ -159,7 +160,9 @@ TEST(Pt2Json, RefusesProgramsThatDoNotFollowTheSchema) {
       {"kind", withArgument({{"as_graph", {{"name", "g"}}}}), "kind 'as_graph'"},
       {"device", withArgument({{"as_device", {{"type", "xpu"}}}}), "expected cpu or cuda"},
       {"negative size",
-       [](json& d) { graphOf(d)["tensor_values"]["mm"]["sizes"][0] = {{"as_int", -1}}; },
+       [](json& d) {
+         graphOf(d)["tensor_values"]["mm"]["sizes"][0] = {{"as_int", -1}};
+       },
        "negative number in sizes"},
       {"overflow",
        [](json& d) {
@@ -170,7 +173,8 @@ TEST(Pt2Json, RefusesProgramsThatDoNotFollowTheSchema) {
        "that no tensor has"},
       {"strides", [](json& d) { graphOf(d)["tensor_values"]["mm"]["strides"].erase(0); },
        "that no tensor has"},
-      {"sparse", [](json& d) { graphOf(d)["tensor_values"]["mm"]["layout"] = 1; }, "layout 1"},
+      {"sparse", [](json& d) { graphOf(d)["tensor_values"]["mm"]["layout"] = 1; },
+       "found layout sparse_coo, expected strided"},
       {"inputs", [](json& d) { graphOf(d)["inputs"].erase(0); }, "7 input_specs, expected 6"},
       {"token",
        [](json& d) {

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ten thousand damaged copies of a small archive, from a fixed seed: bytes changed, cut off,
-// inserted, and edits of the program's JSON that leave it JSON. Each is either refused with a place
-// or imported as a graph that holds all invariants; none crashes.
+// Damaged copies of a small archive, from a fixed seed: bytes changed, cut off, inserted, and edits
+// of the program's JSON that leave it JSON. Each is either refused with a place or imported as a
+// graph that holds all invariants; none crashes. STOWAGE_MUTATIONS says how many of each kind
+// (default 1000; the full run is 5000).
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <vector>
@@ -20,8 +22,12 @@ namespace {
 using nlohmann::json;
 using Random = std::mt19937_64;
 
-constexpr int kArchives = 5000;
-constexpr int kPrograms = 5000;
+constexpr uint64_t kProgramSeeds = 1 << 20;
+
+int mutationCount() {
+  const char* count = std::getenv("STOWAGE_MUTATIONS");
+  return count == nullptr ? 1000 : std::atoi(count);
+}
 
 size_t below(Random& random, size_t limit) { return limit == 0 ? 0 : random() % limit; }
 
@@ -63,13 +69,30 @@ void collect(json& document, std::vector<json*>& values) {
 }
 
 json oddValue(Random& random, const std::vector<json*>& values) {
-  static const std::vector<json> kOdd = {
-      nullptr, true, -1, 0, 1, 7, 13, int64_t{1} << 40, std::numeric_limits<int64_t>::max(),
-      std::numeric_limits<uint64_t>::max(), 1e300, "", "mm", "a_0",
-      "torch.ops.aten.split.Tensor", "torch.ops.aten.view.default",
-      "torch.ops.aten.as_strided.default", "torch.ops.aten.copy_.default",
-      "torch.ops.aten.mul.Tensor", "torch.ops.aten.native_layer_norm.default", json::array(),
-      json::object(), json::array({json::array()}), {{"as_none", true}}};
+  static const std::vector<json> kOdd = {nullptr,
+                                         true,
+                                         -1,
+                                         0,
+                                         1,
+                                         7,
+                                         13,
+                                         int64_t{1} << 40,
+                                         std::numeric_limits<int64_t>::max(),
+                                         std::numeric_limits<uint64_t>::max(),
+                                         1e300,
+                                         "",
+                                         "mm",
+                                         "a_0",
+                                         "torch.ops.aten.split.Tensor",
+                                         "torch.ops.aten.view.default",
+                                         "torch.ops.aten.as_strided.default",
+                                         "torch.ops.aten.copy_.default",
+                                         "torch.ops.aten.mul.Tensor",
+                                         "torch.ops.aten.native_layer_norm.default",
+                                         json::array(),
+                                         json::object(),
+                                         json::array({json::array()}),
+                                         {{"as_none", true}}};
   if (below(random, 3) == 0) return *values[below(random, values.size())];
   return kOdd[below(random, kOdd.size())];
 }
@@ -118,23 +141,25 @@ class Mutations : public testing::Test {
 
 TEST_F(Mutations, OfTheArchive) {
   const std::string archive = packPt2(smallStepProgram().dump());
-  for (int i = 0; i < kArchives; ++i) {
+  const int count = mutationCount();
+  for (int i = 0; i < count; ++i) {
     Random random(static_cast<uint64_t>(i));
     import(damage(archive, random), i);
   }
   // Changes in what nobody reads (times, comments) are none.
-  EXPECT_GT(imported_, kArchives / 100);
-  EXPECT_GT(refused_, kArchives / 2);
+  EXPECT_GT(imported_, count / 100);
+  EXPECT_GT(refused_, count / 2);
 }
 
 TEST_F(Mutations, OfTheProgram) {
   const json program = smallStepProgram();
-  for (int i = 0; i < kPrograms; ++i) {
-    Random random(static_cast<uint64_t>(kArchives + i));
+  const int count = mutationCount();
+  for (int i = 0; i < count; ++i) {
+    Random random(kProgramSeeds + static_cast<uint64_t>(i));
     import(packPt2(edit(program, random).dump()), i);
   }
-  EXPECT_GT(imported_, kPrograms / 100);
-  EXPECT_GT(refused_, kPrograms / 4);
+  EXPECT_GT(imported_, count / 100);
+  EXPECT_GT(refused_, count / 4);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
 #include <ATen/core/grad_mode.h>
 #include <gtest/gtest.h>
 
@@ -58,7 +59,7 @@ TEST(Pt2Replay, TensorsAreAsImported) {
   runtime::Pt2Ops ops;
   const runtime::Pt2Graph draft =
       llvm::cantFail(runtime::makePt2Graph(program, ops, "small", {.device = "cpu"}));
-  Pt2Replay replay(program, draft);
+  Pt2Replay replay(draft);
   const std::vector<at::Tensor> values = firstValues();
   for (size_t i = 0; i < values.size(); ++i) replay.setInput(i, values[i]);
   ir::Error error = replay.runStep();
@@ -73,7 +74,7 @@ TEST(Pt2Replay, NoticesTensorsThatAreNot) {
     runtime::Pt2Ops ops;
     const runtime::Pt2Graph draft =
         llvm::cantFail(runtime::makePt2Graph(program, ops, "small", {.device = "cpu"}));
-    Pt2Replay replay(program, draft);
+    Pt2Replay replay(draft);
     const std::vector<at::Tensor> values = firstValues();
     for (size_t i = 0; i < values.size(); ++i) replay.setInput(i, values[i]);
     return ir::describe(replay.runStep());
@@ -86,21 +87,22 @@ TEST(Pt2Replay, NoticesTensorsThatAreNot) {
 TEST(Pt2Replay, GivesTheBitsOfEager) {
   const std::string archive =
       writePt2("replay_test", packPt2(smallStepProgram().dump()), smallStepSideFile());
-  const runtime::ImportedStep step = llvm::cantFail(runtime::importTrainingStep(
-      archive, {.profile = "cpu", .device = ir::DeviceKind::kCpu}));
+  const runtime::ImportedStep step = llvm::cantFail(
+      runtime::importTrainingStep(archive, {.profile = "cpu", .device = ir::DeviceKind::kCpu}));
   const auto replay = llvm::cantFail(runtime::Replay::make(step.graph));
   const auto storageOf = [&](ir::ValueId value) { return step.graph.value(value).storage; };
 
   std::vector<at::Tensor> values = firstValues();
   for (const size_t i : {0, 1, 2, 3}) {
     const llvm::ArrayRef<uint8_t> bytes = bytesOf(values[i]);
-    std::memcpy(replay->bytes(storageOf(step.inputs[i])).data(), bytes.data(), bytes.size());
+    std::memcpy(replay->bytes(storageOf(step.arguments[i])).data(), bytes.data(), bytes.size());
   }
   for (int i = 0; i < kSteps; ++i) {
     values[4].fill_(kRates[static_cast<size_t>(i)]);
     at::manual_seed(static_cast<uint64_t>(100 + i));
     std::vector<runtime::InputBytes> inputs;
-    for (const size_t k : {4, 5, 6}) inputs.push_back({storageOf(step.inputs[k]), bytesOf(values[k])});
+    for (const size_t k : {4, 5, 6})
+      inputs.push_back({storageOf(step.arguments[k]), bytesOf(values[k])});
     ir::Error error = replay->runStep(inputs, {});
     ASSERT_FALSE(bool(error)) << ir::describe(std::move(error));
 
@@ -109,7 +111,7 @@ TEST(Pt2Replay, GivesTheBitsOfEager) {
     const llvm::ArrayRef<uint8_t> got = replay->bytes(storageOf(*step.loss));
     EXPECT_EQ(got, bytesOf(loss)) << "loss of step " << i;
     for (const size_t k : {0, 1, 2, 3}) {
-      const llvm::ArrayRef<uint8_t> state = replay->bytes(storageOf(step.inputs[k]));
+      const llvm::ArrayRef<uint8_t> state = replay->bytes(storageOf(step.arguments[k]));
       EXPECT_EQ(state, bytesOf(values[k])) << "input " << k << " after step " << i;
     }
   }
