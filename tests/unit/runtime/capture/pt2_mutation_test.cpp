@@ -116,7 +116,7 @@ json edit(json document, Random& random) {
   return document;
 }
 
-class Mutations : public testing::Test {
+class Pt2Mutations : public testing::Test {
  protected:
   void import(const std::string& archive, int number) {
     const std::string side = number % 2 == 0 ? smallStepSideFile() : "";
@@ -139,7 +139,7 @@ class Mutations : public testing::Test {
   int refused_ = 0;
 };
 
-TEST_F(Mutations, OfTheArchive) {
+TEST_F(Pt2Mutations, OfTheArchive) {
   const std::string archive = packPt2(smallStepProgram().dump());
   const int count = mutationCount();
   for (int i = 0; i < count; ++i) {
@@ -151,7 +151,7 @@ TEST_F(Mutations, OfTheArchive) {
   EXPECT_GT(refused_, count / 2);
 }
 
-TEST_F(Mutations, OfTheProgram) {
+TEST_F(Pt2Mutations, OfTheProgram) {
   const json program = smallStepProgram();
   const int count = mutationCount();
   for (int i = 0; i < count; ++i) {
