@@ -39,6 +39,7 @@ class StateWalk {
         return ir::makeError(ir::ErrorCode::kInvalidIr,
                              "the boundary has no place for '" + storage.name + "'");
       }
+      if (entries_[i]->at.empty()) continue;
       if (ir::Error error = visit(ir::StorageId(i), *entries_[i])) return error;
     }
     return ir::success();

@@ -92,7 +92,11 @@ class Checker {
 
   void checkBoundary(const ir::BoundaryEntry& entry) {
     const std::string where = "boundary of storage " + std::to_string(entry.storage.raw());
-    if (entry.at.empty()) report(where, "found no residency, expected one or more");
+    if (!entry.storage.isValid() || entry.storage.index() >= source_.graph.storages().size()) {
+      return report("boundary", "found no such storage");
+    }
+    const bool isInput = source_.graph.storage(entry.storage).role == ir::Role::kInput;
+    if (isInput && entry.at.size() != 1) report(where, "found no one residency for an input");
     for (const ResidencyId id : entry.at) {
       if (!isResidency(id)) {
         report(where, "found no residency r" + std::to_string(id.raw()));

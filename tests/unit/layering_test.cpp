@@ -232,11 +232,13 @@ std::vector<std::string> forbiddenLinks(const std::string& name) {
       {"ir",
        {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime",
         "nlohmann_json", "valijson", "torch::"}},
+      {"plan_file",
+       {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"planner", {"stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"passes", {"stowage::executor", "stowage::runtime", "nlohmann_json", "torch::"}},
       {"executor",
        {"stowage::planner", "stowage::passes", "stowage::runtime", "nlohmann_json", "torch::"}},
-      {"runtime", {"valijson"}},
+      {"runtime", {"stowage::planner", "stowage::passes", "valijson"}},
   };
   const auto found = forbidden.find(name);
   return found == forbidden.end() ? std::vector<std::string>{} : found->second;
