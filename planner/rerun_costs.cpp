@@ -33,7 +33,7 @@ class CostFinder {
 
  private:
   bool addInputs(ir::StorageId target, size_t node) {
-    for (const ir::Access& access : table_.problem().graph.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : table_.rerunAccesses(node)) {
       if (!access.reads() || access.storage == target || table_.isHostOnly(access.storage))
         continue;
       if (llvm::is_contained(made_, access.storage)) continue;
