@@ -13,9 +13,7 @@
 
 namespace stowage::tools {
 
-namespace {
-
-ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph) {
   passes::PassState state;
   state.graph = graph;
   const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
@@ -23,8 +21,6 @@ ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
   if (!reports) return reports.takeError();
   return std::move(state.graph);
 }
-
-}  // namespace
 
 std::string Recipe::text() const {
   std::string joined = model;
@@ -71,7 +67,7 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
       {.target = options.target, .name = recipe.model, .recipe = recipe.text()});
   if (!captured) return captured.takeError();
   step->captured = std::move(*captured);
-  ir::Expected<ir::Graph> graph = normalise(step->captured->graph());
+  ir::Expected<ir::Graph> graph = normaliseStep(step->captured->graph());
   if (!graph) return graph.takeError();
   step->graph = std::move(*graph);
   return step;
