@@ -17,6 +17,7 @@ bool overlapOnCircle(const ir::TickRange& a, const ir::TickRange& b, int64_t per
 
 constexpr int64_t kMostSlices = 64;
 constexpr int64_t kFewSlices = 3;
+constexpr size_t kManyItems = 20'000;  // from which only two orders are tried
 
 // Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
 // offset, so that a short-lived item is held against its neighbours in time alone.
@@ -172,6 +173,7 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t ba
   const Key early = [](const ArenaItem& item) { return -item.alive.begin; };
   std::vector<Key> keys = {size};
   if (effort == PlacementEffort::kBestOrder) keys = {size, area, length, early};
+  if (items.size() > kManyItems && keys.size() > 2) keys.resize(2);
   // What crosses the seam is alive together, so it is stacked without holes: first.
   const std::vector<int32_t> first = orderBy(items, crossing, length);
   Placement best;
