@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -175,6 +176,18 @@ TEST_F(RunVerb, RefusesAnEditedPlanByRule) {
   const Outcome outcome = stowage("run " + at("edited.json"));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_TRUE(outcome.says("V16: ")) << outcome.text;
+}
+
+TEST_F(RunVerb, RefusesAPlanWhoseOpsNeedMoreHere) {
+  // Without --costs, temporaries are the profile's estimate.
+  const Outcome planned =
+      stowage("plan " + at("step.stow") + " --budget 90%peak -o " + at("guess.json"));
+  ASSERT_EQ(planned.code, 0) << planned.text;
+  const Outcome outcome = stowage("run " + at("guess.json"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_TRUE(outcome.says("V17: ")) << outcome.text;
+  EXPECT_TRUE(outcome.says(" more")) << outcome.text;
+  EXPECT_LT(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 12) << outcome.text;
 }
 
 TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {
