@@ -15,17 +15,24 @@ bool overlapOnCircle(const ir::TickRange& a, const ir::TickRange& b, int64_t per
   return a.overlaps(b) || a.overlaps(later) || a.overlaps(earlier);
 }
 
-// Items placed so far, by offset, as parallel arrays: the scan for holes reads nothing else.
+constexpr int64_t kMostSlices = 64;
+constexpr int64_t kFewSlices = 3;
+
+// Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
+// offset, so that a short-lived item is held against its neighbours in time alone.
 class Placer {
  public:
   Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
-      : items_(items), period_(period), base_(base) {
+      : items_(items),
+        period_(period),
+        base_(base),
+        slices_(static_cast<size_t>(std::clamp<int64_t>(period / 64, 1, kMostSlices))) {
     result_.offsets.assign(items.size(), 0);
     result_.height = base;
   }
 
   Placement place(llvm::ArrayRef<int32_t> order) {
-    for (const int32_t item : order) placeOne(static_cast<size_t>(item));
+    for (const int32_t item : order) placeOne(item);
     return std::move(result_);
   }
 
@@ -33,17 +40,59 @@ class Placer {
   struct Placed {
     int64_t begin, end;  // bytes
     ir::TickRange alive;
+    int32_t item;
   };
+  static bool isBelow(const Placed& a, const Placed& b) {
+    return a.begin != b.begin ? a.begin < b.begin : a.item < b.item;
+  }
+
+  struct Slices {
+    int64_t first, last;  // may lie beyond the number of slices: they are on a circle
+    int64_t count() const { return last - first + 1; }
+  };
+  Slices slicesOf(const ir::TickRange& alive) const {
+    const auto count = static_cast<int64_t>(slices_.size());
+    const int64_t first = alive.begin * count / period_;
+    return {first, std::min((alive.end - 1) * count / period_, first + count - 1)};
+  }
+  std::vector<Placed>& sliceAt(int64_t slice) {
+    return slices_[static_cast<size_t>(slice) % slices_.size()];
+  }
+
+  // Those alive at the same time as the item, by offset. A short-lived one looks at few slices, any
+  // other at everything.
+  void collectNeighbours(int32_t item) {
+    neighbours_.clear();
+    const ir::TickRange& alive = items_[static_cast<size_t>(item)].alive;
+    const Slices slices = slicesOf(alive);
+    if (slices.count() > kFewSlices) {
+      addNeighbours(placed_, alive);
+      return;
+    }
+    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
+      addNeighbours(sliceAt(slice), alive);
+    }
+    if (slices.count() == 1) return;
+    std::sort(neighbours_.begin(), neighbours_.end(), isBelow);
+  }
+  void addNeighbours(const std::vector<Placed>& among, const ir::TickRange& alive) {
+    for (const Placed& other : among) {
+      if (overlapOnCircle(alive, other.alive, period_)) neighbours_.push_back(other);
+    }
+  }
+  void insert(std::vector<Placed>& into, const Placed& placed) {
+    into.insert(std::upper_bound(into.begin(), into.end(), placed, isBelow), placed);
+  }
 
   // The smallest hole that is large enough among those between items alive at the same time.
-  void placeOne(size_t index) {
-    const ArenaItem& item = items_[index];
+  void placeOne(int32_t index) {
+    const ArenaItem& item = items_[static_cast<size_t>(index)];
     if (item.bytes == 0 || item.alive.isEmpty()) return;
+    collectNeighbours(index);
     int64_t top = base_;
     int64_t best = -1;
     int64_t bestHole = 0;
-    for (const Placed& other : placed_) {
-      if (!overlapOnCircle(item.alive, other.alive, period_)) continue;
+    for (const Placed& other : neighbours_) {
       const int64_t hole = other.begin - top;
       if (hole >= item.bytes && (best < 0 || hole < bestHole)) {
         best = top;
@@ -52,19 +101,22 @@ class Placer {
       top = std::max(top, other.end);
     }
     if (best < 0) best = top;
-    const Placed placed{best, best + item.bytes, item.alive};
-    placed_.insert(
-        std::upper_bound(placed_.begin(), placed_.end(), placed,
-                         [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-        placed);
-    result_.offsets[index] = best;
+    const Placed placed{best, best + item.bytes, item.alive, index};
+    insert(placed_, placed);
+    const Slices slices = slicesOf(item.alive);
+    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
+      insert(sliceAt(slice), placed);
+    }
+    result_.offsets[static_cast<size_t>(index)] = best;
     result_.height = std::max(result_.height, placed.end);
   }
 
   llvm::ArrayRef<ArenaItem> items_;
   int64_t period_;
   int64_t base_;
-  std::vector<Placed> placed_;
+  std::vector<Placed> placed_;  // by offset
+  std::vector<std::vector<Placed>> slices_;
+  std::vector<Placed> neighbours_;
   Placement result_;
 };
 
@@ -89,7 +141,7 @@ std::vector<int32_t> orderBy(llvm::ArrayRef<ArenaItem> items, llvm::ArrayRef<int
 }  // namespace
 
 Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
-                     PlacementEffort effort) {
+                     PlacementEffort effort, int64_t goal) {
   std::vector<int64_t> forEver(items.size(), -1);
   std::vector<int32_t> crossing;
   std::vector<int32_t> others;
@@ -117,6 +169,7 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t ba
     order.insert(order.end(), rest.begin(), rest.end());
     Placement placement = Placer(items, period, base).place(order);
     if (best.offsets.empty() || placement.height < best.height) best = std::move(placement);
+    if (best.height <= goal) break;
   }
   for (size_t i = 0; i < items.size(); ++i) {
     if (forEver[i] >= 0) best.offsets[i] = forEver[i];
