@@ -92,6 +92,26 @@ class RunVerb : public testing::Test {
     return at(name);
   }
 
+  /// Tokens and targets of whole steps: one first dimension for each.
+  static std::string writeStacked(const char* name, int64_t tokenSteps, int64_t targetSteps) {
+    constexpr int64_t kBatch = 4;
+    constexpr int64_t kSequence = 16;
+    runtime::SafetensorsHeader header;
+    header.entries.push_back({"tokens", "", ir::DType::kI64, {tokenSteps, kBatch, kSequence}, {}});
+    header.entries.push_back(
+        {"targets", "", ir::DType::kI32, {targetSteps, kBatch, kSequence}, {}});
+    auto writer = runtime::SafetensorsWriter::create(at(name), std::move(header));
+    if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
+    const auto append = [&](int64_t bytes) {
+      EXPECT_EQ(ir::describe(writer->append(std::vector<uint8_t>(static_cast<size_t>(bytes), 0))),
+                "");
+    };
+    append(tokenSteps * kBatch * kSequence * 8);
+    append(targetSteps * kBatch * kSequence * 4);
+    EXPECT_EQ(ir::describe(writer->commit()), "");
+    return at(name);
+  }
+
   static fs::path root_;
 };
 fs::path RunVerb::root_;
@@ -133,6 +153,16 @@ TEST_F(RunVerb, ReadsTokensAndText) {
   const Outcome text = run("--steps 2 --compare-unplanned --data " + at("text.txt"));
   EXPECT_EQ(text.code, 0) << text.text;
   EXPECT_TRUE(text.says("503 bytes of text")) << text.text;
+}
+
+TEST_F(RunVerb, ReadsWholeStepsByInput) {
+  const Outcome good =
+      run("--steps 4 --compare-unplanned --data " + writeStacked("steps.safetensors", 3, 3));
+  EXPECT_EQ(good.code, 0) << good.text;
+  EXPECT_TRUE(good.says("steps.safetensors, 3 batches")) << good.text;
+  const Outcome uneven = run("--data " + writeStacked("uneven.safetensors", 3, 2));
+  EXPECT_EQ(uneven.code, 3);
+  EXPECT_TRUE(uneven.says("'targets' has 2 steps, the input before it 3")) << uneven.text;
 }
 
 TEST_F(RunVerb, NamesThePlaceOfABadToken) {
