@@ -17,6 +17,7 @@ bool overlapOnCircle(const ir::TickRange& a, const ir::TickRange& b, int64_t per
 
 constexpr int64_t kMostSlices = 64;
 constexpr int64_t kFewSlices = 3;
+constexpr size_t kManyItems = 20'000;  // from which only two orders are tried
 
 // Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
 // offset, so that a short-lived item is held against its neighbours in time alone.
@@ -31,20 +32,14 @@ class Placer {
     result_.height = base;
   }
 
-  Placement place(llvm::ArrayRef<int32_t> order) {
-    for (const int32_t item : order) placeOne(item);
+  Placement place(llvm::ArrayRef<int32_t> crossing, llvm::ArrayRef<int32_t> others) {
+    for (const int32_t item : crossing) stackCrossing(item);
+    for (const int32_t item : others) placeOne(item);
     return std::move(result_);
   }
 
  private:
-  struct Placed {
-    int64_t begin, end;  // bytes
-    ir::TickRange alive;
-    int32_t item;
-  };
-  static bool isBelow(const Placed& a, const Placed& b) {
-    return a.begin != b.begin ? a.begin < b.begin : a.item < b.item;
-  }
+  using ByOffset = std::vector<int32_t>;  // items, lowest first
 
   struct Slices {
     int64_t first, last;  // may lie beyond the number of slices: they are on a circle
@@ -55,11 +50,16 @@ class Placer {
     const int64_t first = alive.begin * count / period_;
     return {first, std::min((alive.end - 1) * count / period_, first + count - 1)};
   }
-  std::vector<Placed>& sliceAt(int64_t slice) {
-    return slices_[static_cast<size_t>(slice) % slices_.size()];
+  ByOffset& sliceAt(int64_t slice) { return slices_[static_cast<size_t>(slice) % slices_.size()]; }
+  int64_t offsetOf(int32_t item) const { return result_.offsets[static_cast<size_t>(item)]; }
+  int64_t endOf(int32_t item) const {
+    return offsetOf(item) + items_[static_cast<size_t>(item)].bytes;
+  }
+  bool isBelow(int32_t a, int32_t b) const {
+    return offsetOf(a) != offsetOf(b) ? offsetOf(a) < offsetOf(b) : a < b;
   }
 
-  // Those alive at the same time as the item, by offset. A short-lived one looks at few slices, any
+  // Those alive at the same time as the item, by offset. A short-lived one looks at its slices, any
   // other at everything.
   void collectNeighbours(int32_t item) {
     neighbours_.clear();
@@ -70,18 +70,28 @@ class Placer {
       return;
     }
     for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
+      const auto before = static_cast<int64_t>(neighbours_.size());
       addNeighbours(sliceAt(slice), alive);
-    }
-    if (slices.count() == 1) return;
-    std::sort(neighbours_.begin(), neighbours_.end(), isBelow);
-  }
-  void addNeighbours(const std::vector<Placed>& among, const ir::TickRange& alive) {
-    for (const Placed& other : among) {
-      if (overlapOnCircle(alive, other.alive, period_)) neighbours_.push_back(other);
+      std::inplace_merge(neighbours_.begin(), neighbours_.begin() + before, neighbours_.end(),
+                         [this](int32_t a, int32_t b) { return isBelow(a, b); });
     }
   }
-  void insert(std::vector<Placed>& into, const Placed& placed) {
-    into.insert(std::upper_bound(into.begin(), into.end(), placed, isBelow), placed);
+  void addNeighbours(const ByOffset& among, const ir::TickRange& alive) {
+    for (const int32_t other : among) {
+      const ir::TickRange& range = items_[static_cast<size_t>(other)].alive;
+      if (overlapOnCircle(alive, range, period_)) neighbours_.push_back(other);
+    }
+  }
+  void insert(ByOffset& into, int32_t item) {
+    const auto at = std::upper_bound(into.begin(), into.end(), item,
+                                     [this](int32_t a, int32_t b) { return isBelow(a, b); });
+    into.insert(at, item);
+  }
+
+  // All of them are alive at the seam, so none shares bytes with another.
+  void stackCrossing(int32_t index) {
+    const ArenaItem& item = items_[static_cast<size_t>(index)];
+    if (item.bytes > 0) put(index, result_.height);
   }
 
   // The smallest hole that is large enough among those between items alive at the same time.
@@ -92,31 +102,34 @@ class Placer {
     int64_t top = base_;
     int64_t best = -1;
     int64_t bestHole = 0;
-    for (const Placed& other : neighbours_) {
-      const int64_t hole = other.begin - top;
+    for (const int32_t other : neighbours_) {
+      const int64_t hole = offsetOf(other) - top;
       if (hole >= item.bytes && (best < 0 || hole < bestHole)) {
         best = top;
         bestHole = hole;
       }
-      top = std::max(top, other.end);
+      top = std::max(top, endOf(other));
     }
     if (best < 0) best = top;
-    const Placed placed{best, best + item.bytes, item.alive, index};
-    insert(placed_, placed);
-    const Slices slices = slicesOf(item.alive);
+    put(index, best);
+  }
+
+  void put(int32_t index, int64_t offset) {
+    result_.offsets[static_cast<size_t>(index)] = offset;
+    result_.height = std::max(result_.height, endOf(index));
+    insert(placed_, index);
+    const Slices slices = slicesOf(items_[static_cast<size_t>(index)].alive);
     for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
-      insert(sliceAt(slice), placed);
+      insert(sliceAt(slice), index);
     }
-    result_.offsets[static_cast<size_t>(index)] = best;
-    result_.height = std::max(result_.height, placed.end);
   }
 
   llvm::ArrayRef<ArenaItem> items_;
   int64_t period_;
   int64_t base_;
-  std::vector<Placed> placed_;  // by offset
-  std::vector<std::vector<Placed>> slices_;
-  std::vector<Placed> neighbours_;
+  ByOffset placed_;
+  std::vector<ByOffset> slices_;
+  ByOffset neighbours_;
   Placement result_;
 };
 
@@ -160,14 +173,13 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t ba
   const Key early = [](const ArenaItem& item) { return -item.alive.begin; };
   std::vector<Key> keys = {size};
   if (effort == PlacementEffort::kBestOrder) keys = {size, area, length, early};
+  if (items.size() > kManyItems && keys.size() > 2) keys.resize(2);
   // What crosses the seam is alive together, so it is stacked without holes: first.
   const std::vector<int32_t> first = orderBy(items, crossing, length);
   Placement best;
   for (const Key& key : keys) {
-    std::vector<int32_t> order = first;
     const std::vector<int32_t> rest = orderBy(items, others, key);
-    order.insert(order.end(), rest.begin(), rest.end());
-    Placement placement = Placer(items, period, base).place(order);
+    Placement placement = Placer(items, period, base).place(first, rest);
     if (best.offsets.empty() || placement.height < best.height) best = std::move(placement);
     if (best.height <= goal) break;
   }

@@ -11,6 +11,9 @@ namespace stowage::planner {
 namespace {
 
 constexpr int kGridBudgets = 48;
+constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
+constexpr size_t kLevelsWhenLarge = 4;
+constexpr int kAttemptsWhenLarge = 3;
 constexpr int kAttempts = 4;        // to bring the addresses just below the budget
 constexpr int64_t kSlackPart = 64;  // of the budget that may stay unused
 
@@ -96,7 +99,9 @@ Frontier::Pool Frontier::search(int64_t budget) const {
   const int64_t bound = this->bound(budget);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = INT64_MAX;  // of those that fit
-  for (const int64_t level : kPriceLevels) {
+  const bool isLarge = table_->nodeCount() > kLarge;
+  const llvm::ArrayRef<int64_t> all(kPriceLevels);
+  for (const int64_t level : isLarge ? all.take_front(kLevelsWhenLarge) : all) {
     tryLevel(perMebibyte / 1000 * level, budget, fastest, found);
     if (fastest <= bound) break;
   }
@@ -113,7 +118,8 @@ void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& f
   };
   std::optional<Attempt> low;   // fits
   std::optional<Attempt> high;  // does not
-  for (int i = 0; i < kAttempts; ++i) {
+  const int attempts = table_->nodeCount() > kLarge ? kAttemptsWhenLarge : kAttempts;
+  for (int i = 0; i < attempts; ++i) {
     std::optional<KnownPlan> plan = tryRule(rule, budget, found);
     if (!plan) return;
     const Attempt attempt{rule.target, plan->height};
