@@ -3,6 +3,9 @@
 // The comparison with plain libtorch turns red when something that makes bits equal is taken away:
 // the random state of re-run ops, the fed step scalars, one wait between a copy and its reader.
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
+
+#include <algorithm>
 
 #include "runtime/scalar_feed.h"
 #include "tests/support/chain.h"
@@ -52,7 +55,45 @@ TEST(NegativeControl, FrozenStepScalarsShow) {
   const passes::PlannedStep planned = orFail(chain().plan(chain().share(50)));
   EXPECT_EQ(chain().difference(planned), "");
   runtime::CapturedScalars frozen(planned.graph);
-  EXPECT_NE(chain().difference(planned, {.feed = &frozen}), "");
+  runtime::RunnerOptions options;
+  options.feed = &frozen;
+  EXPECT_NE(chain().difference(planned, options), "");
+}
+
+/// Runs that read what a copy to the device brings in the same step, and wait for it.
+std::vector<std::pair<size_t, ir::CommandId>> waitsForArrivals(const ir::Schedule& schedule) {
+  std::vector<std::pair<size_t, ir::CommandId>> found;
+  for (size_t i = 0; i < schedule.commands.size(); ++i) {
+    const ir::Command& run = schedule.commands[i];
+    if (run.kind != ir::CommandKind::kRun) continue;
+    for (const ir::CommandId id : run.wait) {
+      const ir::Command& copy = schedule.command(id);
+      if (copy.stream == ir::Stream::kHostToDevice && llvm::is_contained(run.in, copy.to)) {
+        found.emplace_back(i, id);
+      }
+    }
+  }
+  return found;
+}
+
+// Every copy is delayed alike, so the first run that no longer waits for its bytes comes too early.
+TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
+  constexpr int64_t kSlow = int64_t{50} << 20;
+  passes::PlannedStep planned = orFail(
+      chain().plan(chain().share(50), {.offload = true, .recompute = false, .takeOver = true}));
+  EXPECT_EQ(chain().differenceOnSlowLinks(planned, kSlow), "");
+  const auto waits = waitsForArrivals(planned.schedule);
+  ASSERT_FALSE(waits.empty());
+  const auto bytes = [&](const auto& wait) {
+    const ir::Residency& to = planned.schedule.residency(planned.schedule.command(wait.second).to);
+    return planned.graph.storage(to.storage).bytes;
+  };
+  // The largest: it is under way for longest.
+  const auto [run, copy] =
+      *std::max_element(waits.begin(), waits.end(),
+                        [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
+  llvm::erase_value(planned.schedule.commands[run].wait, copy);
+  EXPECT_NE(chain().differenceOnSlowLinks(planned, kSlow), "");
 }
 
 }  // namespace

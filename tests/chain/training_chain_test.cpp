@@ -28,6 +28,17 @@ const std::vector<Training>& trainings() {
        "gpt2",
        {"layers=24", "hidden=64", "sequence=32", "schedule=cosine", "warmup=2", "clip=1"},
        {35}},
+      {"gpt2_accumulating", "gpt2", {"micro_batches=2", "schedule=cosine", "warmup=2", "clip=1"}},
+      {"llama", "llama", {"schedule=cosine", "warmup=2", "clip=1"}},
+      {"llama_bfloat16",
+       "llama",
+       {"precision=bfloat16", "optimizer=stowage_adamw", "master_weights=on", "schedule=step",
+        "clip=1"}},
+      {"llama_lora", "llama_lora", {"schedule=step", "clip=1"}},
+      {"vit_autocast", "vit", {"dropout=0.1", "precision=autocast", "schedule=step", "clip=1"}},
+      {"resnet", "resnet", {"optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"}},
+      {"resnet_accumulating", "resnet", {"micro_batches=2", "schedule=step", "clip=1"}},
+      {"lstm", "lstm", {"schedule=step", "clip=1"}},
   };
   return all;
 }

@@ -10,20 +10,16 @@ namespace {
 
 constexpr uint64_t kSeed = 11;
 
-ir::Target cpuTarget(const std::optional<ir::LinkModel>& links) {
-  ir::Target target = orFail(planner::findTargetProfile("cpu"));
-  if (links) target.links = *links;
-  return target;
-}
-
 tools::BatchSource sourceOf(const std::vector<tools::Batch>& batches) {
   return [&](int64_t i) -> ir::Expected<tools::Batch> { return batches[static_cast<size_t>(i)]; };
 }
 
 }  // namespace
 
-Chain::Chain(tools::Recipe recipe, int64_t steps, std::optional<ir::LinkModel> links)
-    : recipe_(std::move(recipe)), steps_(steps), target_(cpuTarget(links)) {
+Chain::Chain(tools::Recipe recipe, int64_t steps)
+    : recipe_(std::move(recipe)),
+      steps_(steps),
+      target_(orFail(planner::findTargetProfile("cpu"))) {
   const std::unique_ptr<tools::ModelStep> step = capture();
   graph_ = step->graph;
   costs_ = orFail(runtime::calibrate(graph_, {.intraOpThreads = target_.intraOpThreads,
@@ -53,12 +49,27 @@ ir::Expected<passes::PlannedStep> Chain::plan(Bytes budget, planner::Allowed all
 
 tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
                                    runtime::RunnerOptions options) const {
+  return train(planned, target_, std::move(options));
+}
+
+std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
+                                         int64_t bytesPerSecond) const {
+  ir::Target slow = target_;
+  slow.links.deviceToHost = {.bandwidth = BytesPerSecond(bytesPerSecond), .latency = {}};
+  slow.links.hostToDevice = slow.links.deviceToHost;
+  runtime::RunnerOptions options;
+  options.throttleLinks = true;
+  return tools::firstDifference(eager_, train(planned, slow, std::move(options)));
+}
+
+tools::TrainingRecord Chain::train(const passes::PlannedStep& planned, const ir::Target& target,
+                                   runtime::RunnerOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
   const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
   return orFail(tools::trainByPlan(*step,
                                    {.graph = planned.graph,
                                     .schedule = planned.schedule,
-                                    .target = target_,
+                                    .target = target,
                                     .costs = &costs,
                                     .options = options},
                                    kSeed, steps_, sourceOf(batches_)));

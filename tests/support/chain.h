@@ -28,7 +28,7 @@ T orFail(ir::Expected<T> value) {
 class Chain {
  public:
   /// Captures, measures each op once, trains `steps` steps eagerly.
-  Chain(tools::Recipe recipe, int64_t steps, std::optional<ir::LinkModel> links = std::nullopt);
+  Chain(tools::Recipe recipe, int64_t steps);
 
   const ir::Graph& graph() const { return graph_; }
   const ir::Target& target() const { return target_; }
@@ -45,6 +45,9 @@ class Chain {
   /// The first difference of such a training from the eager one, "" if there is none.
   std::string difference(const passes::PlannedStep& planned,
                          runtime::RunnerOptions options = {}) const;
+  /// The same with every copy as slow as a link of `bytesPerSecond`.
+  std::string differenceOnSlowLinks(const passes::PlannedStep& planned,
+                                    int64_t bytesPerSecond) const;
   /// Another eager training, with another random state.
   tools::TrainingRecord trainEagerly(uint64_t seed) const;
   /// The recipe, captured afresh with the same first values: what a Runner uses up.
@@ -52,6 +55,9 @@ class Chain {
   tools::Batch batch(int64_t step) const { return batches_[static_cast<size_t>(step)]; }
 
  private:
+  tools::TrainingRecord train(const passes::PlannedStep& planned, const ir::Target& target,
+                              runtime::RunnerOptions options) const;
+
   tools::Recipe recipe_;
   int64_t steps_;
   ir::Target target_;
