@@ -92,7 +92,13 @@ class Checker {
 
   void checkBoundary(const ir::BoundaryEntry& entry) {
     const std::string where = "boundary of storage " + std::to_string(entry.storage.raw());
-    if (entry.at.empty()) report(where, "found no residency, expected one or more");
+    // A persistent storage that every step overwrites unread has none: between steps it is dead.
+    const bool isStorage =
+        entry.storage.isValid() && entry.storage.index() < source_.graph.storages().size();
+    if (!isStorage) return report(where, "found no such storage");
+    if (entry.at.empty() && source_.graph.storage(entry.storage).role == ir::Role::kInput) {
+      report(where, "found no residency of an input, expected one or more");
+    }
     for (const ResidencyId id : entry.at) {
       if (!isResidency(id)) {
         report(where, "found no residency r" + std::to_string(id.raw()));

@@ -112,7 +112,9 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
                                             static_cast<size_t>(info.bytes.value()));
   if (info.home == ir::Space::kHost) return hostStateRefused(info);
   const ir::BoundaryEntry* entry = findBoundary(storage);
-  if (entry == nullptr || entry->at.empty()) {
+  // Every step overwrites it before it reads it: between steps it holds nothing.
+  if (entry != nullptr && entry->at.empty()) return bytes.zero_();
+  if (entry == nullptr) {
     return ir::makeError(ir::ErrorCode::kInternal,
                          "state '" + info.name + "' has no place at the step's boundary");
   }
@@ -201,6 +203,7 @@ Runner::~Runner() {
 ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
                                                      const RunnablePlan& plan,
                                                      RunnerOptions options) {
+  if (ir::Error error = captured.useIdsOf(plan.graph)) return error;
   auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
   if (ir::Error error = impl->open(options)) return error;
   return std::unique_ptr<Runner>(new Runner(std::move(impl)));

@@ -215,16 +215,16 @@ ir::Error CapturedStep::Impl::assemble() {
                              .device = ir::deviceKindName(options.target.device),
                              .target = options.target.profile,
                              .stepsCaptured = kCapturedSteps});
-  for (size_t i = 0; i < assembled.keys.size(); ++i) {
-    idOf.emplace(assembled.keys[i], ir::StorageId(i));
-  }
   for (const auto& [name, tensor] : inputTensors) {
-    inputs.push_back(assembled.firstValues.at(fakeId(tensor)));
+    assembledInputs.push_back(assembled.firstValues.at(fakeId(tensor)));
   }
-  for (const ir::ValueId id : last.reports) reports.push_back(assembled.valueOf[id.index()]);
+  for (const ir::ValueId id : last.reports) {
+    assembledReports.push_back(assembled.valueOf[id.index()]);
+  }
   for (const ReadBack& readBack : last.trace.readBacks) {
-    readBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
+    assembledReadBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
   }
+  if (ir::Error error = useIdsOf(assembled.graph)) return error;
   return ir::checkGraph(assembled.graph);
 }
 

@@ -88,6 +88,10 @@ class CapturedStep {
   CapturedStep& operator=(const CapturedStep&) = delete;
 
   const ir::Graph& graph() const;
+  /// From now on storages and values are those of `graph`, which passes made of this step's graph:
+  /// they drop and renumber, names stay. `graph()` is not changed. Errors: kPlanMismatch when it is a
+  /// graph of another step.
+  ir::Error useIdsOf(const ir::Graph& graph);
   /// One value per InputSpec, in order.
   const std::vector<ir::ValueId>& inputs() const;
   /// What `loss` returned, in order; then what the step read back with item(), in order of the

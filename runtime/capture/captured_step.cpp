@@ -3,6 +3,9 @@
 // What a finished capture answers: values of persistent storages, and the scalars of the next step.
 #include <ATen/core/Tensor.h>
 
+#include <llvm/ADT/StringMap.h>
+
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -33,18 +36,71 @@ CapturedStep::~CapturedStep() {
   if (!impl_->stored) impl_->moduleTensors.swapOut();
 }
 
+ir::Error CapturedStep::useIdsOf(const ir::Graph& graph) { return impl_->useIdsOf(graph); }
 CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
 const ir::Graph& CapturedStep::graph() const { return impl_->assembled.graph; }
 const std::vector<ir::ValueId>& CapturedStep::inputs() const { return impl_->inputs; }
 const std::vector<ir::ValueId>& CapturedStep::reports() const { return impl_->reports; }
 const std::vector<ir::ValueId>& CapturedStep::readBacks() const { return impl_->readBacks; }
 
+namespace {
+
+template <typename Id, typename Items>
+llvm::StringMap<Id> idsByName(const Items& items) {
+  llvm::StringMap<Id> ids;
+  for (size_t i = 0; i < items.size(); ++i) ids.try_emplace(items[i].name, i);
+  return ids;
+}
+
+bool haveSameNames(llvm::ArrayRef<ir::StepScalar> a, llvm::ArrayRef<ir::StepScalar> b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& left, const auto& right) { return left.name == right.name; });
+}
+
+}  // namespace
+
+ir::Error CapturedStep::Impl::useIdsOf(const ir::Graph& graph) {
+  if (!haveSameNames(graph.scalars(), assembled.graph.scalars())) {
+    return mismatch("the graph has other step scalars than the captured step");
+  }
+  const auto storageOf = idsByName<ir::StorageId>(assembled.graph.storages());
+  std::vector<StorageKey> keys;
+  for (const ir::Storage& storage : graph.storages()) {
+    const auto found = storageOf.find(storage.name);
+    if (found == storageOf.end() && storage.persistent) {
+      return mismatch("the graph has a storage '" + storage.name + "', the captured step has none");
+    }
+    keys.push_back(found == storageOf.end() ? 0 : assembled.keys[found->second.index()]);
+  }
+  const auto valueOf = idsByName<ir::ValueId>(graph.values());
+  std::vector<ir::ValueId> newInputs, newReports, newReadBacks;
+  for (const auto& [from, to] : {std::pair{&assembledInputs, &newInputs},
+                                 std::pair{&assembledReports, &newReports},
+                                 std::pair{&assembledReadBacks, &newReadBacks}}) {
+    for (const ir::ValueId id : *from) {
+      const std::string& name = assembled.graph.value(id).name;
+      const auto found = valueOf.find(name);
+      if (found == valueOf.end()) {
+        return mismatch("the graph has no value %" + name + ", which the captured step reports or reads");
+      }
+      to->push_back(found->second);
+    }
+  }
+  inputs = std::move(newInputs);
+  reports = std::move(newReports);
+  readBacks = std::move(newReadBacks);
+  keyOf = std::move(keys);
+  idOf.clear();
+  for (size_t i = 0; i < keyOf.size(); ++i) idOf.emplace(keyOf[i], ir::StorageId(i));
+  return ir::success();
+}
+
 const ModuleTensor* CapturedStep::Impl::moduleTensorOf(ir::StorageId storage) const {
-  return moduleTensors.find(assembled.keys[storage.index()]);
+  return moduleTensors.find(keyOf[storage.index()]);
 }
 
 const StorageFacts& CapturedStep::Impl::factsOf(ir::StorageId storage) const {
-  return *storages.find(assembled.keys[storage.index()]);
+  return *storages.find(keyOf[storage.index()]);
 }
 
 FirstValue CapturedStep::firstValue(ir::StorageId storage) const {
@@ -90,7 +146,7 @@ ir::Error CapturedStep::replayConstruction(const std::function<bool(ir::StorageI
 ir::Expected<at::Tensor> CapturedStep::makeState(ir::StorageId storage,
                                                  const ValueOf& valueOf) const {
   return impl_->firstValues->make(
-      impl_->assembled.keys[storage.index()],
+      impl_->keyOf[storage.index()],
       [&](StorageKey key) { return valueOf(impl_->idOf.at(key)); });
 }
 

@@ -46,6 +46,7 @@ struct CapturedStep::Impl {
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();
 
+  ir::Error useIdsOf(const ir::Graph& graph);
   const ModuleTensor* moduleTensorOf(ir::StorageId storage) const;
   const StorageFacts& factsOf(ir::StorageId storage) const;
 
@@ -68,6 +69,10 @@ struct CapturedStep::Impl {
   bool scalarsOutsideUpdate = false;
   std::optional<FirstValues> firstValues;
   AssembledGraph assembled;
+  // In terms of `assembled.graph`.
+  std::vector<ir::ValueId> assembledInputs, assembledReports, assembledReadBacks;
+  // In terms of the graph of the last useIdsOf.
+  std::vector<StorageKey> keyOf;  // 0: not of the captured step
   std::unordered_map<StorageKey, ir::StorageId> idOf;
   std::vector<ir::ValueId> inputs, reports, readBacks;
   size_t nextStep = 0;  // of nextScalars, from 0

@@ -105,7 +105,28 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
     }
     values.recipes_.emplace(state.key, std::move(recipe));
   }
+  if (ir::Error error = values.checkUnpaired(later)) return error;
   return values;
+}
+
+/// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under a
+/// factor, and gives the other operand under an addition.
+ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
+  for (size_t k = 0; k < later.nodes.size(); ++k) {
+    if (alignment_.firstOf[k] >= 0) continue;
+    const TracedNode& node = later.nodes[k];
+    const bool isHarmless =
+        !node.writes.empty() &&
+        std::all_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+          const auto recipe = recipes_.find(later.tensors[write.value].storage);
+          return recipe != recipes_.end() && recipe->second.nodes.empty();
+        });
+    if (isHarmless) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         node.op->name + " runs in every step but the first, which therefore cannot "
+                                         "be run as any later one; run one step before capturing");
+  }
+  return ir::success();
 }
 
 /// The calls of the first step alone that made `state`, and what they need. False when they need

@@ -51,6 +51,7 @@ class FirstValues {
 
   FirstValues(const StepTrace& first, const StorageTable& storages)
       : first_(&first), storages_(&storages) {}
+  ir::Error checkUnpaired(const StepTrace& later) const;
   bool findCreators(StorageKey state, std::vector<uint32_t>& nodes) const;
   ir::Expected<at::Tensor> runRecipe(StorageKey state, const Recipe& recipe,
                                      const BytesOf& bytesOf) const;

@@ -5,6 +5,8 @@
 // running the same closures.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <stdexcept>
 
 #include "passes/plan_step.h"
@@ -102,6 +104,50 @@ TEST_F(Gpt2Chain, TheComparisonSeesAnotherRandomState) {
       orFail(trainEagerly(chain().recipe, chain().target, kSeed + 1, kSteps, chain().source()));
   EXPECT_NE(firstDifference(chain().eager, other), "");
 }
+
+/// A recipe with something that the others lack.
+struct ModelCase {
+  Recipe recipe;
+};
+
+void PrintTo(const ModelCase& model, std::ostream* os) { *os << model.recipe.text(); }
+
+class ModelChain : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(ModelChain, EqualsPlainLibtorch) {
+  const Chain chain = prepare(GetParam().recipe);
+  const std::unique_ptr<ModelStep> step = captureAgain(chain);
+  const int64_t whole =
+      planWithin(chain, step->graph, Bytes(int64_t{1} << 32)).result.keepAllHeight.value();
+  for (const int64_t percent : {100, 70}) {
+    const Bytes budget(whole * percent / 100 / 512 * 512);
+    EXPECT_EQ(differenceWithin(chain, budget), "") << percent << " % of " << whole << " bytes";
+  }
+}
+
+std::string caseName(const testing::TestParamInfo<ModelCase>& info) {
+  std::string name = info.param.recipe.text();
+  std::replace_if(
+      name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) == 0; }, '_');
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, ModelChain,
+    testing::Values(
+        ModelCase{{"gpt2", {"precision=bfloat16"}}},
+        ModelCase{{"gpt2", {"optimizer=stowage_adamw", "schedule=cosine", "micro_batches=2"}}},
+        ModelCase{{"llama", {"schedule=cosine", "clip=1"}}},
+        ModelCase{{"llama",
+                   {"precision=bfloat16", "optimizer=stowage_adamw", "master_weights=on",
+                    "schedule=step"}}},
+        ModelCase{{"llama_lora", {"precision=autocast"}}},
+        ModelCase{{"vit", {"precision=autocast", "dropout=0.1"}}},
+        ModelCase{{"vit", {"optimizer=sgd", "schedule=cosine"}}},
+        ModelCase{{"resnet", {"optimizer=sgd", "schedule=step"}}},
+        ModelCase{{"resnet", {"precision=autocast", "clip=1"}}},
+        ModelCase{{"lstm", {"sequence=4", "micro_batches=2", "clip=1"}}}),
+    caseName);
 
 }  // namespace
 }  // namespace stowage::tools
