@@ -2,6 +2,7 @@
 #include "planner/frontier.h"
 
 #include <algorithm>
+#include <cassert>
 #include <cmath>
 #include <utility>
 
@@ -94,6 +95,7 @@ Frontier::Pool Frontier::search(int64_t budget) const {
       if (!plan) break;
       const int64_t excess = plan->height - budget;
       const int64_t time = plan->time;
+      assert((excess > 0 || time >= bound) && "no schedule is faster than the bound");
       found.push_back(std::move(*plan));
       if (excess <= 0 && time <= bound) return found;
       if (excess <= 0) break;

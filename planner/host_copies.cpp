@@ -49,6 +49,7 @@ class StorageCopies {
     const int32_t version = contentBefore(position);
     if (held_ == version) {
       fetch.source = heldBy_;
+      fetch.sourceShift = heldShift_;
       return;
     }
     if (version == 0) {  // made in the step before: known once the whole history is
@@ -56,6 +57,7 @@ class StorageCopies {
       return;
     }
     copyOut(before, version);
+    heldShift_ = shift;
     fetch.source = heldBy_;
     fetch.sourceShift = shift;
   }
@@ -72,6 +74,7 @@ class StorageCopies {
     Stay& source = stay(position);
     assert(source.lastWrite >= 0 && "a stay that the host does not know was written");
     heldBy_ = static_cast<int32_t>(out_.copiesOut.size());
+    heldShift_ = 0;
     held_ = version;
     source.copyOut = heldBy_;
     out_.copiesOut.push_back({.stay = history_[position], .after = source.lastWrite});
@@ -116,6 +119,7 @@ class StorageCopies {
   int32_t lastVersion_;
   int32_t held_ = kNothing;    // version that the host holds
   int32_t heldBy_ = kNothing;  // copy that brought it
+  int32_t heldShift_ = 0;      // periods between that copy and this step
   llvm::SmallVector<int32_t, 2> deferred_;
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/plan.h"
 
+#include <cassert>
 #include <utility>
 
 #include "planner/explain.h"
@@ -53,6 +54,7 @@ ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget) {
                     .computeTime = {},
                     .keepAllHeight = Bytes(frontier->keepAll().height),
                     .planNeeded = best != &frontier->keepAll()};
+  assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
   for (const ir::OpCost& cost : problem.costs.nodes) result.computeTime += cost.time;
   return result;
 }

@@ -23,7 +23,8 @@ llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
 }
 
 ir::Error hostStateRefused(const ir::Storage& storage) {
-  return ir::makeError(ir::ErrorCode::kUnsupported, "state '" + storage.name + "' lives on the host of a CUDA step");
+  return ir::makeError(ir::ErrorCode::kUnsupported,
+                       "state '" + storage.name + "' lives on the host of a CUDA step");
 }
 
 std::string shapeText(llvm::ArrayRef<int64_t> sizes) {
@@ -38,7 +39,7 @@ struct Runner::Impl {
   CapturedStep& captured;
   RunnablePlan plan;
   std::unique_ptr<CpuDevice> device;
-  std::unique_ptr<RetraceFeed> feed;
+  std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
   bool over = false;
 
@@ -67,13 +68,13 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Expected<std::unique_ptr<CpuDevice>> opened = CpuDevice::open(device);
   if (!opened) return opened.takeError();
   this->device = std::move(*opened);
-  feed = std::make_unique<RetraceFeed>(captured);
+  if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured);
   ir::Expected<std::unique_ptr<Executor>> made =
       Executor::create(*this->device, {.graph = plan.graph,
                                        .schedule = plan.schedule,
                                        .target = plan.target,
                                        .costs = plan.costs,
-                                       .feed = feed.get()});
+                                       .feed = options.feed ? options.feed : ownFeed.get()});
   if (!made) return made.takeError();
   executor = std::move(*made);
   return fillState();
@@ -119,8 +120,7 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
                          "state '" + info.name + "' has no place at the step's boundary");
   }
   const ir::Residency& residency = plan.schedule.residency(entry->at.front());
-  if (ir::Error error = device->read(residency.space, residency.offset, into))
-    return error;
+  if (ir::Error error = device->read(residency.space, residency.offset, into)) return error;
   return bytes;
 }
 
@@ -252,6 +252,10 @@ ir::Error Runner::storeTo() {
 }
 
 int64_t Runner::stepsDone() const { return impl_->executor->stepsIssued(); }
+ir::Expected<llvm::MutableArrayRef<uint8_t>> Runner::deviceArena() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  return impl_->device->arena(ir::Space::kDevice);
+}
 Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
 
 }  // namespace stowage::runtime

@@ -35,8 +35,10 @@ struct RunnablePlan {
 };
 
 struct RunnerOptions {
-  bool throttleLinks =
-      false;  // CPU: links as slow as the target says, for tests; else as fast as memory
+  /// CPU: copies take as long as the target's links would, for tests; else as fast as memory.
+  bool throttleLinks = false;
+  /// Where step scalars come from instead of re-tracing the step's own update; outlives the runner.
+  ScalarFeed* feed = nullptr;
 };
 
 class Runner {
@@ -66,6 +68,8 @@ class Runner {
   int64_t stepsDone() const;
   /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
+  /// All of the device arena, for tests that look at what was touched. Waits for everything issued.
+  ir::Expected<llvm::MutableArrayRef<uint8_t>> deviceArena();
 
  private:
   struct Impl;

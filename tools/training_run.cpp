@@ -10,7 +10,7 @@
 #include <cstring>
 #include <optional>
 
-#include "runtime/runner.h"
+#include "runtime/capture/optimizer_state.h"
 
 namespace stowage::tools {
 
@@ -45,7 +45,20 @@ void addReport(TrainingRecord& record, const at::Tensor& report) {
   record.losses.push_back(report.item<double>());
 }
 
-void sortState(TrainingRecord& record) {
+/// Parameters, buffers and the optimizer's tensors, by name.
+void keepState(TrainingRecord& record, const TrainingStep& training) {
+  const auto keep = [&](const std::string& name, const at::Tensor& tensor) {
+    record.state.emplace_back(name, tensor.detach().contiguous());
+  };
+  for (const auto& item : training.module->named_parameters()) {
+    keep(item.key(), item.value());
+    if (!training.optimizer) continue;
+    runtime::forEachStateTensor(*training.optimizer, item.value(),
+                                [&](const char* function, ir::Role, at::Tensor& tensor) {
+                                  keep(std::string(function) + "(" + item.key() + ")", tensor);
+                                });
+  }
+  for (const auto& item : training.module->named_buffers()) keep(item.key(), item.value());
   std::sort(record.state.begin(), record.state.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
 }
@@ -76,13 +89,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
     timer.stepDone();
   }
   record.secondsPerStep = timer.secondsPerStep();
-  const auto keep = [&](const auto& named) {
-    for (const auto& item : named)
-      record.state.emplace_back(item.key(), item.value().detach().contiguous());
-  };
-  keep(training->module->named_parameters());
-  keep(training->module->named_buffers());
-  sortState(record);
+  keepState(record, *training);
   return record;
 }
 
@@ -90,7 +97,8 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
                                          uint64_t seed, int64_t steps, const BatchSource& batches) {
   ir::Expected<std::unique_ptr<runtime::Runner>> runner = runtime::Runner::create(
       *step.captured,
-      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs});
+      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
+      plan.options);
   if (!runner) return runner.takeError();
   seedSteps(seed);
   TrainingRecord record;
@@ -105,13 +113,7 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
   }
   record.secondsPerStep = timer.secondsPerStep();
   if (ir::Error error = (*runner)->storeTo()) return error;
-  const auto keep = [&](const auto& named) {
-    for (const auto& item : named)
-      record.state.emplace_back(item.key(), item.value().detach().contiguous());
-  };
-  keep(step.training.module->named_parameters());
-  keep(step.training.module->named_buffers());
-  sortState(record);
+  keepState(record, step.training);
   return record;
 }
 
@@ -120,7 +122,7 @@ std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b) {
   for (size_t i = 0; i < a.reports.size(); ++i) {
     if (!sameBytes(a.reports[i], b.reports[i])) return "the loss of step " + std::to_string(i);
   }
-  if (a.state.size() != b.state.size()) return "the number of parameters and buffers";
+  if (a.state.size() != b.state.size()) return "the number of state tensors";
   for (size_t i = 0; i < a.state.size(); ++i) {
     if (a.state[i].first != b.state[i].first || !sameBytes(a.state[i].second, b.state[i].second)) {
       return "'" + a.state[i].first + "' after the last step";

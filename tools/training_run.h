@@ -17,6 +17,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
+#include "runtime/runner.h"
 #include "tools/model_step.h"
 
 namespace stowage::tools {
@@ -24,7 +25,8 @@ namespace stowage::tools {
 using Batch = std::vector<at::Tensor>;
 using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
 
-/// What a training leaves behind: one loss per step, parameters and buffers by name, as bytes.
+/// What a training leaves behind: one loss per step; parameters, buffers and optimizer
+/// state by name ("wte.weight", "m(wte.weight)"), as bytes.
 struct TrainingRecord {
   std::vector<double> losses;
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
@@ -41,12 +43,14 @@ struct PlannedTraining {
   const ir::Schedule& schedule;
   const ir::Target& target;
   const ir::NodeCosts* costs = nullptr;
+  runtime::RunnerOptions options = {};
 };
 /// By plan. `step` must have been captured from the same recipe and seed; it is used up.
 ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
                                          uint64_t seed, int64_t steps, const BatchSource& batches);
 
-/// "" when losses, parameters and buffers are equal byte for byte, else the first difference.
+/// "" when losses, parameters, buffers and optimizer state are equal byte for byte, else the first
+/// difference.
 std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b);
 
 }  // namespace stowage::tools

@@ -6,6 +6,7 @@
 
 #include <random>
 
+#include "planner/bound_solver.h"
 #include "planner/evaluation.h"
 #include "planner/timeline.h"
 #include "tests/support/random_step.h"
@@ -57,6 +58,9 @@ TEST(EvaluateProperty, AnyDecisionsGiveASoundTimetable) {
       continue;
     }
     ++evaluated;
+    EXPECT_GE(timetable->stepTime.value(),
+              BoundSolver(table).bound(timetable->deviceHeight.value()))
+        << "seed " << seed;
     const ir::Schedule schedule = tests::toSchedule(c.graph, c.target, *timetable);
     for (const ir::Command& command : schedule.commands) {
       clones += command.clone > 0 ? 1 : 0;

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The whole chain for tests: an example model captured and measured once, trained eagerly once, and
+// then planned and trained again under as many budgets as a test likes, each time compared byte for
+// byte with the eager training. What goes wrong ends the test with the error's text.
+#ifndef STOWAGE_TESTS_SUPPORT_CHAIN_H_
+#define STOWAGE_TESTS_SUPPORT_CHAIN_H_
+
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "passes/plan_step.h"
+#include "runtime/runner.h"
+#include "tools/training_run.h"
+
+namespace stowage::tests {
+
+/// The value, or an exception with the error's text.
+template <typename T>
+T orFail(ir::Expected<T> value) {
+  if (value) return std::move(*value);
+  throw std::runtime_error(ir::describe(value.takeError()));
+}
+
+class Chain {
+ public:
+  /// Captures, measures each op once, trains `steps` steps eagerly.
+  Chain(tools::Recipe recipe, int64_t steps, std::optional<ir::LinkModel> links = std::nullopt);
+
+  const ir::Graph& graph() const { return graph_; }
+  const ir::Target& target() const { return target_; }
+  const ir::CostTable& costs() const { return costs_; }
+  const tools::TrainingRecord& eager() const { return eager_; }
+  Bytes keepAll() const { return keepAll_; }
+  /// `percent` of what the step needs when nothing is moved, in whole alignment units.
+  Bytes share(int64_t percent) const;
+
+  ir::Expected<passes::PlannedStep> plan(Bytes budget, planner::Allowed allowed = {}) const;
+  /// Trains by a plan that may have been tampered with.
+  tools::TrainingRecord train(const passes::PlannedStep& planned,
+                              runtime::RunnerOptions options = {}) const;
+  /// The first difference of such a training from the eager one, "" if there is none.
+  std::string difference(const passes::PlannedStep& planned,
+                         runtime::RunnerOptions options = {}) const;
+  /// Another eager training, with another random state.
+  tools::TrainingRecord trainEagerly(uint64_t seed) const;
+  /// The recipe, captured afresh with the same first values: what a Runner uses up.
+  std::unique_ptr<tools::ModelStep> capture() const;
+  tools::Batch batch(int64_t step) const { return batches_[static_cast<size_t>(step)]; }
+
+ private:
+  tools::Recipe recipe_;
+  int64_t steps_;
+  ir::Target target_;
+  ir::Graph graph_;
+  ir::CostTable costs_;
+  std::vector<tools::Batch> batches_;
+  tools::TrainingRecord eager_;
+  Bytes keepAll_;
+};
+
+}  // namespace stowage::tests
+
+#endif  // STOWAGE_TESTS_SUPPORT_CHAIN_H_
