@@ -36,6 +36,7 @@ struct CapturedStep::Impl {
   ir::Error observeSteps();
   ir::Error compareSteps();
   ir::Error findStepScalars();
+  bool comesFromRead(const ScalarSite& site) const;
   ir::Error assemble();
   ir::Error checkRewind();
 

@@ -100,7 +100,8 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
         return ir::makeError(ir::ErrorCode::kUnsupported,
                              state.name +
                                  " starts with a value that depends on the first step's data; run "
-                                 "one step before capturing");
+                                 "one step before capturing (SGD: with dampening, that is the "
+                                 "momentum's first value)");
       }
     }
     values.recipes_.emplace(state.key, std::move(recipe));

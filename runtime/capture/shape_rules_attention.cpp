@@ -67,6 +67,15 @@ Outputs flashOnCpu(const TracedCall& call) {
                   freshStrided({batch, heads, tokens}, {tokens * heads, 1, heads}, type)});
 }
 
+/// ..._for_cpu_backward(grad_out, query, key, value, ...): gradients [batch, tokens, heads, width].
+Outputs flashBackwardOnCpu(const TracedCall& call) {
+  const auto gradient = [&](size_t index) {
+    const at::Tensor& t = call.tensor(index);
+    return tokensFirst(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type());
+  };
+  return outputs({gradient(1), gradient(2), gradient(3)});
+}
+
 /// ..._backward(grad_out, query, key, value, ...): gradients in the layout of their tensors.
 Outputs gradientsLikeInputs(const TracedCall& call) {
   return outputs({freshLike(call.tensor(1)), freshLike(call.tensor(2)), freshLike(call.tensor(3))});
@@ -147,7 +156,7 @@ constexpr NamedRule kRules[] = {
     {"aten._scaled_dot_product_flash_attention.default", flash},
     {"aten._scaled_dot_product_flash_attention_backward.default", gradientsLikeInputs},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", flashOnCpu},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", gradientsLikeInputs},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", flashBackwardOnCpu},
 };
 
 }  // namespace

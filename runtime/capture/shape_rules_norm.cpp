@@ -157,7 +157,7 @@ Outputs groupNormBackward(const TracedCall& call) {
 Outputs safeSoftmax(const TracedCall& call) {
   const at::Tensor& self = call.tensor(0);
   const auto type = call.args[2].isNone() ? self.scalar_type() : call.args[2].toScalarType();
-  return outputs({freshLike(self, type)});
+  return outputs({fresh(self.sizes().vec(), type)});
 }
 
 constexpr NamedRule kRules[] = {

@@ -111,7 +111,7 @@ void StepRecorder::recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> r
 }
 
 void StepRecorder::recordReadBack(const at::Tensor& tensor) {
-  trace_.readBacks.push_back({.tensor = idOf(tensor), .before = trace_.nodes.size()});
+  trace_.readBacks.push_back({.tensor = idOf(tensor), .before = trace_.nodes.size(), .place = place()});
 }
 
 std::string StepRecorder::place() const {

@@ -79,6 +79,7 @@ struct TracedNode {
 struct ReadBack {
   ir::ValueId tensor;
   size_t before = 0;  // number of nodes recorded by then
+  std::string place;  // "near h.3.attn, forward"
 };
 
 /// The tensors of one step, each once.
