@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/plan_step.h"
 
+#include <optional>
 #include <utility>
 
 #include "passes/hoist_updates.h"
@@ -10,37 +11,19 @@ namespace stowage::passes {
 
 namespace {
 
-/// The more useful of two negative answers: the one that names the smaller budget.
+/// The more useful of two negative answers: the one that asks for more of the host alone, else the
+/// one that names the smaller budget.
 ir::PlanError betterNo(std::optional<ir::PlanError> known, ir::PlanError other) {
   if (!known) return other;
-  const bool otherIsSmaller =
-      other.infeasible() && known->infeasible() &&
-      other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
-  return otherIsSmaller ? std::move(other) : std::move(*known);
+  if (!other.infeasible() || !known->infeasible()) return std::move(*known);
+  const bool isHost = other.infeasible()->space == "host";
+  const bool wasHost = known->infeasible()->space == "host";
+  const bool isSmaller = other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
+  return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
 }
 
 bool isFaster(const planner::PlanResult& a, const planner::PlanResult& b) {
   return a.timetable.stepTime < b.timetable.stepTime;
-}
-
-struct Candidate {
-  Order order = Order::kProgram;
-  ir::Graph graph;
-  planner::PlanResult result;
-};
-
-ir::Expected<Candidate> planOrder(const ir::Graph& graph, const ir::Target& target,
-                                  const ir::CostTable& costs, const PlanStepOptions& options,
-                                  Order order) {
-  ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order);
-  if (!arranged) return arranged.takeError();
-  ir::Expected<planner::Problem> problem =
-      planner::makeProblem(*arranged, target, costs, options.allowed, options.limits, options.pins);
-  if (!problem) return problem.takeError();
-  problem->pinnedRows = options.pinnedRows;
-  ir::Expected<planner::PlanResult> result = planner::plan(*problem, options.budget);
-  if (!result) return result.takeError();
-  return Candidate{.order = order, .graph = std::move(*arranged), .result = std::move(*result)};
 }
 
 }  // namespace
@@ -62,34 +45,82 @@ ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order) {
   return std::move(state.graph);
 }
 
-ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,
-                                   const ir::CostTable& costs, const PlanStepOptions& options) {
-  std::optional<Candidate> best;
+struct StepPlanner::OrderPlanner {
+  Order order = Order::kProgram;
+  ir::Graph graph;
+  std::optional<planner::Problem> problem;
+  std::optional<planner::Planner> planner;
+};
+
+StepPlanner::StepPlanner() = default;
+StepPlanner::StepPlanner(StepPlanner&&) noexcept = default;
+StepPlanner& StepPlanner::operator=(StepPlanner&&) noexcept = default;
+StepPlanner::~StepPlanner() = default;
+
+ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Target& target,
+                                            const ir::CostTable& costs,
+                                            const PlanStepOptions& options) {
+  StepPlanner made;
+  made.target_ = &target;
+  for (const Order order : options.orders) {
+    auto one = std::make_unique<OrderPlanner>();
+    one->order = order;
+    ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order);
+    if (!arranged) return arranged.takeError();
+    one->graph = std::move(*arranged);
+    ir::Expected<planner::Problem> problem = planner::makeProblem(
+        one->graph, target, costs, options.allowed, options.limits, options.pins);
+    if (!problem) return problem.takeError();
+    one->problem.emplace(std::move(*problem));
+    one->problem->pinnedRows = options.pinnedRows;
+    ir::Expected<planner::Planner> planner = planner::Planner::make(*one->problem);
+    if (!planner) return planner.takeError();
+    one->planner.emplace(std::move(*planner));
+    made.orders_.push_back(std::move(one));
+  }
+  return made;
+}
+
+ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
+  const OrderPlanner* chosen = nullptr;
+  std::optional<planner::PlanResult> best;
   std::optional<ir::PlanError> no;
   std::optional<Nanoseconds> bound;
-  for (const Order order : options.orders) {
-    ir::Expected<Candidate> candidate = planOrder(graph, target, costs, options, order);
-    if (!candidate) {
-      ir::PlanError payload = ir::takePayload(candidate.takeError());
+  std::string scope;
+  for (const auto& one : orders_) {
+    scope += (scope.empty() ? "" : ",") + std::string(orderName(one->order));
+    ir::Expected<planner::PlanResult> result = one->planner->plan(budget);
+    if (!result) {
+      ir::PlanError payload = ir::takePayload(result.takeError());
       if (payload.code() != ir::ErrorCode::kInfeasible) return ir::makeError(std::move(payload));
       no = betterNo(std::move(no), std::move(payload));
       continue;
     }
     // The published bound holds for every order considered, so it is the smallest of theirs.
-    bound = bound ? std::min(*bound, candidate->result.bound) : candidate->result.bound;
-    if (!best || isFaster(candidate->result, best->result)) best = std::move(*candidate);
+    bound = bound ? std::min(*bound, result->bound) : result->bound;
+    if (best && !isFaster(*result, *best)) continue;
+    best = std::move(*result);
+    chosen = one.get();
   }
   if (!best) return ir::makeError(std::move(*no));
   ir::Expected<ir::Schedule> schedule =
-      lowerTimetable(best->graph, target, best->result.timetable, options.budget);
+      lowerTimetable(chosen->graph, *target_, best->timetable, budget);
   if (!schedule) return schedule.takeError();
-  best->result.bound = *bound;
+  best->bound = *bound;
   schedule->predicted.bound = *bound;
-  schedule->predicted.computeTime = best->result.computeTime;
-  return PlannedStep{.order = best->order,
-                     .graph = std::move(best->graph),
+  schedule->predicted.computeTime = best->computeTime;
+  return PlannedStep{.order = chosen->order,
+                     .graph = chosen->graph,
                      .schedule = std::move(*schedule),
-                     .result = std::move(best->result)};
+                     .result = std::move(*best),
+                     .boundScope = std::move(scope)};
+}
+
+ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,
+                                   const ir::CostTable& costs, const PlanStepOptions& options) {
+  ir::Expected<StepPlanner> planner = StepPlanner::make(graph, target, costs, options);
+  if (!planner) return planner.takeError();
+  return planner->plan(options.budget);
 }
 
 }  // namespace stowage::passes

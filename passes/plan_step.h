@@ -8,6 +8,8 @@
 #ifndef STOWAGE_PASSES_PLAN_STEP_H_
 #define STOWAGE_PASSES_PLAN_STEP_H_
 
+#include <memory>
+#include <string>
 #include <vector>
 
 #include "ir/cost_table.h"
@@ -41,14 +43,35 @@ struct PlannedStep {
   ir::Graph graph;  // in that order: what the schedule's node ids mean
   ir::Schedule schedule;
   planner::PlanResult result;
+  std::string boundScope;  // the orders that result.bound holds for: "program,hoisted"
 };
 
 /// The graph that plans of `order` are about. `graph` must be normalised. Equal input, equal
 /// output.
 ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order);
 
-/// Errors: kInfeasible when no order has a plan, with the smallest budget over all of them;
-/// whatever planner::plan and lowerTimetable report.
+/// One step, any number of budgets: what one question made known serves the next. The answer to a
+/// budget is the same whatever was asked before. `graph` and `target` must outlive it.
+class StepPlanner {
+ public:
+  /// `options.budget` is not used. Errors: of makeProblem and Planner::make.
+  static ir::Expected<StepPlanner> make(const ir::Graph& graph, const ir::Target& target,
+                                        const ir::CostTable& costs, const PlanStepOptions& options);
+  StepPlanner(StepPlanner&&) noexcept;
+  StepPlanner& operator=(StepPlanner&&) noexcept;
+  ~StepPlanner();
+  /// As planStep.
+  ir::Expected<PlannedStep> plan(Bytes budget);
+
+ private:
+  struct OrderPlanner;
+  StepPlanner();
+  std::vector<std::unique_ptr<OrderPlanner>> orders_;
+  const ir::Target* target_ = nullptr;
+};
+
+/// A StepPlanner for one budget. Errors: kInfeasible when no order has a plan, with the smallest
+/// budget over all of them; whatever planner::plan and lowerTimetable report.
 ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,
                                    const ir::CostTable& costs, const PlanStepOptions& options);
 

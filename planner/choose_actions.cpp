@@ -38,7 +38,17 @@ class Walk {
         rule_(rule),
         nodes_(static_cast<int64_t>(table.nodeCount())),
         actions_(fixed.actions),
-        loads_(loads) {
+        loads_(loads),
+        host_(std::vector<int64_t>(table.nodeCount(), 0)),
+        hasPlace_(table.problem().lives.size(), false) {
+    for (size_t i = 0; i < hasPlace_.size(); ++i) {
+      const ir::StorageId id(i);
+      const ir::Storage& storage = table.problem().graph.storage(id);
+      if (storage.role == ir::Role::kInput || storage.output || table.isHostOnly(id)) holdPlace(id);
+    }
+    for (size_t g = 0; g < table.gaps().size(); ++g) {
+      if (actions_[g] == GapAction::kHost) holdHostBytes(g);
+    }
     openAt_.resize(table.nodeCount() + 1);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
@@ -87,12 +97,42 @@ class Walk {
       recompute(g);
       return true;
     }
-    if (hosts_.empty()) return false;
-    const auto g = static_cast<size_t>(-std::get<2>(hosts_.top()));
-    hosts_.pop();
-    actions_[g] = GapAction::kHost;
-    free(g);
-    return true;
+    while (!hosts_.empty()) {
+      const auto g = static_cast<size_t>(-std::get<2>(hosts_.top()));
+      hosts_.pop();
+      if (!hasHostRoom(g)) continue;
+      actions_[g] = GapAction::kHost;
+      holdHostBytes(g);
+      free(g);
+      return true;
+    }
+    return !reruns_.empty();  // what cannot go to the host may still be made again
+  }
+
+  // Bytes on the host, from the node before a gap to the one after; what is written in every step
+  // or comes from outside has a place there for good.
+  bool isForGood(ir::StorageId id) const {
+    return table_.problem().graph.storage(id).persistent || hasPlace_[id.index()];
+  }
+  void holdPlace(ir::StorageId id) {
+    if (hasPlace_[id.index()]) return;
+    hasPlace_[id.index()] = true;
+    host_.add(0, nodes_, table_.bytes(id));
+  }
+  void holdHostBytes(size_t g) {
+    const Gap& gap = table_.gaps()[g];
+    if (isForGood(gap.storage)) {
+      holdPlace(gap.storage);
+    } else {
+      host_.add(gap.begin, gap.end + 1, table_.bytes(gap.storage));
+    }
+  }
+  bool hasHostRoom(size_t g) const {
+    const Gap& gap = table_.gaps()[g];
+    if (hasPlace_[gap.storage.index()]) return true;
+    const bool forGood = isForGood(gap.storage);
+    const int64_t held = forGood ? host_.highest(0, nodes_) : host_.highest(gap.begin, gap.end + 1);
+    return held + table_.bytes(gap.storage) <= rule_.hostTarget;
   }
 
   void dropStale(int64_t position) {
@@ -128,10 +168,22 @@ class Walk {
   int64_t nodes_;
   Actions actions_;
   LoadTree loads_;
+  LoadTree host_;
+  std::vector<bool> hasPlace_;               // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
 };
+
+// What never comes to the device is on the host without being asked.
+bool isAlwaysSo(const GapTable& table, const Pin& pin) {
+  const auto& storages = table.problem().graph.storages();
+  for (size_t i = 0; i < storages.size() && pin.action == GapAction::kHost; ++i) {
+    if (table.isHostOnly(ir::StorageId(i)) && matchesGlob(pin.pattern, storages[i].name))
+      return true;
+  }
+  return false;
+}
 
 }  // namespace
 
@@ -140,6 +192,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
                      .isFixed = std::vector<bool>(table.gaps().size(), false)};
   const Problem& problem = table.problem();
   for (const Pin& pin : problem.pins) {
+    bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
       if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
@@ -147,9 +200,13 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
                             (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
                             (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);
       if (!possible) continue;
+      isPossible = true;
       fixed.actions[g] = pin.action;
       fixed.isFixed[g] = true;
     }
+    if (isPossible) continue;
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "pin '" + describePin(pin) + "': found no gap in which that is possible");
   }
   ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
   if (!rows) return rows.takeError();

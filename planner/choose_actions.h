@@ -18,7 +18,8 @@
 namespace stowage::planner {
 
 struct ChoiceRule {
-  int64_t target = 0;          // device bytes to stay below, reserved regions included
+  int64_t target = 0;                  // device bytes to stay below, reserved regions included
+  int64_t hostTarget = INT64_MAX / 4;  // host bytes to stay below
   int64_t recomputePrice = 0;  // nanoseconds per MiB up to which a re-run is preferred to a copy
 };
 
@@ -28,7 +29,7 @@ struct FixedActions {
   std::vector<bool> isFixed;  // by gap
 };
 
-/// Errors: kInvalidArgument for a pinned row that names no gap or is not possible.
+/// Errors: kInvalidArgument for a pin that is possible nowhere, for a pinned row that names no gap.
 ir::Expected<FixedActions> fixActions(const GapTable& table);
 
 class ActionChooser {

@@ -9,15 +9,20 @@ namespace stowage::planner {
 
 namespace {
 
-// Reasons and pins are the asker's; a pinned row stays even when it changes nothing.
+// Pins are the asker's; a pinned row stays even when it changes nothing. Reasons are those of what
+// came of it, for an edited row may no longer be what its reason says.
 void carryOverNotes(const Decisions& asked, Decisions& made) {
   const auto before = [](const ir::DecisionRow& a, const ir::DecisionRow& b) {
     return std::pair(a.storage, a.gapBegin) < std::pair(b.storage, b.gapBegin);
   };
   std::vector<ir::DecisionRow> rows;
   for (const ir::DecisionRow& row : asked.rows) {
-    const bool isMade = std::binary_search(made.rows.begin(), made.rows.end(), row, before);
-    if (row.pinned || isMade) rows.push_back(row);
+    const auto at = std::lower_bound(made.rows.begin(), made.rows.end(), row, before);
+    const bool isMade = at != made.rows.end() && !before(row, *at);
+    if (!row.pinned && !isMade) continue;
+    rows.push_back(row);
+    if (!row.pinned) rows.back().why = at->why;
+    if (row.pinned && row.why.empty()) rows.back().why = "pinned";
   }
   std::sort(rows.begin(), rows.end(), before);
   made.rows = std::move(rows);

@@ -69,6 +69,7 @@ class Expander {
     original_.assign(graph_.nodes().size(), -1);
     out_.history.resize(storages);
     out_.ended.assign(table_.gaps().size(), false);
+    out_.endingFetch.assign(table_.gaps().size(), -1);
     out_.steps.reserve(graph_.nodes().size() + 1);
     out_.steps.emplace_back();
     for (size_t i = 0; i < storages; ++i) beginStorage(ir::StorageId(i));
@@ -132,6 +133,9 @@ class Expander {
     holding.stay = addStay(storage);
     out_.stays.back().fetch = static_cast<int32_t>(out_.fetches.size());
     out_.stays.back().version = version;
+    if (table_.gapCount(storage) > 0) {
+      out_.endingFetch[openGap(storage)] = static_cast<int32_t>(out_.fetches.size());
+    }
     out_.fetches.push_back({.stay = holding.stay});
     holding.present = true;
     return holding.stay;
@@ -156,11 +160,11 @@ class Expander {
   }
 
   // The gap that the storage is in now: the one after its latest touch.
-  void markEnded(ir::StorageId storage) {
+  size_t openGap(ir::StorageId storage) const {
     const size_t count = table_.gapCount(storage);
-    const size_t touch = (holdings_[storage.index()].touches + count - 1) % count;
-    out_.ended[table_.gapIndex(storage, touch)] = true;
+    return table_.gapIndex(storage, (holdings_[storage.index()].touches + count - 1) % count);
   }
+  void markEnded(ir::StorageId storage) { out_.ended[openGap(storage)] = true; }
 
   // A version that was overwritten since: made again beside the current one, for this node alone.
   ir::Expected<int32_t> providePrivately(ir::StorageId storage, int32_t version) {

@@ -82,6 +82,8 @@ struct Expansion {
   std::vector<HostSource> hostAtSeam;
   /// By gap: its bytes were brought back (a tail's only are if a re-run asks for them).
   std::vector<bool> ended;
+  /// By gap: the fetch that ends it; -1: none does.
+  std::vector<int32_t> endingFetch;
   int32_t clones = 0;
 
   int32_t stepCount() const { return static_cast<int32_t>(steps.size()); }

@@ -21,6 +21,14 @@ bool isThereAt(const Stay& stay, int32_t step, int32_t period) {
   return now || sinceLastStep;
 }
 
+void keepLargest(std::vector<ir::Infeasible::Holder>& holders) {
+  std::sort(holders.begin(), holders.end(),
+            [](const ir::Infeasible::Holder& a, const ir::Infeasible::Holder& b) {
+              return a.bytes != b.bytes ? a.bytes > b.bytes : a.storage < b.storage;
+            });
+  if (holders.size() > kMostHolders) holders.resize(kMostHolders);
+}
+
 }  // namespace
 
 ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& actions) {
@@ -37,12 +45,26 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
     if (!isThereAt(stay, step, expansion->stepCount())) continue;
     peak.holders.push_back({graph.storage(stay.storage).name, Bytes(table.bytes(stay.storage))});
   }
-  std::sort(peak.holders.begin(), peak.holders.end(),
-            [](const ir::Infeasible::Holder& a, const ir::Infeasible::Holder& b) {
-              return a.bytes != b.bytes ? a.bytes > b.bytes : a.storage < b.storage;
-            });
-  if (peak.holders.size() > kMostHolders) peak.holders.resize(kMostHolders);
+  keepLargest(peak.holders);
   return peak;
+}
+
+std::vector<ir::Infeasible::Holder> findHostHolders(const GapTable& table, const Actions& actions,
+                                                    int64_t budget) {
+  std::vector<ir::Infeasible::Holder> holders;
+  ir::Expected<Timetable> timetable =
+      evaluateActions(table, actions, budget, PlacementEffort::kOneOrder);
+  if (!timetable) {
+    llvm::consumeError(timetable.takeError());
+    return holders;
+  }
+  for (const ir::Residency& residency : timetable->residencies) {
+    if (residency.space != ir::Space::kHost) continue;
+    holders.push_back({table.problem().graph.storage(residency.storage).name,
+                       Bytes(table.bytes(residency.storage))});
+  }
+  keepLargest(holders);
+  return holders;
 }
 
 }  // namespace stowage::planner

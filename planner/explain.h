@@ -22,6 +22,10 @@ struct PeakHolders {
 /// Errors: as expand.
 ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& actions);
 
+/// What lies on the host, largest first. `budget` as for evaluateActions.
+std::vector<ir::Infeasible::Holder> findHostHolders(const GapTable& table, const Actions& actions,
+                                                    int64_t budget);
+
 }  // namespace stowage::planner
 
 #endif  // STOWAGE_PLANNER_EXPLAIN_H_

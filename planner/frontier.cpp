@@ -49,6 +49,7 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
       evaluateActions(table, chooser->fixedActions(), unlimited, PlacementEffort::kBestOrder);
   if (!timetable) return timetable.takeError();
   KnownPlan keepAll{.height = timetable->deviceHeight.value(),
+                    .hostHeight = timetable->hostHeight.value(),
                     .time = timetable->stepTime.value(),
                     .budget = unlimited,
                     .actions = chooser->fixedActions()};
@@ -76,30 +77,39 @@ std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budge
     llvm::consumeError(timetable.takeError());
     return std::nullopt;
   }
-  if (timetable->hostHeight > table_->problem().limits.host) return std::nullopt;
   return KnownPlan{.height = timetable->deviceHeight.value(),
+                   .hostHeight = timetable->hostHeight.value(),
                    .time = timetable->stepTime.value(),
                    .budget = guard,
                    .actions = std::move(actions)};
 }
 
-// Each price level once, with a target that shrinks by what the addresses need beyond the bytes.
+bool Frontier::keepsToHost(const KnownPlan& plan) const {
+  return plan.hostHeight <= table_->problem().limits.host.value();
+}
+
+// Each price level once, with targets that shrink by what the addresses need beyond the bytes.
 Frontier::Pool Frontier::search(int64_t budget) const {
   Pool found;
   const int64_t bound = this->bound(budget);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   for (const int64_t level : kPriceLevels) {
-    ChoiceRule rule{.target = budget, .recomputePrice = perMebibyte / 1000 * level};
+    const int64_t hostLimit = table_->problem().limits.host.value();
+    ChoiceRule rule{
+        .target = budget, .hostTarget = hostLimit, .recomputePrice = perMebibyte / 1000 * level};
     for (int i = 0; i < kShrinks; ++i) {
       std::optional<KnownPlan> plan = tryRule(rule, budget, found);
       if (!plan) break;
       const int64_t excess = plan->height - budget;
+      const int64_t hostExcess = plan->hostHeight - hostLimit;
       const int64_t time = plan->time;
       assert((excess > 0 || time >= bound) && "no schedule is faster than the bound");
       found.push_back(std::move(*plan));
-      if (excess <= 0 && time <= bound) return found;
-      if (excess <= 0) break;
-      rule.target -= excess;
+      const bool fits = excess <= 0 && hostExcess <= 0;
+      if (fits && time <= bound) return found;
+      if (fits) break;
+      rule.target -= std::max<int64_t>(excess, 0);
+      rule.hostTarget -= std::max<int64_t>(hostExcess, 0);
     }
   }
   return found;
@@ -117,7 +127,7 @@ size_t Frontier::firstAbove(int64_t budget) const {
 const KnownPlan* Frontier::findBest(int64_t budget) {
   const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& plan) {
-    if (plan.height > budget) return;
+    if (plan.height > budget || !keepsToHost(plan)) return;
     const auto isBetter = [](const KnownPlan& a, const KnownPlan& b) {
       return std::pair(a.time, a.height) < std::pair(b.time, b.height);
     };
@@ -134,22 +144,26 @@ const KnownPlan* Frontier::findBest(int64_t budget) {
 
 // The lowest plan of the lowest pools; a pool further up answers only for budgets that are not
 // below the grid budget before its own.
-const KnownPlan& Frontier::findLowest() {
-  const KnownPlan* lowest = &keepAll_;
+const KnownPlan* Frontier::findLowest() {
+  const KnownPlan* lowest = keepsToHost(keepAll_) ? &keepAll_ : nullptr;
   for (size_t i = 0; i < grid_.size(); ++i) {
-    if (i > 0 && grid_[i - 1] >= lowest->height) break;
+    if (i > 0 && lowest != nullptr && grid_[i - 1] >= lowest->height) break;
     for (const KnownPlan& plan : pool(i)) {
-      const bool mayAnswer = i <= firstAbove(plan.height);
-      if (mayAnswer && plan.height < lowest->height) lowest = &plan;
+      const bool mayAnswer = keepsToHost(plan) && i <= firstAbove(plan.height);
+      if (mayAnswer && (lowest == nullptr || plan.height < lowest->height)) lowest = &plan;
     }
   }
-  return *lowest;
+  return lowest;
 }
 
 std::vector<const KnownPlan*> Frontier::all() {
-  std::vector<const KnownPlan*> plans = {&keepAll_};
+  std::vector<const KnownPlan*> plans;
+  const auto add = [&](const KnownPlan& plan) {
+    if (keepsToHost(plan)) plans.push_back(&plan);
+  };
+  add(keepAll_);
   for (size_t i = 0; i < grid_.size(); ++i) {
-    for (const KnownPlan& plan : pool(i)) plans.push_back(&plan);
+    for (const KnownPlan& plan : pool(i)) add(plan);
   }
   std::sort(plans.begin(), plans.end(), [](const KnownPlan* a, const KnownPlan* b) {
     return std::pair(a->height, a->time) < std::pair(b->height, b->time);

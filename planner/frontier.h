@@ -21,6 +21,7 @@ namespace stowage::planner {
 
 struct KnownPlan {
   int64_t height = 0;
+  int64_t hostHeight = 0;
   int64_t time = 0;
   int64_t budget = 0;  // given to evaluateActions
   Actions actions;
@@ -31,10 +32,11 @@ class Frontier {
   /// Errors: kInvalidArgument for pins that cannot be kept.
   static ir::Expected<Frontier> make(const GapTable& table);
 
-  /// The fastest known plan that needs at most `budget` bytes; null if there is none.
+  /// The fastest known plan that needs at most `budget` bytes and keeps to the limit of the host;
+  /// null if there is none.
   const KnownPlan* findBest(int64_t budget);
-  /// The plan that needs the fewest bytes.
-  const KnownPlan& findLowest();
+  /// The plan that needs the fewest device bytes; null if all need more than the host may give.
+  const KnownPlan* findLowest();
   /// All that can be an answer, by falling height, each faster than the lower ones.
   std::vector<const KnownPlan*> all();
 
@@ -47,7 +49,8 @@ class Frontier {
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
   Pool search(int64_t budget) const;
-  /// Nothing if it breaks a limit or is among `known` already.
+  bool keepsToHost(const KnownPlan& plan) const;
+  /// Nothing if it is among `known` already or not possible.
   std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;
   size_t firstAbove(int64_t budget) const;
 

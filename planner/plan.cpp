@@ -2,10 +2,11 @@
 #include "planner/plan.h"
 
 #include <cassert>
+#include <optional>
 #include <utility>
 
-#include "planner/explain.h"
 #include "planner/frontier.h"
+#include "planner/refusal.h"
 
 namespace stowage::planner {
 
@@ -24,52 +25,95 @@ Decisions decisionsOf(const GapTable& table, const KnownPlan& plan) {
   return decisions;
 }
 
-ir::Error refuse(const GapTable& table, int64_t budget, Frontier& frontier) {
-  const KnownPlan& lowest = frontier.findLowest();
-  ir::Infeasible infeasible{
-      .budget = Bytes(budget), .smallestBudget = Bytes(lowest.height), .peakNode = ""};
-  ir::Expected<PeakHolders> peak = findPeakHolders(table, lowest.actions);
-  if (!peak) return peak.takeError();
-  if (peak->node.isValid()) infeasible.peakNode = table.problem().graph.describeNode(peak->node);
-  infeasible.holders = std::move(peak->holders);
-  return ir::makeError(ir::PlanError(ir::ErrorCode::kInfeasible,
-                                     "no schedule fits " + formatBytes(Bytes(budget)) +
-                                         ", expected at least " + formatBytes(Bytes(lowest.height)))
-                           .because(std::move(infeasible)));
+// Pins become rows, so that they hold when the plan is edited and planned again.
+ir::Error writePins(const GapTable& table, Decisions& decisions) {
+  if (table.problem().pins.empty() && table.problem().pinnedRows.empty()) return ir::success();
+  ir::Expected<FixedActions> fixed = fixActions(table);
+  if (!fixed) return fixed.takeError();
+  std::vector<ir::DecisionRow> rows;
+  size_t next = 0;
+  for (size_t g = 0; g < table.gaps().size(); ++g) {
+    const Gap& gap = table.gaps()[g];
+    const bool isRow = next < decisions.rows.size() &&
+                       decisions.rows[next].storage == gap.storage &&
+                       decisions.rows[next].gapBegin == gap.begin;
+    const bool isPin = fixed->isFixed[g] && (isRow || gap.mayHost || gap.mayRecompute);
+    if (isRow) {
+      rows.push_back(std::move(decisions.rows[next++]));
+    } else if (isPin) {
+      rows.push_back({.storage = gap.storage, .gapBegin = gap.begin, .gapEnd = gap.end});
+      rows.back().action = fixed->actions[g];
+    }
+    if (!isPin) continue;
+    rows.back().pinned = true;
+    rows.back().why = "pinned";
+  }
+  decisions.rows = std::move(rows);
+  return ir::success();
 }
 
 }  // namespace
 
-ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget) {
-  const GapTable table(problem);
-  ir::Expected<Frontier> frontier = Frontier::make(table);
+struct Planner::State {
+  explicit State(const Problem& problem) : table(problem) {}
+  GapTable table;
+  std::optional<Frontier> frontier;
+};
+
+Planner::Planner(std::unique_ptr<State> state) : state_(std::move(state)) {}
+Planner::Planner(Planner&&) noexcept = default;
+Planner& Planner::operator=(Planner&&) noexcept = default;
+Planner::~Planner() = default;
+
+ir::Expected<Planner> Planner::make(const Problem& problem) {
+  auto state = std::make_unique<State>(problem);
+  ir::Expected<Frontier> frontier = Frontier::make(state->table);
   if (!frontier) return frontier.takeError();
-  const KnownPlan* best = frontier->findBest(budget.value());
-  if (best == nullptr) return refuse(table, budget.value(), *frontier);
+  state->frontier = std::move(*frontier);
+  return Planner(std::move(state));
+}
+
+ir::Expected<PlanResult> Planner::plan(Bytes budget) {
+  Frontier& frontier = *state_->frontier;
+  const KnownPlan* best = frontier.findBest(budget.value());
+  if (best == nullptr) return refuse(state_->table, frontier, budget.value());
   ir::Expected<Timetable> timetable =
-      evaluateActions(table, best->actions, best->budget, PlacementEffort::kBestOrder);
+      evaluateActions(state_->table, best->actions, best->budget, PlacementEffort::kBestOrder);
   if (!timetable) return timetable.takeError();
+  if (ir::Error error = writePins(state_->table, timetable->decisions)) return error;
   PlanResult result{.timetable = std::move(*timetable),
-                    .bound = Nanoseconds(frontier->bound(budget.value())),
+                    .bound = Nanoseconds(frontier.bound(budget.value())),
                     .computeTime = {},
-                    .keepAllHeight = Bytes(frontier->keepAll().height),
-                    .planNeeded = best != &frontier->keepAll()};
+                    .keepAllHeight = Bytes(frontier.keepAll().height),
+                    .planNeeded = best != &frontier.keepAll()};
+  result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
-  for (const ir::OpCost& cost : problem.costs.nodes) result.computeTime += cost.time;
+  for (const ir::OpCost& cost : state_->table.problem().costs.nodes) {
+    result.computeTime += cost.time;
+  }
   return result;
 }
 
-ir::Expected<std::vector<FrontierPoint>> computeFrontier(const Problem& problem) {
-  const GapTable table(problem);
-  ir::Expected<Frontier> frontier = Frontier::make(table);
-  if (!frontier) return frontier.takeError();
+std::vector<FrontierPoint> Planner::frontier() {
   std::vector<FrontierPoint> points;
-  for (const KnownPlan* plan : frontier->all()) {
+  for (const KnownPlan* plan : state_->frontier->all()) {
     points.push_back({.height = Bytes(plan->height),
                       .time = Nanoseconds(plan->time),
-                      .decisions = decisionsOf(table, *plan)});
+                      .decisions = decisionsOf(state_->table, *plan)});
   }
   return points;
+}
+
+ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget) {
+  ir::Expected<Planner> planner = Planner::make(problem);
+  if (!planner) return planner.takeError();
+  return planner->plan(budget);
+}
+
+ir::Expected<std::vector<FrontierPoint>> computeFrontier(const Problem& problem) {
+  ir::Expected<Planner> planner = Planner::make(problem);
+  if (!planner) return planner.takeError();
+  return planner->frontier();
 }
 
 }  // namespace stowage::planner

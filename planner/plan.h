@@ -7,6 +7,7 @@
 #ifndef STOWAGE_PLANNER_PLAN_H_
 #define STOWAGE_PLANNER_PLAN_H_
 
+#include <memory>
 #include <vector>
 
 #include "ir/error.h"
@@ -30,11 +31,30 @@ struct PlanResult {
   bool planNeeded = true;   // false: everything fits anyway, no copies, no clones
 };
 
-/// Errors: kInfeasible with the smallest budget that works and what holds the peak there; also for
-/// the host.
-ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget);
+/// One problem, any number of budgets: what one question made known serves the next. The answer to
+/// a budget is the same whatever was asked before. Not for use by two threads at once.
+class Planner {
+ public:
+  /// `problem` must outlive it. Errors: kInvalidArgument for pins that cannot be kept.
+  static ir::Expected<Planner> make(const Problem& problem);
+  Planner(Planner&&) noexcept;
+  Planner& operator=(Planner&&) noexcept;
+  ~Planner();
 
-/// The whole frontier, by falling height. Points are strictly faster as height grows.
+  /// Errors: kInfeasible with the smallest budget that works and what holds the peak there; when
+  /// host memory is what is missing, the smallest of that. Pins that are in the way are named.
+  ir::Expected<PlanResult> plan(Bytes budget);
+  /// The whole frontier, by falling height. Points are strictly faster as height grows.
+  std::vector<FrontierPoint> frontier();
+
+ private:
+  struct State;
+  explicit Planner(std::unique_ptr<State> state);
+  std::unique_ptr<State> state_;
+};
+
+/// A planner for one budget.
+ir::Expected<PlanResult> plan(const Problem& problem, Bytes budget);
 ir::Expected<std::vector<FrontierPoint>> computeFrontier(const Problem& problem);
 
 }  // namespace stowage::planner

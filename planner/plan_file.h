@@ -50,6 +50,7 @@ struct PlanFile {
   ir::Schedule schedule;              // at level kSynced
   std::vector<DecisionLabel> labels;  // one per row of schedule.decisions
   Stalls stalls;
+  std::string boundScope;  // orders that predicted.bound holds for, "program,hoisted"; "": not said
 };
 
 /// References and labels filled in from the graph; `schedule` must be one of it. Versions, stalls

@@ -240,6 +240,7 @@ class PlanReader {
                                 .computeTime = reader.field("compute_ns").nanoseconds(),
                                 .bytesOut = reader.field("out_bytes").bytes(),
                                 .bytesIn = reader.field("in_bytes").bytes()};
+    if (reader.has("bound_scope")) plan_.boundScope = reader.field("bound_scope").text();
     const FieldReader stalls = reader.field("stall_ns");
     plan_.stalls = {.deviceToHost = stalls.field("d2h").nanoseconds(),
                     .hostToDevice = stalls.field("h2d").nanoseconds(),

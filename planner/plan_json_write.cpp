@@ -89,6 +89,7 @@ class PlanWriter {
     writer_.field("peak_bytes", predicted.peakBytes);
     writer_.field("host_peak_bytes", predicted.hostPeakBytes);
     writer_.field("step_ns", predicted.stepTime).field("bound_ns", predicted.bound);
+    if (!plan_.boundScope.empty()) writer_.field("bound_scope", plan_.boundScope);
     writer_.field("compute_ns", predicted.computeTime);
     writer_.field("out_bytes", predicted.bytesOut).field("in_bytes", predicted.bytesIn);
     writer_.key("stall_ns").beginObject();

@@ -44,6 +44,10 @@ ir::Error checkPins(const ir::Graph& graph, const std::vector<Pin>& pins) {
 
 }  // namespace
 
+std::string describePin(const Pin& pin) {
+  return pin.pattern + "=" + ir::gapActionName(pin.action);
+}
+
 // Classic two-pointer matching: on a mismatch the last star swallows one character more.
 bool matchesGlob(llvm::StringRef pattern, llvm::StringRef name) {
   size_t p = 0;

@@ -35,6 +35,9 @@ struct Pin {
   ir::GapAction action = ir::GapAction::kKeep;
 };
 
+/// "layers.0.*=keep"
+std::string describePin(const Pin& pin);
+
 /// `*` stands for any characters, `?` for one; all others for themselves.
 bool matchesGlob(llvm::StringRef pattern, llvm::StringRef name);
 

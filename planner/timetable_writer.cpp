@@ -2,8 +2,10 @@
 #include "planner/timetable_writer.h"
 
 #include <algorithm>
+#include <optional>
 #include <utility>
 
+#include "planner/copy_schedule.h"
 #include "planner/dependencies.h"
 #include "planner/timing.h"
 
@@ -47,7 +49,34 @@ class Writer {
                                         .gapBegin = gap.begin,
                                         .gapEnd = gap.end,
                                         .action = p_.actions[g]});
+      gapOfRow_.push_back(g);
     }
+  }
+
+  // Why each action is what it is, as the timetable shows it (words: planner/README.md).
+  void writeReasons() {
+    for (size_t i = 0; i < gapOfRow_.size(); ++i) {
+      ir::DecisionRow& row = result_.decisions.rows[i];
+      row.why = row.action == ir::GapAction::kHost ? whyHost(gapOfRow_[i]) : whyAgain(gapOfRow_[i]);
+    }
+  }
+  const char* whyHost(size_t gap) const {
+    const int32_t fetch = x_.endingFetch[gap];
+    if (fetch < 0) return "hidden";
+    const int32_t source = x_.fetches[static_cast<size_t>(fetch)].source;
+    const bool isWaitedFor = isBlamed_[fetchActions_[static_cast<size_t>(fetch)]] ||
+                             (source >= 0 && isBlamed_[outActions_[static_cast<size_t>(source)]]);
+    return isWaitedFor ? "waits" : "hidden";
+  }
+  const char* whyAgain(size_t gapIndex) const {
+    const Gap& gap = p_.table.gaps()[gapIndex];
+    if (!gap.mayHost) return "only";
+    const size_t touch = gapIndex - p_.table.gapIndex(gap.storage, 0);
+    const ir::LinkModel& links = problem_.costs.links;
+    const int64_t bytes = p_.table.bytes(gap.storage);
+    const int64_t copies =
+        copyTime(links.deviceToHost, bytes) + copyTime(links.hostToDevice, bytes);
+    return p_.table.chainTime(gap.storage, touch) <= copies ? "cheap" : "busy";
   }
 
   ir::ResidencyId addResidency(ir::StorageId storage, ir::Space space, int64_t offset) {
@@ -122,6 +151,8 @@ class Writer {
   }
 
   void writeCommands() {
+    fetchActions_.resize(x_.fetches.size());
+    outActions_.resize(x_.copiesOut.size());
     for (const Issue& issue : p_.order.issues) {
       const auto index = static_cast<size_t>(issue.index);
       switch (issue.kind) {
@@ -130,12 +161,14 @@ class Writer {
           break;
         case Issue::Kind::kCopyOut: {
           const int32_t stay = x_.copiesOut[index].stay;
+          outActions_[index] = result_.actions.size();
           addCopy(ir::Stream::kDeviceToHost, stayId(stay), hostId(stay));
           result_.bytesOut += Bytes(bytesOf(stay));
           break;
         }
         case Issue::Kind::kFetch: {
           const int32_t stay = x_.fetches[index].stay;
+          fetchActions_[index] = result_.actions.size();
           addCopy(ir::Stream::kHostToDevice, hostId(stay), stayId(stay));
           result_.bytesIn += Bytes(bytesOf(stay));
           break;
@@ -196,34 +229,39 @@ class Writer {
       result_.actions[i].end = timeline.end[i];
     }
     attributeStalls(dependencies);
+    writeReasons();
   }
 
   // Compute that starts later than its predecessor ended waited for the command that ended last.
   void attributeStalls(const Dependencies& dependencies) {
+    isBlamed_.assign(result_.actions.size(), false);
     Nanoseconds free;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       const TimedAction& action = result_.actions[i];
       if (action.command.stream != ir::Stream::kCompute) continue;
       if (action.start > free) {
-        const bool isOut = lastWait(dependencies, i) == ir::Stream::kDeviceToHost;
+        const std::optional<size_t> last = lastWait(dependencies, i);
+        if (last) isBlamed_[*last] = true;
+        const bool isOut =
+            last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
         (isOut ? result_.stalls.deviceToHost : result_.stalls.hostToDevice) += action.start - free;
       }
       free = action.end;
     }
   }
 
-  ir::Stream lastWait(const Dependencies& dependencies, size_t command) const {
+  std::optional<size_t> lastWait(const Dependencies& dependencies, size_t command) const {
     Nanoseconds latest(INT64_MIN);
-    ir::Stream stream = ir::Stream::kHostToDevice;
+    std::optional<size_t> last;
     const auto consider = [&](ir::CommandId id, Nanoseconds shift) {
       const TimedAction& other = result_.actions[id.index()];
       if (other.end - shift <= latest) return;
       latest = other.end - shift;
-      stream = other.command.stream;
+      last = id.index();
     };
     for (const ir::CommandId id : dependencies.wait[command]) consider(id, {});
     for (const ir::CommandId id : dependencies.prev[command]) consider(id, result_.stepTime);
-    return stream;
+    return last;
   }
 
   const EvaluationParts& p_;
@@ -232,6 +270,10 @@ class Writer {
   Timetable result_;
   std::vector<ir::ResidencyId> stays_;  // by stay
   std::vector<ir::ResidencyId> hosts_;  // by storage
+  std::vector<size_t> gapOfRow_;        // by decision row
+  std::vector<size_t> fetchActions_;    // by fetch: its action
+  std::vector<size_t> outActions_;      // by copy out
+  std::vector<bool> isBlamed_;          // by action: compute waited for its end
 };
 
 }  // namespace

@@ -39,7 +39,6 @@ class StateWalk {
         return ir::makeError(ir::ErrorCode::kInvalidIr,
                              "the boundary has no place for '" + storage.name + "'");
       }
-      // Dead between steps: every step overwrites it unread.
       if (entries_[i]->at.empty()) continue;
       if (ir::Error error = visit(ir::StorageId(i), *entries_[i])) return error;
     }

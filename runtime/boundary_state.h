@@ -4,6 +4,7 @@
 // can be saved. Neither is part of a plan: load puts every persistent storage's bytes into each of
 // its residencies, drain waits for all streams and reads each storage back from one of them. Any
 // number of steps lies between the two.
+// A storage that the boundary holds nowhere (each step overwrites it before reading it) is skipped.
 // Inputs are no state: the executor binds them anew for each step.
 #ifndef STOWAGE_RUNTIME_BOUNDARY_STATE_H_
 #define STOWAGE_RUNTIME_BOUNDARY_STATE_H_

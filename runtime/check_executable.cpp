@@ -92,13 +92,11 @@ class Checker {
 
   void checkBoundary(const ir::BoundaryEntry& entry) {
     const std::string where = "boundary of storage " + std::to_string(entry.storage.raw());
-    // A persistent storage that every step overwrites unread has none: between steps it is dead.
-    const bool isStorage =
-        entry.storage.isValid() && entry.storage.index() < source_.graph.storages().size();
-    if (!isStorage) return report(where, "found no such storage");
-    if (entry.at.empty() && source_.graph.storage(entry.storage).role == ir::Role::kInput) {
-      report(where, "found no residency of an input, expected one or more");
+    if (!entry.storage.isValid() || entry.storage.index() >= source_.graph.storages().size()) {
+      return report("boundary", "found no such storage");
     }
+    const bool isInput = source_.graph.storage(entry.storage).role == ir::Role::kInput;
+    if (isInput && entry.at.size() != 1) report(where, "found no one residency for an input");
     for (const ResidencyId id : entry.at) {
       if (!isResidency(id)) {
         report(where, "found no residency r" + std::to_string(id.raw()));

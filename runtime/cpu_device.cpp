@@ -4,19 +4,15 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 
-#include <algorithm>
-#include <array>
 #include <cstring>
 #include <string>
 #include <utility>
-#include <vector>
 
-#include "runtime/failure_latch.h"
 #include "runtime/launcher.h"
 #include "runtime/mapped_arena.h"
+#include "runtime/queued_program.h"
 #include "runtime/served_allocator.h"
 #include "runtime/step_allocator.h"
-#include "runtime/stream_queue.h"
 #include "runtime/throttled_link.h"
 
 namespace stowage::runtime {
@@ -31,8 +27,7 @@ struct CpuDevice::Shared {
   MappedArena host;
   StepAllocator allocator;
   AllocationSource allocations;
-  FailureLatch failure;
-  std::array<std::unique_ptr<StreamQueue>, ir::kStreamCount> queues;  // last: they use the others
+  QueuedStreams streams{[this](Stream stream) { prepareThread(stream); }};
 
   Shared(const CpuDeviceOptions& given, MappedArena deviceArena, MappedArena hostArena)
       : options(given),
@@ -43,15 +38,8 @@ struct CpuDevice::Shared {
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
 
-  StreamQueue& queue(Stream stream) {
-    auto& own = queues[static_cast<size_t>(stream)];
-    if (own) return *own;
-    own = std::make_unique<StreamQueue>();
-    if (stream == Stream::kCompute) own->push([this] { prepareComputeThread(); });
-    return *own;
-  }
-
-  void prepareComputeThread() {
+  void prepareThread(Stream stream) {
+    if (stream != Stream::kCompute) return;
     at::set_num_threads(options.intraOpThreads);
     registerAllocatingThreads(&allocations);
   }
@@ -67,74 +55,31 @@ struct CpuDevice::Shared {
 
 namespace {
 
-class CpuProgram : public Program {
+class CpuProgram : public QueuedProgram {
  public:
   CpuProgram(const ProgramSource& source, CpuDevice::Shared& device,
              std::unique_ptr<Launcher> launcher)
-      : source_(source),
+      : QueuedProgram(source, device.streams, device.host.base()),
         device_(device),
-        launcher_(std::move(launcher)),
-        events_(source.eventCount) {}
-
-  ir::Error beginStep(int64_t /*step*/) override { return ir::success(); }
-
-  ir::Error wait(Stream stream, EventRef event) override {
-    device_.queue(stream).push([this, event] { events_.wait(event); });
-    return ir::success();
-  }
-
-  ir::Error record(Stream stream, EventRef event) override {
-    device_.queue(stream).push([this, event] { events_.signal(event); });
-    return ir::success();
-  }
-
-  ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
-    const Stream stream = source_.schedule.command(command).stream;
-    pushWork(stream, [this, command, values = scalars.vec()] {
-      device_.failure.set(
-          launcher_->launch(command, values, device_.allocator, device_.allocations));
-    });
-    return ir::success();
-  }
-
-  ir::Error copy(ir::CommandId id) override {
-    const ir::Command& command = source_.schedule.command(id);
-    const ir::Residency& from = source_.schedule.residency(command.from);
-    const ir::Residency& to = source_.schedule.residency(command.to);
-    const Bytes bytes = source_.graph.storage(from.storage).bytes;
-    const auto* source = device_.at(from.space, from.offset);
-    auto* target = device_.at(to.space, to.offset);
-    pushWork(command.stream, [link = device_.link(command.stream), source, target, bytes] {
-      link.copy(target, source, bytes);
-    });
-    return ir::success();
-  }
-
-  ir::Error deliver(const Delivery& delivery) override {
-    pushWork(delivery.stream, [from = device_.at(Space::kHost, delivery.hostOffset), delivery] {
-      std::memcpy(delivery.to.data(), from, delivery.to.size());
-    });
-    return ir::success();
-  }
-
-  ir::Error waitOnHost(EventRef event) override {
-    events_.wait(event);
-    return device_.failure.get();
-  }
+        launcher_(std::move(launcher)) {}
 
  private:
-  // After a failure nothing is touched any more, but events go on: nobody waits for ever.
-  template <typename Work>
-  void pushWork(Stream stream, Work work) {
-    device_.queue(stream).push([this, work = std::move(work)] {
-      if (!device_.failure.isSet()) work();
-    });
+  ir::Error runNow(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
+    return launcher_->launch(command, scalars, device_.allocator, device_.allocations);
   }
 
-  ProgramSource source_;
+  ir::Error copyNow(ir::CommandId id) override {
+    const ir::Command& command = source().schedule.command(id);
+    const ir::Residency& from = source().schedule.residency(command.from);
+    const ir::Residency& to = source().schedule.residency(command.to);
+    device_.link(command.stream)
+        .copy(device_.at(to.space, to.offset), device_.at(from.space, from.offset),
+              source().graph.storage(from.storage).bytes);
+    return ir::success();
+  }
+
   CpuDevice::Shared& device_;
   std::unique_ptr<Launcher> launcher_;
-  EventCounters events_;
 };
 
 ir::Error checkStreams(const ir::Schedule& schedule) {
@@ -214,16 +159,13 @@ ir::Error CpuDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uin
   return ir::success();
 }
 
-ir::Error CpuDevice::synchronize() {
-  for (const auto& queue : shared_->queues) {
-    if (queue) queue->drain();
-  }
-  return shared_->failure.get();
-}
+ir::Error CpuDevice::synchronize() { return shared_->streams.drain(); }
 
 llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
   MappedArena& own = shared_->arena(space);
   return {own.base(), static_cast<size_t>(own.bytes().value())};
 }
+
+int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
 
 }  // namespace stowage::runtime

@@ -41,6 +41,9 @@ class CpuDevice : public Device {
   /// All of an arena's bytes, for tests that look at what was touched. No work may be under way.
   llvm::MutableArrayRef<uint8_t> arena(ir::Space space);
 
+  /// Allocations of libtorch's on the device's threads that no plan served.
+  int64_t allocationsOutside() const;
+
   struct Shared;
 
  private:

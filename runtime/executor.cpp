@@ -68,8 +68,8 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = startTurn()) return error;
   // Events and outputs have two places each, by the step's parity.
   if (nextStep_ - 2 >= firstStepOfTurn_) {
-    for (const int32_t event : plan_.stepEnd) {
-      if (ir::Error error = program_->waitOnHost({event, nextStep_ - 2})) return error;
+    for (const StreamEnd& end : plan_.stepEnd) {
+      if (ir::Error error = program_->waitOnHost({end.event, nextStep_ - 2})) return error;
     }
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
@@ -77,6 +77,9 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = bindInputs(inputs)) return error;
   if (ir::Error error = readUnwrittenOutputs()) return error;
   if (ir::Error error = program_->beginStep(nextStep_)) return error;
+  if (source_.schedule.joined && nextStep_ > firstStepOfTurn_) {
+    if (ir::Error error = joinStreams()) return error;
+  }
   return issueCommands();
 }
 
@@ -133,6 +136,18 @@ ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> byt
     }
   }
   return device_.write(ir::Space::kHost, port.hostOffset, bytes);
+}
+
+// Nothing of a joined step runs beside the next one: every stream waits for all others.
+ir::Error Executor::joinStreams() {
+  for (const StreamEnd& waiting : plan_.stepEnd) {
+    for (const StreamEnd& end : plan_.stepEnd) {
+      if (end.stream == waiting.stream) continue;
+      const EventRef last{end.event, nextStep_ - 1};
+      if (ir::Error error = program_->wait(waiting.stream, last)) return error;
+    }
+  }
+  return ir::success();
 }
 
 ir::Error Executor::issueCommands() {

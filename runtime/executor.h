@@ -5,12 +5,12 @@
 //
 // Deferred completion: issueStep returns when the step is issued, while its work may still be under
 // way. Step s + 1 may be issued then, and its first commands run beside the tail of step s as far
-// as the schedule's `prev` allows. Before issuing step s + 2 the thread waits for step s. Inputs
-// are copied into their host residencies when a step is issued, after the readers of the step
-// before are done. Outputs are kept for two steps: those of step s are there until step s + 2 is
-// issued. Several plans may take turns on a device when their boundaries are equal; the change of
-// plans waits for all streams. On the first step, and after a change of plans, every `prev` counts
-// as satisfied.
+// as the schedule's `prev` allows (a joined schedule: not at all). Before issuing step s + 2 the
+// thread waits for step s. Inputs are copied into their host residencies when a step is issued,
+// after the readers of the step before are done. Outputs are kept for two steps: those of step s
+// are there until step s + 2 is issued. Several plans may take turns on a device when their
+// boundaries are equal; the change of plans waits for all streams. On the first step, and after a
+// change of plans, every `prev` counts as satisfied.
 //
 // After an error the executor is stopped: steps are no transactions, the state since the last save
 // is lost. Every later call returns the same error. One thread uses an executor at a time.
@@ -77,6 +77,7 @@ class Executor {
   ir::Error bindInputs(llvm::ArrayRef<InputBytes> inputs);
   ir::Error bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes);
   ir::Error readUnwrittenOutputs();
+  ir::Error joinStreams();
   ir::Error issueCommands();
   ir::Error issueRange(size_t begin, size_t end);
   ir::Error issueCommand(ir::CommandId id);

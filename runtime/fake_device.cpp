@@ -25,6 +25,7 @@ struct FakeDevice::Shared {
   FakeDelays delays;
   FailureLatch failure;
   std::vector<StepSpan> spans;
+  std::vector<FakeRun> runs;
   int32_t programs = 0;
 
   Shared(llvm::ArrayRef<ir::Arena> arenas, FakeDelays given)
@@ -105,7 +106,7 @@ class FakeProgram : public Program {
     const auto end = [this, work, id, step = step_, span = span_](Nanoseconds now) {
       shared_.spans[span].end = std::max(shared_.spans[span].end, now);
       if (shared_.failure.isSet()) return;
-      poisonFreed(id, step, *work);
+      finish(id, step, *work);
     };
     shared_.streams.pushWork(state_.source.schedule.command(id).stream,
                              {begin, end, durationOf(id), shared_.delayOf(id, step_)});
@@ -113,13 +114,17 @@ class FakeProgram : public Program {
   }
 
   // Freed before the results are written: they may lie where the operands were.
-  void poisonFreed(ir::CommandId id, int64_t step, FakeWork& work) {
+  void finish(ir::CommandId id, int64_t step, FakeWork& work) {
     ir::Error changed = work.check();
     for (const ir::ResidencyId residency : freed_.finish(id, step)) {
       const auto place = state_.stay(residency);
       std::fill(place.begin(), place.end(), kFreedByte);
     }
-    changed ? shared_.failure.set(std::move(changed)) : work.write();
+    if (changed) return shared_.failure.set(std::move(changed));
+    if (ir::Error overlap = work.write()) return shared_.failure.set(std::move(overlap));
+    if (state_.source.schedule.command(id).kind == ir::CommandKind::kRun) {
+      shared_.runs.push_back({id, step, work.hashes()});
+    }
   }
 
   Nanoseconds durationOf(ir::CommandId id) const {
@@ -172,6 +177,8 @@ ir::Error FakeDevice::synchronize() {
   if (ir::Error error = shared_->streams.runAll()) return error;
   return shared_->failure.get();
 }
+
+const std::vector<FakeRun>& FakeDevice::runs() const { return shared_->runs; }
 
 const std::vector<StepSpan>& FakeDevice::stepSpans() const { return shared_->spans; }
 

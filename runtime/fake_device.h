@@ -32,6 +32,13 @@ struct StepSpan {
   Nanoseconds end;
 };
 
+/// What a run wrote, whether or not anything reads it later.
+struct FakeRun {
+  ir::CommandId command;
+  int64_t step = 0;
+  std::vector<FakeResult> results;
+};
+
 class FakeDevice : public Device {
  public:
   explicit FakeDevice(llvm::ArrayRef<ir::Arena> arenas, FakeDelays delays = {});
@@ -45,6 +52,9 @@ class FakeDevice : public Device {
 
   /// By step, over all programs in the order of issue; complete after synchronize.
   const std::vector<StepSpan>& stepSpans() const;
+
+  /// In order of virtual time, over all programs; complete after synchronize.
+  const std::vector<FakeRun>& runs() const;
 
   struct Shared;
 

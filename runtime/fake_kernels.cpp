@@ -98,6 +98,15 @@ std::vector<ByteVector> runFakeKernel(const ir::Graph& graph, ir::NodeId node,
   return after;
 }
 
+std::vector<FakeResult> hashResults(llvm::ArrayRef<ir::Access> accesses,
+                                    llvm::ArrayRef<ByteVector> after) {
+  std::vector<FakeResult> results;
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (accesses[i].writes()) results.push_back({accesses[i].storage, mixBytes(0, after[i])});
+  }
+  return results;
+}
+
 ByteVector makeFakeBytes(const ir::Graph& graph, ir::StorageId storage, int64_t step) {
   ByteVector bytes(static_cast<size_t>(graph.storage(storage).bytes.value()));
   fillBytes(mix(storage.index() * 1000003 + static_cast<uint64_t>(step)), bytes);
@@ -117,6 +126,7 @@ void FakeReference::runStep(llvm::ArrayRef<ScalarValue> scalars) {
       bytes_[i] = makeFakeBytes(graph_, ir::StorageId(i), step_);
     }
   }
+  results_.clear();
   for (size_t n = 0; n < graph_.nodes().size(); ++n) {
     const ir::NodeId node(n);
     const llvm::ArrayRef<ir::Access> accesses = graph_.accesses(node);
@@ -126,6 +136,7 @@ void FakeReference::runStep(llvm::ArrayRef<ScalarValue> scalars) {
     }
     std::vector<ByteVector> after =
         runFakeKernel(graph_, node, accesses, before, scalars, generator_);
+    results_.push_back(hashResults(accesses, after));
     for (size_t i = 0; i < accesses.size(); ++i) {
       if (accesses[i].writes()) bytes_[accesses[i].storage.index()] = std::move(after[i]);
     }

@@ -39,6 +39,15 @@ std::vector<ByteVector> runFakeKernel(const ir::Graph& graph, ir::NodeId node,
                                       llvm::ArrayRef<ScalarValue> scalars,
                                       FakeGenerator& generator);
 
+/// What a run wrote into one storage, as a hash.
+struct FakeResult {
+  ir::StorageId storage;
+  uint64_t hash = 0;
+  friend bool operator==(const FakeResult&, const FakeResult&) = default;
+};
+std::vector<FakeResult> hashResults(llvm::ArrayRef<ir::Access> accesses,
+                                    llvm::ArrayRef<ByteVector> after);
+
 /// Bytes that depend on a storage, a step and nothing else: first state and inputs for tests.
 ByteVector makeFakeBytes(const ir::Graph& graph, ir::StorageId storage, int64_t step);
 
@@ -50,11 +59,13 @@ class FakeReference {
   void runStep(llvm::ArrayRef<ScalarValue> scalars);
   /// What a storage holds now.
   const ByteVector& bytes(ir::StorageId storage) const { return bytes_[storage.index()]; }
-  int64_t stepsDone() const { return step_; }
+  /// What each node wrote in the last step.
+  const std::vector<std::vector<FakeResult>>& results() const { return results_; }
 
  private:
   const ir::Graph& graph_;
-  std::vector<ByteVector> bytes_;  // by storage
+  std::vector<ByteVector> bytes_;                 // by storage
+  std::vector<std::vector<FakeResult>> results_;  // by node
   FakeGenerator generator_;
   int64_t step_ = 0;
 };

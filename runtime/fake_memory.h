@@ -45,7 +45,10 @@ class FakeWork {
   void begin();
   /// Errors: kInternal naming the command when bytes changed under it.
   ir::Error check() const;
-  void write();
+  /// Errors: kInternal when results lie on each other or on the temp region.
+  ir::Error write();
+  /// What the run writes; empty for a copy.
+  std::vector<FakeResult> hashes() const;
 
  private:
   struct Operand {
@@ -60,6 +63,7 @@ class FakeWork {
   std::vector<Read> findPlaces(const ir::Command& command);
   bool landsOnOperand(const ir::Command& command, const ir::Access& access) const;
   void runKernel(const ir::Command& command, llvm::ArrayRef<ByteVector> before);
+  void noteRead(llvm::ArrayRef<uint8_t> place);
   void poison(llvm::MutableArrayRef<uint8_t> place);
   std::string describe() const;
 
@@ -67,6 +71,8 @@ class FakeWork {
   ir::CommandId id_;
   std::vector<ScalarValue> scalars_;
   std::vector<Operand> watched_;
+  llvm::MutableArrayRef<uint8_t> temporaries_;
+  bool readsNothing_ = false;
   std::vector<llvm::MutableArrayRef<uint8_t>> targets_;  // by access; empty: not written
   std::vector<ByteVector> results_;                      // by access
 };

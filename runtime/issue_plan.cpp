@@ -138,7 +138,8 @@ class PlanMaker {
     for (const CommandId id : last) {
       if (!id.isValid()) continue;
       needsEvent_[id.index()] = true;
-      plan_.stepEnd.push_back(id.raw());  // turned into an event later
+      // The command is turned into its event later.
+      plan_.stepEnd.push_back({schedule_.command(id).stream, id.raw()});
     }
   }
 
@@ -151,7 +152,7 @@ class PlanMaker {
     for (size_t i = 0; i < needsEvent_.size(); ++i) {
       if (needsEvent_[i]) eventOf_[i] = plan_.eventCount++;
     }
-    for (int32_t& end : plan_.stepEnd) end = eventOf_[static_cast<size_t>(end)];
+    for (StreamEnd& end : plan_.stepEnd) end.event = eventOf_[static_cast<size_t>(end.event)];
     for (InputPort& input : plan_.inputs) {
       for (int32_t& reader : input.readers) reader = eventOf_[static_cast<size_t>(reader)];
     }

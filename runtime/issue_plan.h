@@ -30,6 +30,12 @@ struct IssueRecord {
   llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
 };
 
+/// The last command of a stream in a step.
+struct StreamEnd {
+  ir::Stream stream = ir::Stream::kCompute;
+  int32_t event = -1;
+};
+
 /// Bytes that the caller puts in place before a step.
 struct InputPort {
   ir::StorageId storage;
@@ -50,7 +56,7 @@ struct OutputPort {
 struct IssuePlan {
   std::vector<IssueRecord> records;  // by command
   int32_t eventCount = 0;
-  std::vector<int32_t> stepEnd;     // events of the last command of each stream
+  std::vector<StreamEnd> stepEnd;   // of every stream that the schedule uses
   std::vector<InputPort> inputs;    // in order of storage
   std::vector<OutputPort> outputs;  // in order of storage
   /// The first command that updates the model or reads a step scalar; the number of commands if

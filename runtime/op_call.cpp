@@ -72,6 +72,12 @@ class StackMaker {
       : graph_(graph), call_(call), tensorOf_(tensorOf) {}
 
   ir::Error push(const ir::Argument& argument, const c10::TypePtr& schemaType) {
+    // Where a tensor must be, none is an undefined one (the bias of an attention without any).
+    if (std::holds_alternative<ir::NoneArg>(argument) &&
+        schemaType->kind() == TypeKind::TensorType) {
+      call_.stack.emplace_back(at::Tensor());
+      return ir::success();
+    }
     auto value = convert(argument, withoutOptional(schemaType));
     if (!value) return value.takeError();
     call_.stack.push_back(std::move(*value));

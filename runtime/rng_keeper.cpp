@@ -3,9 +3,14 @@
 
 #include <ATen/CPUGeneratorImpl.h>
 #include <ATen/core/MT19937RNGEngine.h>
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <mutex>
 #include <optional>
+
+#include "runtime/torch_boundary.h"
 
 namespace stowage::runtime {
 
@@ -51,6 +56,27 @@ void RngKeeper::before(const ir::Command& run) {
 void RngKeeper::after(const ir::Command& run) {
   if (run.rngSlot < 0 || run.clone == 0) return;
   running_->put();
+}
+
+ir::Expected<std::vector<uint8_t>> readGeneratorState() {
+  return callTorch("reading the generator's state", [] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    const at::Tensor state = generator.get_state();
+    const auto* bytes = state.const_data_ptr<uint8_t>();
+    return std::vector<uint8_t>(bytes, bytes + state.numel());
+  });
+}
+
+ir::Error writeGeneratorState(llvm::ArrayRef<uint8_t> bytes) {
+  return callTorch("setting the generator's state", [&] {
+    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    at::Tensor state = at::empty({static_cast<int64_t>(bytes.size())},
+                                 at::TensorOptions().dtype(at::kByte).device(at::kCPU));
+    std::copy(bytes.begin(), bytes.end(), state.mutable_data_ptr<uint8_t>());
+    generator.set_state(state);
+  });
 }
 
 RngRestore::RngRestore() : state_(std::make_unique<RngState>(RngState::take())) {}

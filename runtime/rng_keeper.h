@@ -7,9 +7,13 @@
 #ifndef STOWAGE_RUNTIME_RNG_KEEPER_H_
 #define STOWAGE_RUNTIME_RNG_KEEPER_H_
 
+#include <llvm/ADT/ArrayRef.h>
+
+#include <cstdint>
 #include <memory>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/schedule.h"
 
 namespace stowage::runtime {
@@ -32,6 +36,11 @@ class RngKeeper {
   std::vector<std::unique_ptr<RngState>> slots_;
   std::unique_ptr<RngState> running_;  // while a clone runs
 };
+
+/// The generator's state as bytes, to be saved beside a model and put back when a run resumes.
+/// Errors: kTorch, also for bytes that are no such state.
+ir::Expected<std::vector<uint8_t>> readGeneratorState();
+ir::Error writeGeneratorState(llvm::ArrayRef<uint8_t> bytes);
 
 /// Puts the generator back to where it was when this was made.
 class RngRestore {

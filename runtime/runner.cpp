@@ -4,14 +4,12 @@
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
 
+#include <algorithm>
 #include <cstring>
 #include <utility>
 
-#include "runtime/boundary_state.h"
-#include "runtime/cpu_device.h"
-#include "runtime/executor.h"
-#include "runtime/retrace_feed.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/canary.h"
+#include "runtime/runner_impl.h"
 #include "runtime/torch_types.h"
 
 namespace stowage::runtime {
@@ -35,24 +33,11 @@ std::string shapeText(llvm::ArrayRef<int64_t> sizes) {
 
 }  // namespace
 
-struct Runner::Impl {
-  CapturedStep& captured;
-  RunnablePlan plan;
-  std::unique_ptr<CpuDevice> device;
-  std::unique_ptr<RetraceFeed> ownFeed;
-  std::unique_ptr<Executor> executor;
-  bool over = false;
+ir::Error Runner::Impl::overError() const {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, "the state was given back to the module");
+}
 
-  ir::Error open(const RunnerOptions& options);
-  ir::Error fillState();
-  ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
-  ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
-  ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
-  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId value);
-  const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
-};
-
-ir::Error Runner::Impl::open(const RunnerOptions& options) {
+ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
   if (plan.target.device != ir::DeviceKind::kCpu) {
     return ir::makeError(ir::ErrorCode::kEnvironment,
                          "the plan is for target '" + plan.target.profile +
@@ -68,16 +53,27 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Expected<std::unique_ptr<CpuDevice>> opened = CpuDevice::open(device);
   if (!opened) return opened.takeError();
   this->device = std::move(*opened);
+  for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
+    fillCanary(this->device->arena(space));
+  }
+  return ir::success();
+}
+
+ir::Error Runner::Impl::open(const RunnerOptions& options) {
+  if (ir::Error error = openWeights(options.weights)) return error;
+  if (ir::Error error = openDevice(options)) return error;
   if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured);
   ir::Expected<std::unique_ptr<Executor>> made =
-      Executor::create(*this->device, {.graph = plan.graph,
-                                       .schedule = plan.schedule,
-                                       .target = plan.target,
-                                       .costs = plan.costs,
-                                       .feed = options.feed ? options.feed : ownFeed.get()});
+      Executor::create(*device, {.graph = plan.graph,
+                                 .schedule = plan.schedule,
+                                 .target = plan.target,
+                                 .costs = plan.costs,
+                                 .feed = options.feed ? options.feed : ownFeed.get()});
   if (!made) return made.takeError();
   executor = std::move(*made);
-  return fillState();
+  ir::Error error = fillState();
+  weights.reset();
+  return error;
 }
 
 const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
@@ -129,8 +125,10 @@ ir::Error Runner::Impl::fillState() {
     return putState(storage, bytesOf(bytes));
   };
   const auto persistent = [&](ir::StorageId storage, FirstValue from) {
-    return plan.graph.storage(storage).persistent && captured.firstValue(storage) == from;
+    return plan.graph.storage(storage).persistent && captured.firstValue(storage) == from &&
+           !comesFromFile(storage);
   };
+  if (ir::Error error = readWeights()) return error;
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     if (!persistent(storage, FirstValue::kLive)) continue;
@@ -210,8 +208,7 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
-  if (impl_->over)
-    return ir::makeError(ir::ErrorCode::kInvalidArgument, "the state was given back to the module");
+  if (impl_->over) return impl_->overError();
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
   std::vector<at::Tensor> held;
   std::vector<InputBytes> bound;
@@ -251,11 +248,7 @@ ir::Error Runner::storeTo() {
       [&](ir::StorageId storage) { return impl_->currentValue(storage); });
 }
 
-int64_t Runner::stepsDone() const { return impl_->executor->stepsIssued(); }
-ir::Expected<llvm::MutableArrayRef<uint8_t>> Runner::deviceArena() {
-  if (ir::Error error = impl_->executor->finish()) return error;
-  return impl_->device->arena(ir::Space::kDevice);
-}
+int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsIssued(); }
 Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
 
 }  // namespace stowage::runtime

@@ -4,7 +4,8 @@
 // the first values from the capture (live module, replayed construction, created optimizer state);
 // feeds the step scalars; hands out what the step reports. The planner takes no part. Ownership:
 // the CapturedStep, graph, schedule and target outlive the runner. While it lives, the state is in
-// its arenas; storeTo gives it to the module again. Not here: planning, files.
+// its arenas; storeTo gives it to the module again; save and load keep it in files. Not here:
+// planning, plan files.
 #ifndef STOWAGE_RUNTIME_RUNNER_H_
 #define STOWAGE_RUNTIME_RUNNER_H_
 
@@ -39,12 +40,21 @@ struct RunnerOptions {
   bool throttleLinks = false;
   /// Where step scalars come from instead of re-tracing the step's own update; outlives the runner.
   ScalarFeed* feed = nullptr;
+  /// Safetensors files with every parameter and buffer; else their first values are the capture's.
+  std::vector<std::string> weights;
+};
+
+/// Where a checkpoint was taken.
+struct ResumePoint {
+  int64_t steps = 0;
+  int64_t dataPosition = 0;
+  bool samePlan = false;  // as the one that runs now; another one gives the same bytes
 };
 
 class Runner {
  public:
-  /// Errors: kPlanMismatch (graph, target, threads, library versions), kOutOfDeviceMemory,
-  /// kUnsupported.
+  /// Errors: kPlanMismatch (graph, target, threads, library versions; weights, with a note per
+  /// tensor), kOutOfDeviceMemory, kUnsupported, kIo and kParse with the file.
   static ir::Expected<std::unique_ptr<Runner>> create(CapturedStep& captured,
                                                       const RunnablePlan& plan,
                                                       RunnerOptions options = {});
@@ -65,7 +75,24 @@ class Runner {
   /// Gives the state back to the module and the optimizer. The runner takes no more steps.
   ir::Error storeTo();
 
+  /// Writes a checkpoint (runtime/checkpoint.h) between two steps. `dataPosition`: batches used;
+  /// -1: as many as steps. Errors: kIo.
+  ir::Error save(const std::string& folder, int64_t dataPosition = -1);
+  /// Goes on from a checkpoint, before the first step. The host's side is brought along by tracing
+  /// `update` as often as steps were done; then the learning rates are those of the checkpoint.
+  /// Errors: kIo, kParse; kPlanMismatch with everything that does not fit, before the state is
+  /// changed; or when the optimizer's step counts come out differently.
+  ir::Expected<ResumePoint> load(const std::string& folder);
+
+  /// Steps since the training began, those before a checkpoint included.
   int64_t stepsDone() const;
+  /// Highest byte of the device arena that anything wrote since the runner was made, measured by a
+  /// pattern (runtime/canary.h).
+  ir::Expected<Bytes> highWaterMark();
+  /// Have all bytes that the plan never covers kept the pattern? Errors: kInternal, with the byte.
+  ir::Error checkCanaries();
+  /// Allocations of libtorch's on the device's threads that the plan did not serve.
+  int64_t allocationsOutside() const;
   /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
   /// All of the device arena, for tests that look at what was touched. Waits for everything issued.

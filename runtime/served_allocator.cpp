@@ -47,6 +47,8 @@ class ServedAllocator final : public c10::Allocator {
     c10::DataPtr block = passOn(bytes);
     if (AllocationLog* log = source->logging.load(std::memory_order_acquire)) {
       log->addAllocation(block.get(), size, role.thread);
+    } else {
+      source->passedOn.fetch_add(1, std::memory_order_relaxed);
     }
     return block;
   }

@@ -10,6 +10,7 @@
 #define STOWAGE_RUNTIME_SERVED_ALLOCATOR_H_
 
 #include <atomic>
+#include <cstdint>
 
 #include "ir/error.h"
 #include "runtime/allocation_log.h"
@@ -21,6 +22,7 @@ namespace stowage::runtime {
 struct AllocationSource {
   std::atomic<StepAllocator*> serving{nullptr};
   std::atomic<AllocationLog*> logging{nullptr};
+  std::atomic<int64_t> passedOn{0};  // allocations that neither served nor logged
 };
 
 /// Puts the allocator in place; later calls do nothing.

@@ -146,6 +146,7 @@ void fillValidValues(ir::DType dtype, int64_t integerBound, uint64_t seed,
       return fill<uint16_t>(bytes,
                             [&] { return static_cast<uint16_t>(0x3400 + engine() % 0x800); });
     case ir::DType::kI64:
+    case ir::DType::kU64:
       return fill<int64_t>(bytes, integer);
     case ir::DType::kI32:
       return fill<int32_t>(bytes, [&] { return static_cast<int32_t>(integer()); });

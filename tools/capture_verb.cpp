@@ -3,6 +3,7 @@
 // stowage capture gpt2 --set batch=4 --device cuda --target h200 -o step.stow
 // stowage capture train_step.pt2 -o step.stow
 #include <fmt/format.h>
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -15,6 +16,7 @@
 #include "ir/fingerprint.h"
 #include "ir/printer.h"
 #include "planner/roofline.h"
+#include "runtime/capture/pt2_import.h"
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
 #include "tools/model_step.h"
@@ -28,6 +30,7 @@ namespace {
 struct CaptureFlags : CommonFlags {
   std::string source;
   std::vector<std::string> settings;
+  std::string names;
   std::string device;
   std::string target;
   std::string output;
@@ -62,16 +65,107 @@ void printCatalogue(llvm::raw_ostream& os) {
   }
 }
 
-VerbResult report(const CaptureFlags& flags, const ir::Graph& graph, double seconds) {
+/// Equal host numbers of an imported step's optimizer, in one row.
+struct FrozenNumber {
+  std::string op;
+  std::string name;
+  double value = 0;
+  int count = 0;
+};
+
+std::vector<FrozenNumber> countFrozen(const runtime::ImportedStep& step) {
+  std::vector<FrozenNumber> rows;
+  for (const runtime::FrozenScalar& scalar : step.frozenScalars) {
+    const std::string& op = step.graph.node(scalar.node).op;
+    const auto same = [&](const FrozenNumber& row) {
+      return row.op == op && row.name == scalar.name && row.value == scalar.value;
+    };
+    const auto found = llvm::find_if(rows, same);
+    if (found == rows.end()) {
+      rows.push_back({.op = op, .name = scalar.name, .value = scalar.value, .count = 1});
+    } else {
+      ++found->count;
+    }
+  }
+  return rows;
+}
+
+/// What a captured step is for this verb, wherever it came from.
+struct Captured {
+  ir::Graph graph;
+  // Of an archive only.
+  bool imported = false;
+  std::vector<std::string> learningRates;  // names of inputs
+  std::vector<FrozenNumber> frozen;
+};
+
+ir::Expected<Captured> importArchive(const CaptureFlags& flags, const ir::Target& target) {
+  ir::Expected<runtime::ImportedStep> step =
+      runtime::importTrainingStep(flags.source, target, {.sideFile = flags.names});
+  if (!step) return step.takeError();
+  ir::Expected<ir::Graph> graph = normaliseStep(step->graph);
+  if (!graph) return graph.takeError();
+  Captured captured{.graph = std::move(*graph), .imported = true, .frozen = countFrozen(*step)};
+  for (const ir::ValueId rate : step->learningRates) {
+    captured.learningRates.push_back(step->graph.storage(step->graph.value(rate).storage).name);
+  }
+  return captured;
+}
+
+ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& target) {
+  if (llvm::StringRef(flags.source).endswith(".pt2")) return importArchive(flags, target);
+  if (!flags.names.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--names goes with a .pt2 file, not with model '" + flags.source + "'");
+  }
+  ir::Expected<std::unique_ptr<ModelStep>> step =
+      captureModel({.model = flags.source, .settings = flags.settings}, {.target = target});
+  if (!step) return step.takeError();
+  return Captured{.graph = std::move((*step)->graph)};
+}
+
+/// "lr given each step; frozen as traced: beta1 0.9, beta2 0.95 (2 times)"
+void printNumbers(const Captured& captured, llvm::raw_ostream& os) {
+  os << "numbers    ";
+  for (const std::string& rate : captured.learningRates) os << rate << " given each step; ";
+  os << "frozen as traced: ";
+  if (captured.frozen.empty()) os << "none";
+  const char* separator = "";
+  for (const FrozenNumber& number : captured.frozen) {
+    os << separator << number.name << ' ' << fmt::format("{}", number.value);
+    if (number.count > 1) os << " (" << number.count << " times)";
+    separator = ", ";
+  }
+  os << '\n';
+}
+
+nlohmann::ordered_json frozenJson(const Captured& captured) {
+  nlohmann::ordered_json frozen = nlohmann::ordered_json::array();
+  for (const FrozenNumber& number : captured.frozen) {
+    frozen.push_back({{"op", number.op},
+                      {"name", number.name},
+                      {"value", number.value},
+                      {"count", number.count}});
+  }
+  return frozen;
+}
+
+VerbResult report(const CaptureFlags& flags, const Captured& captured, double seconds) {
+  const ir::Graph& graph = captured.graph;
   const GraphSummary summary = summariseGraph(graph);
   if (flags.json) {
     nlohmann::ordered_json json = graphSummaryJson(graph, summary);
     json["capture_seconds"] = seconds;
+    if (captured.imported) {
+      json["learning_rates"] = captured.learningRates;
+      json["frozen"] = frozenJson(captured);
+    }
     llvm::outs() << json.dump(2) << '\n';
     return kExitYes;
   }
   llvm::raw_ostream& os = flags.output == "-" ? llvm::errs() : llvm::outs();
   os << "captured   " << describeGraph(graph, summary) << fmt::format("  {:.2f} s\n", seconds);
+  if (captured.imported) printNumbers(captured, os);
   if (!flags.output.empty() && flags.output != "-") os << "wrote      " << flags.output << '\n';
   return kExitYes;
 }
@@ -92,18 +186,17 @@ VerbResult runCapture(const CaptureFlags& flags) {
   ir::Expected<ir::Target> target = findTarget(flags);
   if (!target) return target.takeError();
   const auto begin = std::chrono::steady_clock::now();
-  ir::Expected<std::unique_ptr<ModelStep>> step =
-      captureModel({.model = flags.source, .settings = flags.settings}, {.target = *target});
-  if (!step) return step.takeError();
+  ir::Expected<Captured> captured = capture(flags, *target);
+  if (!captured) return captured.takeError();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!flags.output.empty()) {
     if (ir::Error error = writeWholeFile(flags.output, flags.replace, [&](llvm::raw_ostream& os) {
-          ir::printGraph((*step)->graph, os);
+          ir::printGraph(captured->graph, os);
         })) {
       return error;
     }
   }
-  return report(flags, (*step)->graph, seconds.count());
+  return report(flags, *captured, seconds.count());
 }
 
 }  // namespace
@@ -115,6 +208,8 @@ Verb addCaptureVerb(CLI::App& app) {
   command->add_option("source", flags->source,
                       "an example model's name, or a training step exported as .pt2");
   command->add_option("--set", flags->settings, "a model's setting, key=value; may be repeated");
+  command->add_option("--names", flags->names,
+                      "what the inputs of a .pt2 file are; default: the .json beside it, if any");
   command->add_option("--device", flags->device, "cpu or cuda; no GPU is needed")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option("--target", flags->target,

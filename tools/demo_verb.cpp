@@ -91,8 +91,9 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
   const std::string difference = firstDifference(eager, planned);
   os << fmt::format("           loss {:.4f} -> {:.4f}, ", planned.losses.front(),
                     planned.losses.back());
-  os << (difference.empty() ? "losses, parameters and optimizer state equal plain libtorch bit for bit\n"
-                            : "DIFFERENT from plain libtorch: " + difference + "\n");
+  os << (difference.empty()
+             ? "losses, parameters and optimizer state equal plain libtorch bit for bit\n"
+             : "DIFFERENT from plain libtorch: " + difference + "\n");
 }
 
 ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,

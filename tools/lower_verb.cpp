@@ -68,6 +68,7 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   passes::PlannedStep planned;
   planned.order = plan.order;
   planned.graph = plan.graph;
+  planned.boundScope = passes::orderName(plan.order);
   planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
   for (const ir::OpCost& cost : problem->costs.nodes) planned.result.computeTime += cost.time;
   planned.schedule = std::move(*schedule);

@@ -16,9 +16,7 @@
 
 namespace stowage::tools {
 
-namespace {
-
-ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph) {
   passes::PassState state;
   state.graph = graph;
   const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
@@ -26,6 +24,8 @@ ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
   if (!reports) return reports.takeError();
   return std::move(state.graph);
 }
+
+namespace {
 
 /// Without memory nothing of the model is held: its first values come from the record, or from a file.
 ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOptions& options) {
@@ -94,7 +94,7 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
       {.target = options.target, .name = recipe.model, .recipe = recipe.text()});
   if (!captured) return captured.takeError();
   step->captured = std::move(*captured);
-  ir::Expected<ir::Graph> graph = normalise(step->captured->graph());
+  ir::Expected<ir::Graph> graph = normaliseStep(step->captured->graph());
   if (!graph) return graph.takeError();
   step->graph = std::move(*graph);
   return step;

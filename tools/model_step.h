@@ -26,6 +26,10 @@ struct Recipe {
 /// Errors: kInvalidArgument for an empty text.
 ir::Expected<Recipe> parseRecipe(const std::string& text);
 
+/// A captured or imported step as it goes into files: without dead calls, list ops in buckets. Ids
+/// change, names of storages stay. Errors: those of the passes.
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph);
+
 struct ModelStep {
   TrainingStep training;  // outlived by nothing that uses `captured`
   std::unique_ptr<runtime::CapturedStep> captured;

@@ -43,6 +43,7 @@ planner::PlanFile makeFile(const PlanOutput& output) {
   file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
                 .source = output.inputs.costs.source};
   file.stalls = planned.result.timetable.stalls;
+  file.boundScope = planned.boundScope;
   if (output.embed) {
     file.graph.text = ir::toText(planned.graph);
   } else {
@@ -89,7 +90,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                .budget = output.inputs.options.budget,
                                .keepAll = output.inputs.keepAll,
                                .stalls = output.planned.result.timetable.stalls,
-                               .costs = output.inputs.costs.source};
+                               .costs = output.inputs.costs.source,
+                               .planNeeded = output.planned.result.planNeeded};
   const bool toStdout = output.planPath == "-";
   if (output.flags.json && !toStdout) {
     nlohmann::ordered_json json = planSummaryJson(summary);

@@ -73,6 +73,13 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
 
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   const ir::Prediction& claim = summary.schedule.predicted;
+  if (!summary.planNeeded) {
+    os << "fits       as it is: needs " << formatBytes(claim.peakBytes) << " of the budget of "
+       << formatBytes(summary.budget) << ", nothing has to leave or be made again, "
+       << formatDuration(claim.stepTime) << " a step predicted" << costsRemark(summary.costs)
+       << '\n';
+    return;
+  }
   os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
      << formatBytes(summary.budget);
   if (summary.keepAll.value() > 0) os << " (unplanned: " << formatBytes(summary.keepAll) << ")";
@@ -93,6 +100,7 @@ Json planSummaryJson(const PlanSummary& summary) {
   const ir::Prediction& claim = summary.schedule.predicted;
   const PlanCounts counts = countPlan(summary.graph, summary.schedule);
   return {{"fits", true},
+          {"plan_needed", summary.planNeeded},
           {"budget_bytes", summary.budget.value()},
           {"peak_bytes", claim.peakBytes.value()},
           {"unplanned_bytes", summary.keepAll.value()},

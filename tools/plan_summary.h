@@ -35,6 +35,7 @@ struct PlanSummary {
   Bytes keepAll;  // bytes the step needs when nothing is moved; 0: not known
   planner::Stalls stalls;
   ir::CostSource costs = ir::CostSource::kGiven;
+  bool planNeeded = true;  // false: fits as it is
 };
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);
 nlohmann::ordered_json planSummaryJson(const PlanSummary& summary);

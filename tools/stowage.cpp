@@ -20,14 +20,15 @@ constexpr const char* kFooter =
     "  stowage demo\n"
     "  stowage capture gpt2 --set preset=tiny -o step.stow\n"
     "  stowage plan step.stow --budget 50%peak -o plan.json\n"
-    "  stowage verify plan.json\n"
+    "  stowage explain plan.json\n"
+    "  stowage run plan.json --steps 20 --compare-unplanned\n"
     "Exit codes: 0 yes; 1 a negative answer (nothing fits, violations found); 2 wrong usage; 3 a "
     "bad input file;\n"
     "4 the environment; 70 a bug in stowage.";
 
 std::vector<Verb> addVerbs(CLI::App& app) {
-  return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),
-          addSweepVerb(app),   addLowerVerb(app),   addVerifyVerb(app),
+  return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),   addSweepVerb(app),
+          addLowerVerb(app),   addExplainVerb(app), addVerifyVerb(app), addRunVerb(app),
           addDemoVerb(app),    addDoctorVerb(app),  addSchemaVerb(app)};
 }
 

@@ -31,29 +31,28 @@ struct Row {
   Bytes budget;
   std::optional<passes::PlannedStep> planned;
   Bytes smallestBudget;
+  std::string space;  // that the smallest budget is about
 };
 
-ir::Expected<Row> planAt(const PlanningInputs& inputs, Bytes budget) {
+ir::Expected<Row> planAt(passes::StepPlanner& planner, Bytes budget) {
   Row row;
   row.budget = budget;
-  passes::PlanStepOptions options = inputs.options;
-  options.budget = budget;
-  ir::Expected<passes::PlannedStep> planned =
-      passes::planStep(inputs.graph, inputs.target, inputs.costs, options);
+  ir::Expected<passes::PlannedStep> planned = planner.plan(budget);
   if (planned) {
     row.planned = std::move(*planned);
     return row;
   }
   ir::PlanError error = ir::takePayload(planned.takeError());
   if (!error.infeasible()) return ir::makeError(std::move(error));
+  row.space = error.infeasible()->space;
   row.smallestBudget = error.infeasible()->smallestBudget;
   return row;
 }
 
 void printRow(const Row& row, llvm::raw_ostream& os) {
   if (!row.planned) {
-    os << fmt::format("{:>12}  nothing fits; smallest budget that works: {}\n",
-                      formatBytes(row.budget), formatBytes(row.smallestBudget));
+    os << fmt::format("{:>12}  nothing fits; smallest {} budget that works: {}\n",
+                      formatBytes(row.budget), row.space, formatBytes(row.smallestBudget));
     return;
   }
   const ir::Prediction& claim = row.planned->schedule.predicted;
@@ -71,6 +70,7 @@ Json toJson(const Row& row, const PlanningInputs& inputs) {
   if (!row.planned) {
     return {{"fits", false},
             {"budget_bytes", row.budget.value()},
+            {"space", row.space},
             {"smallest_budget_bytes", row.smallestBudget.value()}};
   }
   return planSummaryJson({.graph = row.planned->graph,
@@ -78,7 +78,8 @@ Json toJson(const Row& row, const PlanningInputs& inputs) {
                           .budget = row.budget,
                           .keepAll = inputs.keepAll,
                           .stalls = row.planned->result.timetable.stalls,
-                          .costs = inputs.costs.source});
+                          .costs = inputs.costs.source,
+                          .planNeeded = row.planned->result.planNeeded});
 }
 
 VerbResult runSweep(const SweepFlags& flags) {
@@ -86,6 +87,9 @@ VerbResult runSweep(const SweepFlags& flags) {
   if (!sizes) return sizes.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
+  ir::Expected<passes::StepPlanner> planner =
+      passes::StepPlanner::make(inputs->graph, inputs->target, inputs->costs, inputs->options);
+  if (!planner) return planner.takeError();
   Progress progress(!flags.quiet);
   Json rows = Json::array();
   llvm::raw_ostream& os = llvm::outs();
@@ -99,7 +103,7 @@ VerbResult runSweep(const SweepFlags& flags) {
     const int64_t align = inputs->target.alignBytes;
     const Bytes asked = size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
     progress.show("planning " + formatBytes(asked));
-    ir::Expected<Row> row = planAt(*inputs, Bytes(asked.value() / align * align));
+    ir::Expected<Row> row = planAt(*planner, Bytes(asked.value() / align * align));
     if (!row) return row.takeError();
     if (flags.json) {
       rows.push_back(toJson(*row, *inputs));

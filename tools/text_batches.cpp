@@ -13,9 +13,11 @@ namespace {
 
 constexpr const char* kLicenceFolder = "/usr/share/common-licenses";
 
+constexpr uint64_t kStride = 0x9E3779B97F4A7C15ULL;
+
 /// One step of SplitMix64: a fixed sequence of well-mixed numbers.
 uint64_t nextRandom(uint64_t& state) {
-  uint64_t z = (state += 0x9E3779B97F4A7C15ULL);
+  uint64_t z = (state += kStride);
   z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9ULL;
   z = (z ^ (z >> 27)) * 0x94D049BB133111EBULL;
   return z ^ (z >> 31);
@@ -38,6 +40,11 @@ ir::Expected<TextBatches> TextBatches::open(const std::vector<std::string>& file
                              std::to_string(sequence));
   }
   return TextBatches(std::move(text), batch, sequence, seed);
+}
+
+void TextBatches::seek(int64_t position) {
+  // One number per row, and the state grows by the same with each.
+  state_ = seed_ + static_cast<uint64_t>(position * batch_) * kStride;
 }
 
 TextBatch TextBatches::next() {

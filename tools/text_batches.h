@@ -27,14 +27,17 @@ class TextBatches {
   static ir::Expected<TextBatches> open(const std::vector<std::string>& files, int64_t batch,
                                         int64_t sequence, uint64_t seed);
   TextBatch next();
+  /// The next batch is number `position` of the sequence, from 0.
+  void seek(int64_t position);
   size_t textBytes() const { return text_.size(); }
 
  private:
   TextBatches(std::string text, int64_t batch, int64_t sequence, uint64_t seed)
-      : text_(std::move(text)), batch_(batch), sequence_(sequence), state_(seed) {}
+      : text_(std::move(text)), batch_(batch), sequence_(sequence), seed_(seed), state_(seed) {}
   std::string text_;
   int64_t batch_;
   int64_t sequence_;
+  uint64_t seed_;
   uint64_t state_;
 };
 

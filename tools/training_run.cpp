@@ -3,6 +3,8 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <ATen/core/grad_mode.h>
+#include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
@@ -11,6 +13,7 @@
 #include <optional>
 
 #include "runtime/capture/optimizer_state.h"
+#include "runtime/state_io.h"
 
 namespace stowage::tools {
 
@@ -63,6 +66,65 @@ void keepState(TrainingRecord& record, const TrainingStep& training) {
             [](const auto& a, const auto& b) { return a.first < b.first; });
 }
 
+/// Puts what the files hold into the module. What is not there, or of another size, is an error.
+ir::Error loadWeights(const TrainingStep& training, const std::vector<std::string>& files) {
+  if (files.empty()) return ir::success();
+  ir::Expected<runtime::StateFiles> state = runtime::StateFiles::open(files);
+  if (!state) return state.takeError();
+  const at::NoGradGuard guard;
+  const auto load = [&](const std::string& name, const at::Tensor& tensor) -> ir::Error {
+    const runtime::SafetensorsEntry* entry = state->find(name);
+    if (entry == nullptr) {
+      return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                           files.front() + ": missing '" + name + "'");
+    }
+    const at::Tensor values = at::empty(tensor.sizes(), tensor.options());
+    if (ir::Error error = state->readEntry(
+            *entry, {static_cast<uint8_t*>(values.mutable_data_ptr()), values.nbytes()})) {
+      return error;
+    }
+    tensor.copy_(values);
+    return ir::success();
+  };
+  for (const auto& item : training.module->named_parameters()) {
+    if (ir::Error error = load(item.key(), item.value())) return error;
+  }
+  for (const auto& item : training.module->named_buffers()) {
+    if (ir::Error error = load(item.key(), item.value())) return error;
+  }
+  return ir::success();
+}
+
+ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
+  StepTimer timer;
+  for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
+    ir::Expected<Batch> batch = options.batches(record.firstStep + i);
+    if (!batch) return batch.takeError();
+    ir::Expected<std::vector<at::Tensor>> reports = runner.step(*batch);
+    if (!reports) return reports.takeError();
+    addReport(record.training, reports->front());
+    timer.stepDone();
+    options.report(record.firstStep + i, record.training.losses.back());
+    record.stopped = options.stop();
+    const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
+    if (isDue && !options.save.empty()) {
+      if (ir::Error error = runner.save(options.save)) return error;
+    }
+  }
+  record.training.secondsPerStep = timer.secondsPerStep();
+  return options.save.empty() ? ir::success() : runner.save(options.save);
+}
+
+ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
+  if (ir::Error error = runner.checkCanaries()) return error;
+  ir::Expected<Bytes> mark = runner.highWaterMark();
+  if (!mark) return mark.takeError();
+  record.highWaterMark = *mark;
+  record.arena = runner.arenaBytes();
+  record.allocationsOutside = runner.allocationsOutside();
+  return ir::success();
+}
+
 bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
 }
@@ -70,13 +132,14 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
-                                          uint64_t seed, int64_t steps,
-                                          const BatchSource& batches) {
+                                          uint64_t seed, int64_t steps, const BatchSource& batches,
+                                          const std::vector<std::string>& weights) {
   at::set_num_threads(target.intraOpThreads);
   at::globalContext().setDeterministicAlgorithms(target.deterministic, /*warn_only=*/false);
   at::manual_seed(seed);
   ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings);
   if (!training) return training.takeError();
+  if (ir::Error error = loadWeights(*training, weights)) return error;
   seedSteps(seed);
   TrainingRecord record;
   StepTimer timer;
@@ -114,6 +177,28 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
   record.secondsPerStep = timer.secondsPerStep();
   if (ir::Error error = (*runner)->storeTo()) return error;
   keepState(record, step.training);
+  return record;
+}
+
+ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
+                                  const RunOptions& options) {
+  ir::Expected<std::unique_ptr<runtime::Runner>> runner = runtime::Runner::create(
+      *step.captured,
+      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
+      plan.options);
+  if (!runner) return runner.takeError();
+  seedSteps(options.seed);
+  RunRecord record;
+  if (!options.resume.empty()) {
+    ir::Expected<runtime::ResumePoint> point = (*runner)->load(options.resume);
+    if (!point) return point.takeError();
+    record.firstStep = point->dataPosition;
+    record.samePlan = point->samePlan;
+  }
+  if (ir::Error error = takeSteps(**runner, options, record)) return error;
+  if (ir::Error error = measureMemory(**runner, record)) return error;
+  if (ir::Error error = (*runner)->storeTo()) return error;
+  keepState(record.training, step.training);
   return record;
 }
 

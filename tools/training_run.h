@@ -34,9 +34,11 @@ struct TrainingRecord {
   double secondsPerStep = 0;                              // mean of all steps but the first
 };
 
-/// Plain libtorch, with the target's threads and deterministic mode.
+/// Plain libtorch, with the target's threads and deterministic mode. `weights`: safetensors files
+/// with the first values of all parameters and buffers.
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
-                                          uint64_t seed, int64_t steps, const BatchSource& batches);
+                                          uint64_t seed, int64_t steps, const BatchSource& batches,
+                                          const std::vector<std::string>& weights = {});
 
 struct PlannedTraining {
   const ir::Graph& graph;
@@ -48,6 +50,30 @@ struct PlannedTraining {
 /// By plan. `step` must have been captured from the same recipe and seed; it is used up.
 ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
                                          uint64_t seed, int64_t steps, const BatchSource& batches);
+
+/// A training that may be taken up where it was saved, stopped early and saved.
+struct RunOptions {
+  uint64_t seed = 0;
+  int64_t steps = 0;  // of this run
+  BatchSource batches;
+  std::string resume;     // folder of a checkpoint; "": from the first values
+  std::string save;       // folder; "": nothing is saved
+  int64_t saveEvery = 0;  // steps; 0: at the end only
+  std::function<bool()> stop = [] { return false; };  // asked after every step
+  std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
+};
+struct RunRecord {
+  TrainingRecord training;  // of this run's steps
+  int64_t firstStep = 0;    // steps done before
+  bool samePlan = true;     // as the checkpoint's
+  bool stopped = false;
+  Bytes arena;
+  Bytes highWaterMark;
+  int64_t allocationsOutside = 0;
+};
+/// By plan. `step` is used up.
+ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
+                                  const RunOptions& options);
 
 /// "" when losses, parameters, buffers and optimizer state are equal byte for byte, else the first
 /// difference.

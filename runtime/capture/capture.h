@@ -17,6 +17,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -72,6 +73,12 @@ struct CaptureOptions {
   bool keepGradients = false;  // marks the gradients as outputs of the step
 };
 
+/// Host numbers of the optimizer object at one moment: what a checkpoint keeps of it.
+struct HostProgress {
+  std::vector<double> learningRates;         // by parameter group
+  std::map<std::string, double> stepCounts;  // by parameter, of optimizers that count on the host
+};
+
 /// Where the first value of a persistent storage comes from.
 enum class FirstValue : uint8_t {
   kLive,          // a real tensor that existed before capture: `liveValue`
@@ -104,6 +111,10 @@ class CapturedStep {
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
   ir::Expected<std::vector<ScalarValue>> nextScalars();
 
+  /// Nothing when the step names no optimizer. Not while nextScalars runs.
+  HostProgress hostProgress() const;
+  void setLearningRates(const std::vector<double>& rates);
+
   FirstValue firstValue(ir::StorageId storage) const;
   /// The bytes of a kLive storage, uint8 [n], on the device where they were. Undefined after
   /// releaseLiveValues.
@@ -134,8 +145,8 @@ class CapturedStep {
 };
 
 /// Captures one training step for `options.target`. Errors: kUnsupported, naming op and module, for
-/// what a static plan cannot hold; kEnvironment when the target's device type does not exist in this
-/// process; kTorch for errors of the closures themselves.
+/// what a static plan cannot hold; kEnvironment when the target's device type does not exist in
+/// this process; kTorch for errors of the closures themselves.
 ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
                                                         std::vector<InputSpec> inputs,
                                                         CaptureOptions options);

@@ -103,6 +103,30 @@ const StorageFacts& CapturedStep::Impl::factsOf(ir::StorageId storage) const {
   return *storages.find(keyOf[storage.index()]);
 }
 
+HostProgress CapturedStep::hostProgress() const {
+  HostProgress progress;
+  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
+  if (optimizer == nullptr) return progress;
+  for (const torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
+    progress.learningRates.push_back(group.options().get_lr());
+  }
+  for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
+    if (const std::optional<double> count = stepCountOf(*optimizer, entry.tensor)) {
+      progress.stepCounts.emplace(entry.name, *count);
+    }
+  }
+  return progress;
+}
+
+void CapturedStep::setLearningRates(const std::vector<double>& rates) {
+  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
+  if (optimizer == nullptr) return;
+  auto& groups = optimizer->param_groups();
+  for (size_t i = 0; i < groups.size() && i < rates.size(); ++i) {
+    groups[i].options().set_lr(rates[i]);
+  }
+}
+
 FirstValue CapturedStep::firstValue(ir::StorageId storage) const {
   if (const ModuleTensor* entry = impl_->moduleTensorOf(storage)) {
     return entry->madeAs == 0 ? FirstValue::kLive : FirstValue::kConstruction;

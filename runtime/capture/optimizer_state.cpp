@@ -86,6 +86,14 @@ void forEachStateTensor(optim::Optimizer& optimizer, const at::Tensor& parameter
   });
 }
 
+std::optional<double> stepCountOf(optim::Optimizer& optimizer, const at::Tensor& parameter) {
+  std::optional<double> count;
+  optim::OptimizerParamState* state = findState(optimizer, parameter.unsafeGetTensorImpl());
+  if (state == nullptr) return count;
+  actOnCountedState(*state, [&](auto& counted) { count = static_cast<double>(counted.step()); });
+  return count;
+}
+
 OptimizerNumbers OptimizerNumbers::of(optim::Optimizer& optimizer) {
   OptimizerNumbers numbers;
   for (optim::OptimizerParamGroup& group : optimizer.param_groups()) {

@@ -11,6 +11,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ir/graph.h"
@@ -24,6 +25,9 @@ using VisitState =
 /// Visits the defined tensors in the state of one parameter, if there is state.
 void forEachStateTensor(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
                         VisitState visit);
+
+/// How many steps the state of one parameter has seen, where the optimizer counts on the host.
+std::optional<double> stepCountOf(torch::optim::Optimizer& optimizer, const at::Tensor& parameter);
 
 /// The host numbers of an optimizer at one moment.
 class OptimizerNumbers {

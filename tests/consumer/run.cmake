@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# cmake -DBUILD_DIR= -DSCRATCH_DIR= -DSOURCE_DIR= -DGENERATOR= -DCXX_COMPILER= -DLLVM_DIR= -DSANITIZE= -P run.cmake
-# Installs BUILD_DIR below SCRATCH_DIR, then builds and runs the project in SOURCE_DIR against it.
+# cmake -DBUILD_DIR= -DSCRATCH_DIR= -DSOURCE_DIR= -DGENERATOR= -DCXX_COMPILER= -DLLVM_DIR= -DSANITIZE= -DRUNTIME= -P run.cmake
+# Installs BUILD_DIR below SCRATCH_DIR, then builds and runs the project in SOURCE_DIR against it, and
+# the one in SOURCE_DIR/training when the part with libtorch was built (RUNTIME).
 
 function(run)
   execute_process(COMMAND ${ARGN} RESULT_VARIABLE result OUTPUT_VARIABLE output ERROR_VARIABLE output)
@@ -24,4 +25,11 @@ run(${CMAKE_COMMAND} -S ${SOURCE_DIR} -B ${SCRATCH_DIR}/build -G ${GENERATOR}
     -DCMAKE_PREFIX_PATH=${SCRATCH_DIR}/prefix -DSTOWAGE_INCLUDE=${SCRATCH_DIR}/prefix/include/stowage)
 run(${CMAKE_COMMAND} --build ${SCRATCH_DIR}/build)
 run(${SCRATCH_DIR}/build/consumer)
+if(RUNTIME)
+  run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/training -B ${SCRATCH_DIR}/training -G ${GENERATOR}
+      -DCMAKE_CXX_COMPILER=${CXX_COMPILER} "-DCMAKE_CXX_FLAGS=${flags}" -DLLVM_DIR=${LLVM_DIR}
+      -DCMAKE_PREFIX_PATH=${SCRATCH_DIR}/prefix)
+  run(${CMAKE_COMMAND} --build ${SCRATCH_DIR}/training)
+  run(${CMAKE_COMMAND} -E chdir ${SCRATCH_DIR}/training ${SCRATCH_DIR}/training/training)
+endif()
 file(REMOVE_RECURSE "${SCRATCH_DIR}")

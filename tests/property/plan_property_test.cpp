@@ -5,6 +5,8 @@
 // refusal names works, and one alignment unit less does not.
 #include <gtest/gtest.h>
 
+#include <set>
+
 #include "ir/verify.h"
 #include "planner/plan.h"
 #include "tests/support/random_step.h"
@@ -63,6 +65,31 @@ TEST_P(PlanProperty, KeepsItsPromises) {
                                           .budget = budget})) {
       ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
     }
+  }
+}
+
+// Pins by name hold in a plan that is proven, and every row says why it is there.
+TEST_P(PlanProperty, RowsSayWhyAndPinnedPlansAreProven) {
+  problem_.pins = {{.pattern = "h0", .action = ir::GapAction::kKeep},
+                   {.pattern = "*w0", .action = ir::GapAction::kHost}};
+  const std::set<std::string> words = {"pinned", "hidden", "waits", "cheap", "busy", "only"};
+  const Bytes budget = smallestBudget();
+  ir::Expected<PlanResult> result = plan(problem_, budget);
+  ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
+  for (const ir::DecisionRow& row : result->timetable.decisions.rows) {
+    EXPECT_TRUE(words.count(row.why)) << "'" << row.why << "'";
+    EXPECT_EQ(row.why == "pinned", row.pinned);
+    const std::string& name = graph_.storage(row.storage).name;
+    EXPECT_TRUE(name != "h0" || row.action == ir::GapAction::kKeep);
+    EXPECT_TRUE(name != "w0" || row.action == ir::GapAction::kHost);
+  }
+  const ir::Schedule schedule = tests::toSchedule(graph_, target_, result->timetable, budget);
+  for (const ir::Violation& violation : ir::verify({.graph = graph_,
+                                        .schedule = schedule,
+                                        .target = target_,
+                                        .costs = &problem_.costs,
+                                        .budget = budget})) {
+    ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
   }
 }
 

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/fake_training.h"
 
+#include <algorithm>
+#include <map>
 #include <utility>
 
 #include "runtime/boundary_state.h"
+#include "runtime/fake_device.h"
 #include "runtime/fake_kernels.h"
 
 namespace stowage::tests {
@@ -37,6 +40,7 @@ class Training {
       advanceReference(step);
     }
     if (ir::Error error = checkOutputs(**executor, steps - 1)) return error;
+    if (ir::Error error = checkRuns()) return error;
     return runtime::drainState(**executor, [&](StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
       return compare(storage, bytes, reference_.bytes(storage), "state after the last step");
     });
@@ -60,6 +64,7 @@ class Training {
     CountingFeed feed(plan_.graph);
     feed.begin(step);
     reference_.runStep(*feed.join());
+    results_.push_back(reference_.results());
     expected_.emplace_back();
     for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
       expected_.back().push_back(reference_.bytes(StorageId(i)));
@@ -79,6 +84,31 @@ class Training {
     return ir::success();
   }
 
+  ir::Error checkRuns() {
+    if (ir::Error error = device_.synchronize()) return error;
+    const auto* fake = dynamic_cast<const runtime::FakeDevice*>(&device_);
+    if (fake == nullptr) return ir::success();
+    std::map<std::pair<int64_t, ir::NodeId>, int> originals;
+    for (const runtime::FakeRun& run : fake->runs()) {
+      const ir::NodeId node = plan_.schedule.command(run.command).node;
+      if (plan_.schedule.command(run.command).clone == 0) ++originals[{run.step, node}];
+      const auto& expected = results_[static_cast<size_t>(run.step)][node.index()];
+      for (const runtime::FakeResult& result : run.results) {
+        if (std::find(expected.begin(), expected.end(), result) != expected.end()) continue;
+        return ir::makeError(ir::ErrorCode::kInternal,
+                             "c" + std::to_string(run.command.raw()) + " of step " +
+                                 std::to_string(run.step) + " wrote other bytes into '" +
+                                 plan_.graph.storage(result.storage).name + "'");
+      }
+    }
+    for (size_t n = 0; n < plan_.graph.nodes().size(); ++n) {
+      if (originals[{0, ir::NodeId(n)}] == 1) continue;
+      return ir::makeError(ir::ErrorCode::kInternal,
+                           plan_.graph.describeNode(ir::NodeId(n)) + " did not run once");
+    }
+    return ir::success();
+  }
+
   ir::Error compare(StorageId storage, llvm::ArrayRef<uint8_t> found, const ByteVector& expected,
                     const std::string& what) {
     if (found == llvm::ArrayRef<uint8_t>(expected)) return ir::success();
@@ -90,7 +120,8 @@ class Training {
   runtime::PlanSource plan_;
   CountingFeed feed_;
   runtime::FakeReference reference_;
-  std::vector<std::vector<ByteVector>> expected_;  // by step, by storage
+  std::vector<std::vector<ByteVector>> expected_;                       // by step, by storage
+  std::vector<std::vector<std::vector<runtime::FakeResult>>> results_;  // by step, by node
 };
 
 }  // namespace

@@ -136,6 +136,7 @@ planner::PlanFile makeSamplePlan() {
   plan.graph.file = "step.stow";
   plan.graph.text = "graph @sample version=1 {\n}\n";
   plan.costs = {.fingerprint = "xxh3:00000000000000ff", .source = ir::CostSource::kRoofline};
+  plan.boundScope = "program,hoisted";
   plan.stalls = {
       .deviceToHost = Nanoseconds(1), .hostToDevice = Nanoseconds(2), .disk = Nanoseconds(3)};
   return plan;

@@ -2,8 +2,8 @@
 //
 // The arrows between the folders and the rules that go with them, checked on every source file:
 // ir <- planner <- passes, ir <- runtime (only runtime/session* sees planner and passes), all <-
-// tools; JSON only in planner/*_json* and tools, libtorch and CUDA only in runtime and tools, one
-// `try`, no printing and no clocks in the libraries. The same arrows are checked on the libraries'
+// tools; JSON only in planner/*_json*, runtime/capture/pt2_*json* (the archives' format) and tools;
+// libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the libraries. The same arrows are checked on the libraries'
 // link lines. Each rule is also run on made-up text that breaks it.
 
 #include <gtest/gtest.h>
@@ -60,7 +60,9 @@ bool mayIncludeForeign(const std::string& path, const std::string& header) {
       "torch", "ATen", "c10", "caffe2", "cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "nccl.h"};
   const std::string library = topFolder(header);
   if (kJson.count(library) > 0) {
-    static const std::regex kJsonFile("planner/([a-z0-9_]+/)*[a-z0-9_]*_json[a-z0-9_]*\\.(h|cpp)");
+    static const std::regex kJsonFile(
+        "(planner/([a-z0-9_]+/)*[a-z0-9_]*|runtime/capture/pt2(_[a-z0-9]+)*)"
+        "_json[a-z0-9_]*\\.(h|cpp)");
     return toolsOrTests || std::regex_match(path, kJsonFile);
   }
   if (kTorch.count(library) > 0) return toolsOrTests || folder == "runtime";
@@ -188,6 +190,10 @@ const std::vector<LineCase> kLineCases = {
     {"runtime/session.cpp", "#include \"tools/summary.h\"", false},
     {"runtime/cpu_device.cpp", "#include <c10/core/Allocator.h>", true},
     {"runtime/executor.cpp", "#include <nlohmann/json.hpp>", false},
+    {"runtime/capture/pt2_json.cpp", "#include <nlohmann/json.hpp>", true},
+    {"runtime/capture/pt2_json_fields.h", "#include <nlohmann/json.hpp>", true},
+    {"runtime/capture/pt2_import.cpp", "#include <nlohmann/json.hpp>", false},
+    {"runtime/capture/state_json.cpp", "#include <nlohmann/json.hpp>", false},
     {"tools/stowage.cpp", "#include \"runtime/session.h\"", true},
     {"tools/stowage.cpp", "#include \"tests/support/source_files.h\"", false},
     {"runtime/torch_boundary.h", "  try {", true},
@@ -226,11 +232,13 @@ std::vector<std::string> forbiddenLinks(const std::string& name) {
       {"ir",
        {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime",
         "nlohmann_json", "valijson", "torch::"}},
+      {"plan_file",
+       {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"planner", {"stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"passes", {"stowage::executor", "stowage::runtime", "nlohmann_json", "torch::"}},
       {"executor",
        {"stowage::planner", "stowage::passes", "stowage::runtime", "nlohmann_json", "torch::"}},
-      {"runtime", {"nlohmann_json"}},
+      {"runtime", {"stowage::planner", "stowage::passes", "valijson"}},
   };
   const auto found = forbidden.find(name);
   return found == forbidden.end() ? std::vector<std::string>{} : found->second;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 #
-# Installs the CMake package: find_package(Stowage [COMPONENTS ir planner passes executor runtime]).
-# All but the component runtime need neither torch nor CUDA; all need LLVM's Support library.
+# Installs the CMake package: find_package(Stowage [COMPONENTS ir planner passes executor plan_file runtime session]).
+# All but the components runtime and session need neither torch nor CUDA; all need LLVM's Support library.
 
 include(CMakePackageConfigHelpers)
 

@@ -1,0 +1,280 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/checkpoint.h"
+
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <utility>
+
+#include "runtime/boundary_state.h"
+#include "runtime/state_names.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+constexpr const char* kModelFile = "model.safetensors";
+constexpr const char* kOptimizerFile = "optimizer.safetensors";
+constexpr const char* kGenerator = "generator.cpu";
+constexpr const char* kVersionKey = "stowage.checkpoint";
+constexpr const char* kVersion = "1.0";
+constexpr const char* kStepsKey = "stowage.steps";
+constexpr const char* kPositionKey = "stowage.data_position";
+constexpr const char* kPlanKey = "stowage.plan";
+constexpr const char* kRatesKey = "stowage.learning_rates";
+
+std::string exactText(double value) {
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), "%.17g", value);
+  return text.data();
+}
+
+std::string ratesText(llvm::ArrayRef<double> rates) {
+  std::string text;
+  for (const double rate : rates) text += (text.empty() ? "" : ",") + exactText(rate);
+  return text;
+}
+
+/// As torch has it: one float32 without dimensions.
+ExtraState stepCount(const std::string& parameter, double count) {
+  const auto narrow = static_cast<float>(count);
+  std::vector<uint8_t> bytes(sizeof(narrow));
+  std::memcpy(bytes.data(), &narrow, sizeof(narrow));
+  return {.name = stepCountName(parameter),
+          .bytes = std::move(bytes),
+          .dtype = ir::DType::kF32,
+          .sizes = std::vector<int64_t>{}};
+}
+
+StateFileLayout modelLayout(const PlanSource& source, const std::string& folder,
+                            const TrainingProgress& progress) {
+  StateFileLayout layout{.path = folder + "/" + kModelFile};
+  layout.metadata = {{"format", "pt"}, {"stowage.model_steps", std::to_string(progress.steps)}};
+  for (const ir::StorageId storage : findSavedStorages(source)) {
+    if (isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
+  }
+  return layout;
+}
+
+StateFileLayout optimizerLayout(const PlanSource& source, const std::string& folder,
+                                const TrainingProgress& progress) {
+  StateFileLayout layout{.path = folder + "/" + kOptimizerFile};
+  layout.names = checkpointNames(source.graph);
+  layout.metadata = {{kVersionKey, kVersion},
+                     {kStepsKey, std::to_string(progress.steps)},
+                     {kPositionKey, std::to_string(progress.dataPosition)},
+                     {kPlanKey, progress.plan},
+                     {kRatesKey, ratesText(progress.learningRates)}};
+  for (const ir::StorageId storage : findSavedStorages(source)) {
+    if (!isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
+  }
+  for (const auto& [parameter, count] : progress.stepCounts) {
+    layout.extra.push_back(stepCount(parameter, count));
+  }
+  layout.extra.push_back({.name = kGenerator, .bytes = progress.generator});
+  return layout;
+}
+
+ir::Error systemError(const std::string& path, const char* what, std::error_code code) {
+  return ir::makeError(ir::ErrorCode::kIo,
+                       path + ": cannot " + std::string(what) + ": " + code.message());
+}
+
+/// Names beside `folder`, without a separator at its end.
+std::string beside(const std::string& folder, const char* suffix) {
+  return llvm::StringRef(folder).rtrim('/').str() + suffix;
+}
+
+/// A folder with anything else in it is not ours to replace.
+ir::Error checkReplaceable(const std::string& folder) {
+  std::error_code code;
+  for (llvm::sys::fs::directory_iterator it(folder, code), end; it != end && !code;
+       it.increment(code)) {
+    const llvm::StringRef name = llvm::sys::path::filename(it->path());
+    if (name.startswith(kModelFile) || name.startswith(kOptimizerFile)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        folder + ": holds '" + name.str() + "', expected a checkpoint, an empty folder or none");
+  }
+  const bool isThere = code != std::errc::no_such_file_or_directory;
+  return code && isThere ? systemError(folder, "read the folder", code) : ir::success();
+}
+
+ir::Error makeEmptyFolder(const std::string& path) {
+  if (std::error_code code = llvm::sys::fs::remove_directories(path, /*IgnoreErrors=*/false)) {
+    if (code != std::errc::no_such_file_or_directory) return systemError(path, "remove", code);
+  }
+  if (std::error_code code = llvm::sys::fs::create_directories(path)) {
+    return systemError(path, "make the folder", code);
+  }
+  return ir::success();
+}
+
+/// Puts `from` in the place of `folder`. Killed between the two renames, the old one is there under
+/// its other name.
+ir::Error swapIn(const std::string& from, const std::string& folder) {
+  const std::string target = beside(folder, "");
+  const std::string previous = beside(folder, ".previous");
+  if (llvm::sys::fs::exists(target)) {
+    (void)llvm::sys::fs::remove_directories(previous);
+    if (std::error_code code = llvm::sys::fs::rename(target, previous)) {
+      return systemError(target, "rename", code);
+    }
+  }
+  if (std::error_code code = llvm::sys::fs::rename(from, target)) {
+    return systemError(from, "rename", code);
+  }
+  (void)llvm::sys::fs::remove_directories(previous);
+  return ir::success();
+}
+
+template <typename T>
+std::optional<T> parseNumber(llvm::StringRef text) {
+  T value{};
+  const auto end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, value);
+  if (result.ec != std::errc() || result.ptr != end) return std::nullopt;
+  return value;
+}
+
+}  // namespace
+
+ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
+                         const TrainingProgress& progress) {
+  const PlanSource& source = executor.source();
+  const std::string partial = beside(folder, ".partial");
+  for (const char* suffix : {"", ".partial", ".previous"}) {
+    if (ir::Error error = checkReplaceable(beside(folder, suffix))) return error;
+  }
+  if (ir::Error error = makeEmptyFolder(partial)) return error;
+  auto model = StateFileWriter::create(source.graph, modelLayout(source, partial, progress));
+  if (!model) return model.takeError();
+  auto optimizer =
+      StateFileWriter::create(source.graph, optimizerLayout(source, partial, progress));
+  if (!optimizer) return optimizer.takeError();
+  const auto put = [&](ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+    return (model->holds(storage) ? *model : *optimizer).append(storage, bytes);
+  };
+  if (ir::Error error = drainState(executor, put)) return error;
+  if (ir::Error error = model->commit()) return error;
+  if (ir::Error error = optimizer->commit()) return error;
+  return swapIn(partial, folder);
+}
+
+ir::Error Checkpoint::badFile(const std::string& what) const {
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kParse, what).at({.file = folder_ + "/" + kOptimizerFile}));
+}
+
+ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
+  const std::string previous = beside(folder, ".previous");
+  const bool killedBetween =
+      !llvm::sys::fs::exists(beside(folder, "")) && llvm::sys::fs::exists(previous);
+  const std::string& place = killedBetween ? previous : folder;
+  ir::Expected<StateFiles> files =
+      StateFiles::open({place + "/" + kModelFile, place + "/" + kOptimizerFile});
+  if (!files) return files.takeError();
+  Checkpoint checkpoint(place, std::move(*files));
+  if (ir::Error error = checkpoint.readProgress()) return error;
+  return checkpoint;
+}
+
+ir::Expected<int64_t> Checkpoint::readNumber(const std::string& key) const {
+  const auto found = files_.metadata().find(key);
+  if (found == files_.metadata().end()) return badFile("no metadata '" + key + "'");
+  const std::optional<int64_t> number = parseNumber<int64_t>(found->second);
+  if (number && *number >= 0) return *number;
+  return badFile("metadata '" + key + "' is '" + found->second + "', expected a number from 0");
+}
+
+ir::Error Checkpoint::readRates() {
+  const auto found = files_.metadata().find(kRatesKey);
+  if (found == files_.metadata().end())
+    return badFile(std::string("no metadata '") + kRatesKey + "'");
+  llvm::SmallVector<llvm::StringRef> words;
+  llvm::StringRef(found->second).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
+  for (const llvm::StringRef word : words) {
+    const std::optional<double> rate = parseNumber<double>(word);
+    if (!rate) return badFile("learning rate '" + word.str() + "', expected a number");
+    progress_.learningRates.push_back(*rate);
+  }
+  return ir::success();
+}
+
+/// "state.<parameter>.step", when it is one float32: counts that are tensors of the step are read
+/// with the other state.
+ir::Error Checkpoint::readCounts() {
+  for (const std::string& name : files_.names()) {
+    llvm::StringRef rest(name);
+    if (!rest.consume_front("state.") || !rest.consume_back(".step")) continue;
+    const SafetensorsEntry& entry = *files_.find(name);
+    if (entry.dtype != ir::DType::kF32 || !entry.sizes.empty()) continue;
+    std::array<uint8_t, sizeof(float)> bytes{};
+    if (ir::Error error = files_.readEntry(entry, bytes)) return error;
+    float count = 0;
+    std::memcpy(&count, bytes.data(), sizeof(count));
+    progress_.stepCounts[rest.str()] = count;
+  }
+  return ir::success();
+}
+
+ir::Error Checkpoint::readProgress() {
+  const auto version = files_.metadata().find(kVersionKey);
+  if (version == files_.metadata().end() || !llvm::StringRef(version->second).startswith("1.")) {
+    return badFile(std::string("found no metadata '") + kVersionKey + "' of version 1, expected " +
+                   kVersion);
+  }
+  ir::Expected<int64_t> steps = readNumber(kStepsKey);
+  if (!steps) return steps.takeError();
+  ir::Expected<int64_t> modelSteps = readNumber("stowage.model_steps");
+  if (!modelSteps) return modelSteps.takeError();
+  if (*steps != *modelSteps) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                         folder_ + ": the model is of step " + std::to_string(*modelSteps) +
+                             ", the optimizer of step " + std::to_string(*steps));
+  }
+  ir::Expected<int64_t> position = readNumber(kPositionKey);
+  if (!position) return position.takeError();
+  progress_.steps = *steps;
+  progress_.dataPosition = *position;
+  const auto plan = files_.metadata().find(kPlanKey);
+  if (plan != files_.metadata().end()) progress_.plan = plan->second;
+  if (ir::Error error = readRates()) return error;
+  if (ir::Error error = readCounts()) return error;
+  const SafetensorsEntry* generator = files_.find(kGenerator);
+  if (generator == nullptr) return badFile(std::string("no tensor '") + kGenerator + "'");
+  progress_.generator.resize(static_cast<size_t>(generator->bytes.end - generator->bytes.begin));
+  return files_.readEntry(*generator, progress_.generator);
+}
+
+ir::Error Checkpoint::load(Executor& executor) const {
+  const ir::Graph& graph = executor.source().graph;
+  const std::vector<ir::StorageId> saved = findSavedStorages(executor.source());
+  StateFileOptions options;
+  options.names = checkpointNames(graph);
+  options.wants = [&](const ir::Storage& storage) {
+    const ir::StorageId id(static_cast<size_t>(&storage - graph.storages().data()));
+    return std::binary_search(saved.begin(), saved.end(), id);
+  };
+  options.known.insert(kGenerator);
+  for (const auto& [parameter, count] : progress_.stepCounts) {
+    options.known.insert(stepCountName(parameter));
+  }
+  if (ir::Error error = files_.check(graph, options)) {
+    ir::PlanError problem = ir::takePayload(std::move(error));
+    return ir::makeError(problem.at({.file = folder_}));
+  }
+  const auto read = [&](ir::StorageId storage, llvm::MutableArrayRef<uint8_t> bytes) {
+    return files_.read(graph, storage, options, bytes);
+  };
+  return loadState(executor, read);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,65 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A training between two steps, as a folder that appears whole or not at all:
+//   model.safetensors      parameters and buffers by qualified name: a model file like any other
+//   optimizer.safetensors  optimizer state in torch's layout, host step counts, the generator's
+//                          state; how far the training is, and under which plan, as metadata
+// Written beside the target and renamed, so that a process killed at any point leaves the
+// checkpoint before it or the new one; `open` finds either. Bytes do not depend on the plan: a
+// training may go on under another budget. Not here: the objects of the host (optimizer,
+// schedulers), which runtime/runner.* brings along.
+#ifndef STOWAGE_RUNTIME_CHECKPOINT_H_
+#define STOWAGE_RUNTIME_CHECKPOINT_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "runtime/executor.h"
+#include "runtime/state_io.h"
+
+namespace stowage::runtime {
+
+struct TrainingProgress {
+  int64_t steps = 0;                         // done since the training began
+  int64_t dataPosition = 0;                  // batches used since then
+  std::string plan;                          // fingerprint of the schedule
+  std::vector<double> learningRates;         // by parameter group
+  std::map<std::string, double> stepCounts;  // host numbers of the optimizer, by parameter
+  std::vector<uint8_t> generator;
+};
+
+/// Waits for the last step. An existing checkpoint of that name is replaced. Errors: kIo;
+/// kInvalidArgument for a folder that holds anything else.
+ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
+                         const TrainingProgress& progress);
+
+class Checkpoint {
+ public:
+  /// Errors: kIo; kParse with the file for one that is no checkpoint; kPlanMismatch when the files
+  /// are of different steps.
+  static ir::Expected<Checkpoint> open(const std::string& folder);
+  const TrainingProgress& progress() const { return progress_; }
+  /// Checks everything, then fills the executor's state. Errors: kPlanMismatch with a note per
+  /// missing, extra or other tensor, before anything is changed; kIo.
+  ir::Error load(Executor& executor) const;
+
+ private:
+  Checkpoint(std::string folder, StateFiles files)
+      : folder_(std::move(folder)), files_(std::move(files)) {}
+  ir::Error readProgress();
+  ir::Expected<int64_t> readNumber(const std::string& key) const;
+  ir::Error readRates();
+  ir::Error readCounts();
+  ir::Error badFile(const std::string& what) const;
+
+  std::string folder_;
+  StateFiles files_;
+  TrainingProgress progress_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CHECKPOINT_H_

@@ -1,0 +1,47 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Runner keeps. Private to runner.cpp (first values, steps) and runner_state.cpp (files,
+// memory).
+#ifndef STOWAGE_RUNTIME_RUNNER_IMPL_H_
+#define STOWAGE_RUNTIME_RUNNER_IMPL_H_
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/cpu_device.h"
+#include "runtime/executor.h"
+#include "runtime/retrace_feed.h"
+#include "runtime/runner.h"
+#include "runtime/state_io.h"
+
+namespace stowage::runtime {
+
+struct Runner::Impl {
+  CapturedStep& captured;
+  RunnablePlan plan;
+  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<RetraceFeed> ownFeed;
+  std::unique_ptr<Executor> executor;
+  std::optional<StateFiles> weights;  // while the state is filled
+  int64_t stepsBefore = 0;            // those of the checkpoint that was loaded
+  bool over = false;
+
+  ir::Error open(const RunnerOptions& options);
+  ir::Error openDevice(const RunnerOptions& options);
+  ir::Error openWeights(const std::vector<std::string>& paths);
+  ir::Error fillState();
+  ir::Error readWeights();
+  bool comesFromFile(ir::StorageId storage) const;
+  ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
+  ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
+  ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
+  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId value);
+  const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
+  ir::Error overError() const;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RUNNER_IMPL_H_

@@ -1,0 +1,144 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The runner's state in files, and what it can say about the memory that its steps used.
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/xxhash.h>
+
+#include <utility>
+
+#include "ir/printer.h"
+#include "runtime/boundary_state.h"
+#include "runtime/canary.h"
+#include "runtime/checkpoint.h"
+#include "runtime/rng_keeper.h"
+#include "runtime/runner_impl.h"
+#include "runtime/state_names.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+std::string planFingerprint(const RunnablePlan& plan) {
+  return "xxh64:" + llvm::utohexstr(llvm::xxHash64(ir::toText(plan.graph, plan.schedule)),
+                                    /*LowerCase=*/true);
+}
+
+/// The optimizer's own counts after tracing must be those that were saved.
+ir::Error compareCounts(const std::map<std::string, double>& found,
+                        const std::map<std::string, double>& saved) {
+  ir::PlanError problems(ir::ErrorCode::kPlanMismatch,
+                         "the optimizer counts other steps than the checkpoint");
+  for (const auto& [parameter, count] : found) {
+    const auto other = saved.find(parameter);
+    if (other != saved.end() && other->second == count) continue;
+    const std::string there =
+        other == saved.end() ? "none" : std::to_string(static_cast<int64_t>(other->second));
+    problems.note("'" + parameter + "': found " + std::to_string(static_cast<int64_t>(count)) +
+                  ", the checkpoint has " + there);
+  }
+  return problems.notes().empty() ? ir::success() : ir::makeError(std::move(problems));
+}
+
+}  // namespace
+
+ir::Error Runner::Impl::openWeights(const std::vector<std::string>& paths) {
+  if (paths.empty()) return ir::success();
+  ir::Expected<StateFiles> files = StateFiles::open(paths);
+  if (!files) return files.takeError();
+  StateFileOptions options;
+  options.wants = isModelState;
+  if (ir::Error error = files->check(plan.graph, options)) {
+    ir::PlanError problem = ir::takePayload(std::move(error));
+    return ir::makeError(problem.at({.file = paths.front()}));
+  }
+  weights = std::move(*files);
+  return ir::success();
+}
+
+bool Runner::Impl::comesFromFile(ir::StorageId storage) const {
+  return weights && isModelState(plan.graph.storage(storage));
+}
+
+ir::Error Runner::Impl::readWeights() {
+  if (!weights) return ir::success();
+  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    const ir::Storage& info = plan.graph.storage(storage);
+    if (!info.persistent || !comesFromFile(storage)) continue;
+    std::vector<uint8_t> bytes(static_cast<size_t>(info.bytes.value()));
+    if (ir::Error error = weights->read(plan.graph, storage, {}, bytes)) return error;
+    if (ir::Error error = putState(storage, bytes)) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
+  if (impl_->over) return impl_->overError();
+  if (ir::Error error = impl_->executor->finish()) return error;
+  ir::Expected<std::vector<uint8_t>> generator = readGeneratorState();
+  if (!generator) return generator.takeError();
+  HostProgress host = impl_->captured.hostProgress();
+  TrainingProgress progress;
+  progress.steps = stepsDone();
+  progress.dataPosition = dataPosition < 0 ? progress.steps : dataPosition;
+  progress.plan = planFingerprint(impl_->plan);
+  progress.learningRates = std::move(host.learningRates);
+  progress.stepCounts = std::move(host.stepCounts);
+  progress.generator = std::move(*generator);
+  return saveCheckpoint(*impl_->executor, folder, progress);
+}
+
+ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
+  if (impl_->over) return impl_->overError();
+  if (stepsDone() > 0) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "the runner has done steps already, expected a new one to resume with");
+  }
+  ir::Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
+  if (!checkpoint) return checkpoint.takeError();
+  const TrainingProgress& progress = checkpoint->progress();
+  if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
+  for (int64_t i = 0; i < progress.steps; ++i) {
+    ir::Expected<std::vector<ScalarValue>> scalars = impl_->captured.nextScalars();
+    if (!scalars) return scalars.takeError();
+  }
+  if (ir::Error error =
+          compareCounts(impl_->captured.hostProgress().stepCounts, progress.stepCounts)) {
+    return error;
+  }
+  impl_->captured.setLearningRates(progress.learningRates);
+  if (ir::Error error = writeGeneratorState(progress.generator)) return error;
+  impl_->stepsBefore = progress.steps;
+  return ResumePoint{.steps = progress.steps,
+                     .dataPosition = progress.dataPosition,
+                     .samePlan = progress.plan == planFingerprint(impl_->plan)};
+}
+
+ir::Expected<llvm::MutableArrayRef<uint8_t>> Runner::deviceArena() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  return impl_->device->arena(ir::Space::kDevice);
+}
+
+ir::Expected<Bytes> Runner::highWaterMark() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  return touchedHeight(impl_->device->arena(ir::Space::kDevice));
+}
+
+ir::Error Runner::checkCanaries() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
+    const std::vector<ir::ByteRange> planned =
+        plannedSpans(impl_->plan.graph, impl_->plan.schedule, impl_->plan.target, space);
+    if (const auto stray = findStrayByte(impl_->device->arena(space), planned)) {
+      return ir::makeError(ir::ErrorCode::kInternal,
+                           "byte " + std::to_string(*stray) + " of the " +
+                               std::string(ir::spaceName(space)) +
+                               " arena was written, and the plan has nothing there");
+    }
+  }
+  return ir::success();
+}
+
+int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }
+
+}  // namespace stowage::runtime

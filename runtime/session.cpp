@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/session.h"
+
+#include <ATen/Parallel.h>
+
+#include <optional>
+
+#include "passes/pass_manager.h"
+#include "passes/pipeline.h"
+#include "passes/plan_step.h"
+#include "planner/roofline.h"
+#include "runtime/calibrate.h"
+
+namespace stowage {
+
+struct Step::Impl {
+  std::unique_ptr<runtime::CapturedStep> captured;
+  std::shared_ptr<torch::nn::Module> module;
+  ir::Graph graph;  // normalised
+  ir::Target target;
+  std::optional<ir::CostTable> costs;  // measured when first needed
+};
+
+struct Plan::Impl {
+  passes::PlannedStep planned;
+  ir::Target target;
+  ir::NodeCosts costs;
+  Bytes budget;
+};
+
+namespace {
+
+ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
+  passes::PassState state;
+  state.graph = graph;
+  const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
+  ir::Expected<std::vector<passes::PassRecord>> records = manager.run(state);
+  if (!records) return records.takeError();
+  return std::move(state.graph);
+}
+
+ir::Target targetOf(const std::string& device) {
+  ir::Target target = orThrow(planner::findTargetProfile(device == "cuda" ? "h200" : device));
+  if (target.device == ir::DeviceKind::kCpu) target.intraOpThreads = at::get_num_threads();
+  return target;
+}
+
+ir::Error measureOnce(Step::Impl& step) {
+  if (step.costs) return ir::success();
+  ir::Expected<ir::CostTable> costs =
+      runtime::calibrate(step.graph, {.intraOpThreads = step.target.intraOpThreads,
+                                      .alignBytes = step.target.alignBytes,
+                                      .known = {}});
+  if (!costs) return costs.takeError();
+  costs->links = runtime::measureMemoryLinks();
+  step.costs = std::move(*costs);
+  return ir::success();
+}
+
+}  // namespace
+
+void orThrow(ir::Error error) {
+  if (!error) return;
+  const ir::PlanError payload = ir::takePayload(std::move(error));
+  throw Failure(payload.code(), ir::describe(ir::makeError(payload)));
+}
+
+const ir::Graph& Step::graph() const { return impl_->graph; }
+const ir::Target& Step::target() const { return impl_->target; }
+const ir::Graph& Plan::graph() const { return impl_->planned.graph; }
+const ir::Schedule& Plan::schedule() const { return impl_->planned.schedule; }
+Bytes Plan::budget() const { return impl_->budget; }
+Bytes Plan::keepAll() const { return impl_->planned.result.keepAllHeight; }
+
+Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
+  auto impl = std::make_shared<Step::Impl>();
+  impl->target = targetOf(step.device);
+  impl->module = step.functions.module;
+  std::vector<runtime::InputSpec> inputs;
+  for (size_t i = 0; i < examples.size(); ++i) {
+    const std::string name =
+        i < step.inputNames.size() ? step.inputNames[i] : "input" + std::to_string(i);
+    inputs.push_back(
+        {.name = name, .sizes = examples[i].sizes().vec(), .dtype = examples[i].scalar_type()});
+  }
+  impl->captured = orThrow(runtime::captureStep(std::move(step.functions), std::move(inputs),
+                                                {.target = impl->target, .recipe = {}}));
+  impl->graph = orThrow(normalise(impl->captured->graph()));
+  return Step(std::move(impl));
+}
+
+ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
+  Step::Impl& from = step.internals();
+  if (ir::Error error = measureOnce(from)) return error;
+  auto made = std::make_shared<Plan::Impl>();
+  made->target = from.target;
+  made->budget = Bytes(options.budget.value() / from.target.alignBytes * from.target.alignBytes);
+  ir::Expected<passes::PlannedStep> planned = passes::planStep(from.graph, from.target, *from.costs,
+                                                               {.budget = made->budget,
+                                                                .allowed = options.allowed,
+                                                                .limits = options.limits,
+                                                                .pins = options.pins,
+                                                                .pinnedRows = {}});
+  if (!planned) return planned.takeError();
+  made->planned = std::move(*planned);
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(made->planned.graph, *from.costs);
+  if (!costs) return costs.takeError();
+  made->costs = std::move(*costs);
+  return Plan(std::move(made));
+}
+
+Runner Runner::create(const Plan& plan, const Step& step) {
+  const Plan::Impl& from = plan.internals();
+  return Runner(plan, step,
+                orThrow(runtime::Runner::create(*step.internals().captured,
+                                                {.graph = from.planned.graph,
+                                                 .schedule = from.planned.schedule,
+                                                 .target = from.target,
+                                                 .costs = &from.costs})));
+}
+
+Runner Runner::create(ir::Expected<Plan>& plan, const Step& step) {
+  if (plan) return create(*plan, step);
+  orThrow(plan.takeError());
+  throw Failure(ir::ErrorCode::kInternal, "a plan that is neither a plan nor an error");
+}
+
+at::Tensor Runner::step(const std::vector<at::Tensor>& inputs) {
+  return orThrow(runner_->step(inputs)).front();
+}
+
+void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
+
+runtime::ResumePoint Runner::load(const std::string& folder) {
+  return orThrow(runner_->load(folder));
+}
+
+void Runner::storeTo(const ModulePointer& module) {
+  if (module.get() != step_.internals().module) {
+    throw Failure(ir::ErrorCode::kInvalidArgument,
+                  "storeTo was given another module than the one that was captured");
+  }
+  orThrow(runner_->storeTo());
+}
+
+}  // namespace stowage

@@ -1,0 +1,190 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one-call interface: a training step of somebody's own, captured, planned within a budget and
+// run. Two closures, a module, the inputs' examples -> Step; a budget -> Plan, or a "no" with the
+// smallest budget that works; both -> Runner, called like the loss.
+//   auto step = stowage::capture({.loss = ..., .update = ..., .module = model,
+//                                 .optimizer = &optimizer}, exampleTokens, exampleTargets);
+//   auto plan = stowage::plan(step, {.budget = 24_GiB});
+//   auto runner = stowage::Runner::create(plan, step);
+//   for (auto& [tokens, targets] : batches) at::Tensor loss = runner(tokens, targets);
+//   runner.save("checkpoint");  runner.storeTo(model);
+// Errors: a plan that does not fit is an answer, so `plan` returns Expected; everything else that
+// goes wrong is thrown as Failure, as libtorch throws. This is the only file of the runtime that
+// plans; its parts can be had one by one without it.
+#ifndef STOWAGE_RUNTIME_SESSION_H_
+#define STOWAGE_RUNTIME_SESSION_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "ir/units.h"
+#include "planner/problem.h"
+#include "runtime/runner.h"
+
+namespace stowage {
+
+/// What went wrong, with the code that tells kinds apart.
+class Failure : public std::runtime_error {
+ public:
+  Failure(ir::ErrorCode code, const std::string& text) : std::runtime_error(text), code_(code) {}
+  ir::ErrorCode code() const { return code_; }
+
+ private:
+  ir::ErrorCode code_;
+};
+
+/// The value, or the error thrown as Failure.
+template <typename T>
+T orThrow(ir::Expected<T> value) {
+  if (value) return std::move(*value);
+  ir::Error error = value.takeError();
+  const ir::PlanError payload = ir::takePayload(std::move(error));
+  throw Failure(payload.code(), ir::describe(ir::makeError(payload)));
+}
+void orThrow(ir::Error error);
+
+/// Any module: a shared pointer to one, or a holder made by TORCH_MODULE.
+class ModulePointer {
+ public:
+  ModulePointer() = default;
+  template <typename Module>
+  ModulePointer(std::shared_ptr<Module> module)  // NOLINT(google-explicit-constructor)
+      : module_(std::move(module)) {}
+  template <typename Holder>
+  requires requires(const Holder& holder) { holder.ptr(); }
+  ModulePointer(const Holder& holder)  // NOLINT(google-explicit-constructor)
+      : module_(holder.ptr()) {}
+  const std::shared_ptr<torch::nn::Module>& get() const { return module_; }
+
+ private:
+  std::shared_ptr<torch::nn::Module> module_;
+};
+
+/// One training step as its author writes it.
+template <typename... Inputs>
+struct StepDescription {
+  /// Forward, loss and backward. Returns the loss.
+  std::function<at::Tensor(const Inputs&...)> loss = {};
+  /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
+  std::function<void()> update = {};
+  ModulePointer module = {};
+  /// Names its state, in plans and in checkpoints, and gets it back at the end.
+  torch::optim::Optimizer* optimizer = nullptr;
+  std::string device = "cpu";
+  std::vector<std::string> inputNames = {};  // default: "input0", "input1", ...
+};
+
+/// A captured step. Copies are the same step. While it lives, module and optimizer hold tensors
+/// without memory; when the last copy goes, they get back what they held before.
+class Step {
+ public:
+  const ir::Graph& graph() const;
+  const ir::Target& target() const;
+
+  struct Impl;
+  explicit Step(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
+  Impl& internals() const { return *impl_; }
+
+ private:
+  std::shared_ptr<Impl> impl_;
+};
+
+namespace detail {
+struct AnyStep {
+  runtime::StepFunctions functions;
+  std::string device;
+  std::vector<std::string> inputNames;
+};
+Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
+}  // namespace detail
+
+/// Traces the step on tensors without memory, shaped like `examples`. Throws Failure: kUnsupported,
+/// naming op and module, for what a static plan cannot hold.
+template <typename... Inputs>
+Step capture(const StepDescription<Inputs...>& description, const Inputs&... examples) {
+  detail::AnyStep step;
+  step.functions.loss = [loss = description.loss](const std::vector<at::Tensor>& inputs) {
+    const auto call = [&]<size_t... I>(std::index_sequence<I...>) { return loss(inputs[I]...); };
+    return std::vector<at::Tensor>{call(std::index_sequence_for<Inputs...>())};
+  };
+  step.functions.update = description.update;
+  step.functions.module = description.module.get();
+  step.functions.optimizer = description.optimizer;
+  step.device = description.device;
+  step.inputNames = description.inputNames;
+  return detail::capture(std::move(step), {examples...});
+}
+
+struct PlanOptions {
+  Bytes budget = {};  // of device memory for the whole step, state included
+  planner::Allowed allowed = {};
+  planner::Limits limits = {};
+  std::vector<planner::Pin> pins = {};
+};
+
+/// A verified schedule within a budget. Copies are the same plan.
+class Plan {
+ public:
+  const ir::Graph& graph() const;  // in the order that the schedule is about
+  const ir::Schedule& schedule() const;
+  Bytes budget() const;
+  Bytes keepAll() const;  // what the step needs when nothing is moved or recomputed
+
+  struct Impl;
+  explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
+  const Impl& internals() const { return *impl_; }
+
+ private:
+  std::shared_ptr<const Impl> impl_;
+};
+
+/// Measures the step's ops on this machine (once per Step), then plans. Errors: kInfeasible with
+/// the smallest budget that works.
+ir::Expected<Plan> plan(const Step& step, const PlanOptions& options);
+
+/// Runs the steps of a plan. Holds the model's and the optimizer's values until storeTo.
+class Runner {
+ public:
+  static Runner create(const Plan& plan, const Step& step);
+  /// A plan that is a "no" is thrown.
+  static Runner create(ir::Expected<Plan>& plan, const Step& step);
+
+  /// One step; returns the loss, on the CPU.
+  template <typename... Inputs>
+  at::Tensor operator()(const Inputs&... inputs) {
+    return step({inputs...});
+  }
+
+  /// A checkpoint (runtime/checkpoint.h).
+  void save(const std::string& folder);
+  runtime::ResumePoint load(const std::string& folder);
+  /// Gives the values to the captured module and its optimizer; this runner takes no more steps.
+  void storeTo(const ModulePointer& module);
+
+  runtime::Runner& internals() { return *runner_; }
+
+ private:
+  Runner(Plan plan, Step step, std::unique_ptr<runtime::Runner> runner)
+      : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
+  at::Tensor step(const std::vector<at::Tensor>& inputs);
+
+  Plan plan_;
+  Step step_;
+  std::unique_ptr<runtime::Runner> runner_;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_RUNTIME_SESSION_H_

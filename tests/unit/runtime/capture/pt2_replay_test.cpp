@@ -1,0 +1,121 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The imported small step does what its archive says: every tensor of the program is as imported
+// when its nodes run for real, and three steps of the graph give the bits of the same step written
+// with libtorch's autograd. A schedule of learning rates is followed, since the rate is an input.
+
+#include <ATen/Context.h>
+#include <ATen/Functions.h>
+#include <ATen/TensorOperators.h>
+#include <ATen/core/grad_mode.h>
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "runtime/capture/pt2_import.h"
+#include "runtime/capture/pt2_json.h"
+#include "runtime/replay.h"
+#include "tests/support/pt2_replay.h"
+#include "tests/support/small_pt2.h"
+
+namespace stowage::tests {
+namespace {
+
+constexpr int kSteps = 3;
+constexpr std::array<double, kSteps> kRates = {1e-2, 5e-3, 1e-4};
+
+/// The step's inputs by position: w, m, v, step, lr, x, t.
+std::vector<at::Tensor> firstValues() {
+  at::manual_seed(7);
+  return {at::randn({3, 2}), at::zeros({3, 2}), at::zeros({3, 2}), at::zeros({}),
+          at::zeros({}),     at::randn({4, 3}), at::randn({4, 2})};
+}
+
+/// The same step with autograd; changes the values in place and returns the loss.
+at::Tensor runEager(std::vector<at::Tensor>& values) {
+  at::Tensor weight = values[0].detach().requires_grad_();
+  at::Tensor hidden = values[5].mm(weight);
+  hidden.mul_(0.5);
+  const at::Tensor difference = hidden + at::empty_like(hidden).uniform_() - values[6];
+  const at::Tensor loss = (difference * difference).sum();
+  loss.backward();
+  const at::NoGradGuard noGrad;
+  at::_foreach_add_({values[3]}, 1);
+  at::_fused_adamw_({values[0]}, {weight.grad()}, {values[1]}, {values[2]}, {}, {values[3]},
+                    values[4], 0.9, 0.95, 0.1, 1e-8, /*amsgrad=*/false, /*maximize=*/false);
+  return loss.detach();
+}
+
+llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+TEST(Pt2Replay, TensorsAreAsImported) {
+  const runtime::Pt2Program program =
+      llvm::cantFail(runtime::readPt2Program(smallStepProgram().dump(), "small"));
+  runtime::Pt2Ops ops;
+  const runtime::Pt2Graph draft =
+      llvm::cantFail(runtime::makePt2Graph(program, ops, "small", {.device = "cpu"}));
+  Pt2Replay replay(draft);
+  const std::vector<at::Tensor> values = firstValues();
+  for (size_t i = 0; i < values.size(); ++i) replay.setInput(i, values[i]);
+  ir::Error error = replay.runStep();
+  EXPECT_FALSE(bool(error)) << ir::describe(std::move(error));
+}
+
+/// The comparison above must notice a wrong type and a wrong alias.
+TEST(Pt2Replay, NoticesTensorsThatAreNot) {
+  const auto run = [](const nlohmann::json& imported) {
+    const runtime::Pt2Program program =
+        llvm::cantFail(runtime::readPt2Program(imported.dump(), "small"));
+    runtime::Pt2Ops ops;
+    const runtime::Pt2Graph draft =
+        llvm::cantFail(runtime::makePt2Graph(program, ops, "small", {.device = "cpu"}));
+    Pt2Replay replay(draft);
+    const std::vector<at::Tensor> values = firstValues();
+    for (size_t i = 0; i < values.size(); ++i) replay.setInput(i, values[i]);
+    return ir::describe(replay.runStep());
+  };
+  nlohmann::json strides = smallStepProgram();
+  strides["graph_module"]["graph"]["tensor_values"]["t"] = tensorMeta(7, {3, 4}, {4, 1});
+  EXPECT_NE(run(strides).find("tensor 't' has another type"), std::string::npos);
+}
+
+TEST(Pt2Replay, GivesTheBitsOfEager) {
+  const std::string archive =
+      writePt2("replay_test", packPt2(smallStepProgram().dump()), smallStepSideFile());
+  const runtime::ImportedStep step = llvm::cantFail(
+      runtime::importTrainingStep(archive, {.profile = "cpu", .device = ir::DeviceKind::kCpu}));
+  const auto replay = llvm::cantFail(runtime::Replay::make(step.graph));
+  const auto storageOf = [&](ir::ValueId value) { return step.graph.value(value).storage; };
+
+  std::vector<at::Tensor> values = firstValues();
+  for (const size_t i : {0, 1, 2, 3}) {
+    const llvm::ArrayRef<uint8_t> bytes = bytesOf(values[i]);
+    std::memcpy(replay->bytes(storageOf(step.arguments[i])).data(), bytes.data(), bytes.size());
+  }
+  for (int i = 0; i < kSteps; ++i) {
+    values[4].fill_(kRates[static_cast<size_t>(i)]);
+    at::manual_seed(static_cast<uint64_t>(100 + i));
+    std::vector<runtime::InputBytes> inputs;
+    for (const size_t k : {4, 5, 6})
+      inputs.push_back({storageOf(step.arguments[k]), bytesOf(values[k])});
+    ir::Error error = replay->runStep(inputs, {});
+    ASSERT_FALSE(bool(error)) << ir::describe(std::move(error));
+
+    at::manual_seed(static_cast<uint64_t>(100 + i));
+    const at::Tensor loss = runEager(values);
+    const llvm::ArrayRef<uint8_t> got = replay->bytes(storageOf(*step.loss));
+    EXPECT_EQ(got, bytesOf(loss)) << "loss of step " << i;
+    for (const size_t k : {0, 1, 2, 3}) {
+      const llvm::ArrayRef<uint8_t> state = replay->bytes(storageOf(step.arguments[k]));
+      EXPECT_EQ(state, bytesOf(values[k])) << "input " << k << " after step " << i;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A training that was stopped, saved and taken up again by another runner goes on as if nothing had
+// happened, bit for bit: with dropout, a learning rate that falls each step, and AdamW's counts.
+#include <ATen/Context.h>
+#include <gtest/gtest.h>
+#include <torch/nn/module.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <stdexcept>
+
+#include "ir/liveness.h"
+#include "passes/plan_step.h"
+#include "planner/roofline.h"
+#include "runtime/calibrate.h"
+#include "runtime/runner.h"
+#include "runtime/safetensors.h"
+#include "tests/support/keep_all_schedule.h"
+#include "tools/exit_code.h"
+#include "tools/model_step.h"
+
+namespace stowage::tests {
+namespace {
+
+using tools::ModelStep;
+
+constexpr uint64_t kSeed = 5;
+
+template <typename T>
+T orFail(ir::Expected<T> value) {
+  if (value) return std::move(*value);
+  throw std::runtime_error(ir::describe(value.takeError()));
+}
+
+std::vector<std::string> settingsOf(int hidden) {
+  return {"layers=1",     "hidden=" + std::to_string(hidden),
+          "heads=2",      "sequence=16",
+          "context=16",   "vocabulary=64",
+          "schedule=step"};
+}
+
+/// A captured step as a new process would make it.
+std::unique_ptr<ModelStep> captureAgain(const ir::Target& target, int hidden = 32) {
+  return orFail(tools::captureModel({.model = "gpt2", .settings = settingsOf(hidden)},
+                                    {.target = target, .seed = kSeed, .withoutMemory = false}));
+}
+
+struct Planned {
+  ir::Target target;
+  ir::Graph graph;
+  ir::NodeCosts costs;
+  ir::Schedule schedule;
+};
+
+/// The captured graph with measured costs, and `makeSchedule(graph, target, table, costs)` of it.
+template <typename Make>
+Planned planWith(int hidden, Make makeSchedule) {
+  Planned planned;
+  planned.target = orFail(planner::findTargetProfile("cpu"));
+  planned.target.intraOpThreads = 2;
+  planned.graph = captureAgain(planned.target, hidden)->graph;
+  const ir::CostTable table = orFail(runtime::calibrate(
+      planned.graph, {.intraOpThreads = 2, .alignBytes = 512, .runs = 1, .known = {}}));
+  planned.costs = orFail(ir::resolveCosts(planned.graph, table));
+  planned.schedule = makeSchedule(planned, table);
+  return planned;
+}
+
+/// Everything has a place of its own for ever.
+Planned keepAll(int hidden) {
+  return planWith(hidden, [](const Planned& planned, const ir::CostTable&) {
+    return makeKeepAllSchedule(planned.graph, planned.target, &planned.costs);
+  });
+}
+const Planned& widePlan() {
+  static const Planned planned = keepAll(32);
+  return planned;
+}
+
+/// Made by the planner for 60 % of what the step needs when nothing is moved.
+const Planned& tightPlan() {
+  static const Planned made = planWith(32, [](const Planned& planned, const ir::CostTable& table) {
+    std::vector<Bytes> temporaries;
+    for (const ir::OpCost& cost : planned.costs.nodes) temporaries.push_back(cost.temporary);
+    const std::vector<int64_t> bytes = ir::computeKeepAllBytes(planned.graph, 512, temporaries);
+    const int64_t whole = *std::max_element(bytes.begin(), bytes.end());
+    return orFail(passes::planStep(planned.graph, planned.target, table,
+                                   {.budget = Bytes(whole * 6 / 10 / 512 * 512),
+                                    .allowed = {},
+                                    .pins = {},
+                                    .pinnedRows = {},
+                                    .orders = {passes::Order::kProgram}}))
+        .schedule;
+  });
+  return made;
+}
+
+/// What one process has: its own module, optimizer, scheduler and arenas.
+struct Process {
+  std::unique_ptr<ModelStep> step;
+  std::unique_ptr<runtime::Runner> runner;
+  std::vector<float> losses;
+
+  explicit Process(const Planned& planned, runtime::RunnerOptions options = {})
+      : step(captureAgain(planned.target)),
+        runner(orFail(runtime::Runner::create(*step->captured,
+                                              {.graph = planned.graph,
+                                               .schedule = planned.schedule,
+                                               .target = planned.target,
+                                               .costs = &planned.costs},
+                                              std::move(options)))) {
+    at::manual_seed(77);
+  }
+
+  void train(int64_t first, int64_t last) {
+    for (int64_t i = first; i < last; ++i) {
+      const auto batch = tools::makeInputs(step->training, static_cast<uint64_t>(1000 + i));
+      losses.push_back(orFail(runner->step(batch)).front().item<float>());
+    }
+  }
+
+  std::map<std::string, std::vector<uint8_t>> state() {
+    std::map<std::string, std::vector<uint8_t>> all;
+    const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
+      all[storage.name] = bytes.vec();
+      return ir::success();
+    };
+    EXPECT_EQ(ir::describe(runner->visitState(keep)), "");
+    return all;
+  }
+};
+
+class RunnerResume : public testing::Test {
+ protected:
+  RunnerResume() {
+    root_ = std::filesystem::temp_directory_path() / ("stowage_resume" + std::to_string(getpid()));
+    std::filesystem::create_directories(root_);
+  }
+  ~RunnerResume() override { std::filesystem::remove_all(root_); }
+  std::string path(const std::string& name) const { return (root_ / name).string(); }
+
+  /// Trains `before` steps, saves, and trains on in another process up to `all`.
+  void expectSameAsStraight(int64_t before, int64_t all, const Planned& later) {
+    Process straight(widePlan());
+    straight.train(0, all);
+    {
+      Process stopped(widePlan());
+      stopped.train(0, before);
+      ASSERT_EQ(ir::describe(stopped.runner->save(path("out"))), "");
+    }
+    Process resumed(later);
+    at::manual_seed(999);
+    const runtime::ResumePoint point = orFail(resumed.runner->load(path("out")));
+    EXPECT_EQ(point.steps, before);
+    EXPECT_EQ(point.dataPosition, before);
+    EXPECT_EQ(point.samePlan, &later == &widePlan());
+    resumed.train(before, all);
+    EXPECT_EQ(resumed.runner->stepsDone(), all);
+    straight.losses.erase(straight.losses.begin(), straight.losses.begin() + before);
+    EXPECT_EQ(resumed.losses, straight.losses);
+    EXPECT_EQ(resumed.state(), straight.state());
+  }
+
+ private:
+  std::filesystem::path root_;
+};
+
+TEST_F(RunnerResume, GoesOnBitForBit) { expectSameAsStraight(3, 6, widePlan()); }
+
+TEST_F(RunnerResume, GoesOnAfterTheStepsThatCaptureSaw) { expectSameAsStraight(5, 7, widePlan()); }
+
+TEST_F(RunnerResume, GoesOnUnderAnotherBudget) {
+  ASSERT_LT(tightPlan().schedule.arenaBytes(ir::Space::kDevice),
+            widePlan().schedule.arenaBytes(ir::Space::kDevice));
+  expectSameAsStraight(3, 6, tightPlan());
+}
+
+TEST_F(RunnerResume, TheGeneratorIsPartOfTheState) {
+  Process stopped(widePlan());
+  stopped.train(0, 3);
+  ASSERT_EQ(ir::describe(stopped.runner->save(path("out"))), "");
+  Process resumed(widePlan());
+  orFail(resumed.runner->load(path("out")));
+  at::manual_seed(999);  // what a resume that forgot the generator would run with
+  resumed.train(3, 4);
+  stopped.train(3, 4);
+  EXPECT_NE(resumed.losses.back(), stopped.losses.back());
+}
+
+TEST_F(RunnerResume, FilesAreLaidOutAsTorchDoes) {
+  Process run(widePlan());
+  run.train(0, 2);
+  ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
+  const auto optimizer =
+      orFail(runtime::SafetensorsReader::open(path("out") + "/optimizer.safetensors"));
+  for (const char* name : {"state.wte.weight.exp_avg", "state.wte.weight.exp_avg_sq",
+                           "state.wte.weight.step", "generator.cpu"}) {
+    EXPECT_NE(optimizer.find(name), nullptr) << name;
+  }
+  const auto model = orFail(runtime::SafetensorsReader::open(path("out") + "/model.safetensors"));
+  ASSERT_NE(model.find("wte.weight"), nullptr);
+  EXPECT_EQ(model.find("wte.weight")->sizes, (std::vector<int64_t>{64, 32}));
+  size_t parameters = 0;
+  for (const auto& item : run.step->training.module->named_parameters()) {
+    EXPECT_NE(model.find(item.key()), nullptr) << item.key();
+    ++parameters;
+  }
+  EXPECT_EQ(model.header().entries.size(), parameters);
+}
+
+TEST_F(RunnerResume, WeightsComeFromAModelFile) {
+  Process source(widePlan());
+  source.train(0, 2);
+  ASSERT_EQ(ir::describe(source.runner->save(path("out"))), "");
+  Process fresh(widePlan(), {.weights = {path("out") + "/model.safetensors"}});
+  const auto trained = source.state();
+  const auto loaded = fresh.state();
+  EXPECT_EQ(loaded.at("wte.weight"), trained.at("wte.weight"));
+  EXPECT_NE(loaded.at("m(wte.weight)"), trained.at("m(wte.weight)"));
+}
+
+TEST_F(RunnerResume, SaysEverythingThatDoesNotFit) {
+  Process run(widePlan());
+  ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
+  const Planned other = keepAll(48);
+  std::unique_ptr<ModelStep> step = captureAgain(other.target, 48);
+  const runtime::RunnablePlan plan = {.graph = other.graph,
+                                      .schedule = other.schedule,
+                                      .target = other.target,
+                                      .costs = &other.costs};
+  const auto runner = orFail(runtime::Runner::create(*step->captured, plan));
+  auto point = runner->load(path("out"));
+  ASSERT_FALSE(static_cast<bool>(point));
+  const ir::PlanError error = ir::takePayload(point.takeError());
+  EXPECT_EQ(tools::exitCodeFor(error.code()), 3);
+  EXPECT_EQ(error.location().file, path("out"));
+  // Every parameter and both moments of it have the width in their shape, one note each.
+  size_t parameters = step->training.module->parameters().size();
+  EXPECT_EQ(error.notes().size(), parameters * 3);
+  const std::string text = ir::describe(ir::makeError(error));
+  EXPECT_NE(text.find("'wte.weight' is F32 [64,32], expected F32 [64,48]"), std::string::npos)
+      << text;
+}
+
+TEST_F(RunnerResume, AStepsDoneRunnerTakesNoCheckpoint) {
+  Process run(widePlan());
+  run.train(0, 1);
+  ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
+  auto point = run.runner->load(path("out"));
+  ASSERT_FALSE(static_cast<bool>(point));
+  EXPECT_NE(ir::describe(point.takeError()).find("steps already"), std::string::npos);
+}
+
+TEST_F(RunnerResume, AKilledSaveLeavesTheCheckpointBefore) {
+  Process run(widePlan());
+  run.train(0, 1);
+  ASSERT_EQ(ir::describe(run.runner->save(path("out") + "/")), "");
+  // Killed between the two renames; and killed while it wrote.
+  std::filesystem::rename(path("out"), path("out.previous"));
+  std::filesystem::create_directories(path("out.partial"));
+  EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 1);
+  run.train(1, 2);
+  ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
+  EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 2);
+  EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+}
+
+TEST_F(RunnerResume, FilesOfTwoStepsAreNoCheckpoint) {
+  Process run(widePlan());
+  ASSERT_EQ(ir::describe(run.runner->save(path("a"))), "");
+  run.train(0, 1);
+  ASSERT_EQ(ir::describe(run.runner->save(path("b"))), "");
+  std::filesystem::copy(path("a") + "/model.safetensors", path("b") + "/model.safetensors",
+                        std::filesystem::copy_options::overwrite_existing);
+  auto point = Process(widePlan()).runner->load(path("b"));
+  ASSERT_FALSE(static_cast<bool>(point));
+  EXPECT_NE(ir::describe(point.takeError()).find("the model is of step 0, the optimizer of step 1"),
+            std::string::npos);
+}
+
+TEST_F(RunnerResume, MemoryStaysWhereThePlanPutsIt) {
+  Process run(tightPlan());
+  run.train(0, 3);
+  // The highest storage may end with padding that nobody writes.
+  const int64_t peak = tightPlan().schedule.predicted.peakBytes.value();
+  const int64_t mark = orFail(run.runner->highWaterMark()).value();
+  EXPECT_LE(mark, peak);
+  EXPECT_GT(mark, peak - tightPlan().target.alignBytes);
+  EXPECT_EQ(ir::describe(run.runner->checkCanaries()), "");
+  EXPECT_EQ(run.runner->allocationsOutside(), 0);
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,215 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `stowage run` as its users meet it: the program itself, on files made by its other verbs.
+#include <gtest/gtest.h>
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <chrono>
+#include <cstdio>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <stdexcept>
+#include <string>
+#include <thread>
+
+#include "runtime/safetensors.h"
+
+namespace stowage::tests {
+namespace {
+
+namespace fs = std::filesystem;
+
+struct Outcome {
+  int code = 0;
+  std::string text;
+  bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
+};
+
+Outcome stowage(const std::string& arguments) {
+  Outcome outcome;
+  FILE* pipe = popen((std::string(STOWAGE_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+  if (pipe == nullptr) throw std::runtime_error("cannot run stowage");
+  std::array<char, 4096> part{};
+  while (const size_t n = fread(part.data(), 1, part.size(), pipe)) {
+    outcome.text.append(part.data(), n);
+  }
+  outcome.code = WEXITSTATUS(pclose(pipe));
+  return outcome;
+}
+
+std::string readText(const fs::path& path) {
+  std::ifstream stream(path);
+  std::stringstream text;
+  text << stream.rdbuf();
+  return text.str();
+}
+
+/// The numbers of "losses" in a --json answer, as text.
+std::string lossesOf(const std::string& json) {
+  const size_t begin = json.find("\"losses\"");
+  return json.substr(begin, json.find(']', begin) - begin);
+}
+
+/// One plan for all tests of the file: a model of one block, in 60 % of what it needs.
+class RunVerb : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    root_ = fs::temp_directory_path() / ("stowage_run" + std::to_string(getpid()));
+    fs::create_directories(root_);
+    const Outcome captured = stowage(
+        "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
+        "--set context=16 --set schedule=step -o " +
+        at("step.stow"));
+    ASSERT_EQ(captured.code, 0) << captured.text;
+    const Outcome profiled = stowage("profile " + at("step.stow") + " -o " + at("costs.json"));
+    ASSERT_EQ(profiled.code, 0) << profiled.text;
+    const Outcome planned = stowage("plan " + at("step.stow") + " --budget 60%peak --costs " +
+                                    at("costs.json") + " -o " + at("plan.json"));
+    ASSERT_EQ(planned.code, 0) << planned.text;
+  }
+  static void TearDownTestSuite() { fs::remove_all(root_); }
+  static std::string at(const std::string& name) { return (root_ / name).string(); }
+  static Outcome run(const std::string& arguments) {
+    return stowage("run " + at("plan.json") + " " + arguments);
+  }
+
+  /// A file of one row of tokens, all `token` but one.
+  static std::string writeTokens(const char* name, int64_t count, int64_t place, int32_t token) {
+    runtime::SafetensorsHeader header;
+    header.entries.push_back({"tokens", "", ir::DType::kI32, {count}, {}});
+    auto writer = runtime::SafetensorsWriter::create(at(name), std::move(header));
+    if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
+    std::vector<int32_t> tokens(static_cast<size_t>(count), 7);
+    tokens[static_cast<size_t>(place)] = token;
+    const auto* bytes = reinterpret_cast<const uint8_t*>(tokens.data());
+    EXPECT_EQ(ir::describe(writer->append({bytes, tokens.size() * sizeof(int32_t)})), "");
+    EXPECT_EQ(ir::describe(writer->commit()), "");
+    return at(name);
+  }
+
+  static fs::path root_;
+};
+fs::path RunVerb::root_;
+
+TEST_F(RunVerb, EqualsTheUnplannedRun) {
+  const Outcome outcome = run("--steps 6 --compare-unplanned");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("ran        6 steps: arena")) << outcome.text;
+  EXPECT_TRUE(outcome.says("0 allocations outside")) << outcome.text;
+  EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
+}
+
+TEST_F(RunVerb, GoesOnFromACheckpoint) {
+  const Outcome first = run("--steps 3 --save " + at("out"));
+  ASSERT_EQ(first.code, 0) << first.text;
+  // The unplanned run does all five steps; its last two must be these two.
+  const Outcome second = run("--steps 2 --compare-unplanned --resume " + at("out"));
+  EXPECT_EQ(second.code, 0) << second.text;
+  EXPECT_TRUE(second.says("resumed    after 3 steps")) << second.text;
+  EXPECT_TRUE(second.says("identical bits")) << second.text;
+}
+
+TEST_F(RunVerb, TakesWeightsFromAModelFile) {
+  ASSERT_EQ(run("--steps 2 --seed 9 --save " + at("other")).code, 0);
+  const Outcome outcome =
+      run("--steps 2 --compare-unplanned --weights " + at("other/model.safetensors"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  const Outcome without = run("--steps 2 --json");
+  const Outcome with = run("--steps 2 --json --weights " + at("other/model.safetensors"));
+  EXPECT_NE(lossesOf(with.text), lossesOf(without.text));
+}
+
+TEST_F(RunVerb, ReadsTokensAndText) {
+  const std::string tokens = writeTokens("good.safetensors", 300, 5, 255);
+  const Outcome stored = run("--steps 2 --data " + tokens);
+  EXPECT_EQ(stored.code, 0) << stored.text;
+  EXPECT_TRUE(stored.says("good.safetensors, 4 batches")) << stored.text;
+  std::ofstream(at("text.txt")) << std::string(500, 'a') << "end";
+  const Outcome text = run("--steps 2 --compare-unplanned --data " + at("text.txt"));
+  EXPECT_EQ(text.code, 0) << text.text;
+  EXPECT_TRUE(text.says("503 bytes of text")) << text.text;
+}
+
+TEST_F(RunVerb, NamesThePlaceOfABadToken) {
+  const std::string tokens = writeTokens("bad.safetensors", 300, 70, 256);
+  const Outcome outcome = run("--steps 3 --data " + tokens);
+  EXPECT_EQ(outcome.code, 3);
+  EXPECT_TRUE(outcome.says("bad.safetensors")) << outcome.text;
+  EXPECT_TRUE(outcome.says("value 70 of 'tokens' is 256, expected one from 0 to 255"))
+      << outcome.text;
+}
+
+TEST_F(RunVerb, RefusesBadFiles) {
+  std::ofstream(at("noise.safetensors")) << "not one";
+  for (const char* flag : {"--data ", "--weights "}) {
+    const Outcome outcome = run(flag + at("noise.safetensors"));
+    EXPECT_EQ(outcome.code, 3) << flag << outcome.text;
+    EXPECT_TRUE(outcome.says("noise.safetensors")) << outcome.text;
+  }
+  const Outcome few = run("--weights " + writeTokens("few.safetensors", 10, 0, 1));
+  EXPECT_EQ(few.code, 3);
+  EXPECT_TRUE(few.says("missing: 'wte.weight'")) << few.text;
+  EXPECT_TRUE(few.says("missing: 'ln_f.bias'")) << few.text;
+  EXPECT_TRUE(few.says("extra: 'tokens'")) << few.text;
+  EXPECT_EQ(run("--resume " + at("nowhere")).code, 3);
+}
+
+TEST_F(RunVerb, RefusesAnotherMachine) {
+  const Outcome outcome = run("--threads 1");
+  EXPECT_EQ(outcome.code, 4) << outcome.text;
+  EXPECT_TRUE(outcome.says("V3: the plan is for another machine")) << outcome.text;
+  EXPECT_TRUE(outcome.says("threads of an op: found 1")) << outcome.text;
+}
+
+TEST_F(RunVerb, RefusesAnEditedPlanByRule) {
+  std::string text = readText(at("plan.json"));
+  const size_t rows = text.find("\"residencies\":[");
+  const size_t first = text.find("\"device\",", rows) + 9;
+  ASSERT_LT(first, text.size());
+  text.replace(first, text.find(']', first) - first, "8");
+  std::ofstream(at("edited.json")) << text;
+  const Outcome outcome = stowage("run " + at("edited.json"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_TRUE(outcome.says("V16: ")) << outcome.text;
+}
+
+TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {
+  fs::create_directories(at("precious"));
+  std::ofstream(at("precious/thesis.txt")) << "years";
+  const Outcome outcome = run("--steps 1 --save " + at("precious"));
+  EXPECT_NE(outcome.code, 0);
+  EXPECT_TRUE(outcome.says("thesis.txt")) << outcome.text;
+  EXPECT_EQ(readText(at("precious/thesis.txt")), "years");
+}
+
+TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
+  const std::string log = at("log.json");
+  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
+                              " --steps 1000000 --save-every 1 --save " + at("stopped") +
+                              " --json > " + log;
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  // A first checkpoint says that it is under way.
+  for (int i = 0; i < 600 && !fs::exists(at("stopped")); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  kill(child, SIGTERM);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_NE(readText(log).find("\"stopped\": true"), std::string::npos) << readText(log);
+  const Outcome resumed = run("--steps 1 --compare-unplanned --resume " + at("stopped"));
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,248 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage explain plan.json [storage]: what holds the peak, where compute waits, what would help;
+// or, for one storage, what happens to it in every gap, why, and what that costs.
+#include <fmt/format.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "planner/explain_plan.h"
+#include "planner/roofline.h"
+#include "tools/exit_code.h"
+#include "tools/load_files.h"
+#include "tools/nearest_name.h"
+#include "tools/plan_summary.h"
+#include "tools/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+using planner::GapStory;
+using planner::PlanExplanation;
+using planner::StallPlace;
+using planner::StorageStory;
+
+struct ExplainFlags : CommonFlags {
+  std::string plan;
+  std::string storage;
+  std::string graph;
+  std::string costs;
+};
+
+ir::Expected<ir::NodeCosts> readNodeCosts(const ExplainFlags& flags, const LoadedPlan& plan) {
+  if (flags.costs.empty()) {
+    return ir::resolveCosts(plan.graph, planner::rooflineCosts(plan.graph, plan.file.target));
+  }
+  ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
+  if (!file) return file.takeError();
+  return ir::resolveCosts(plan.graph, file->table);
+}
+
+std::string nameOf(const ir::Graph& graph, ir::StorageId storage) {
+  return storage.isValid() ? graph.storage(storage).name : "";
+}
+
+double shareOf(Nanoseconds part, Nanoseconds whole) {
+  if (whole.value() <= 0) return 0;
+  return 100 * static_cast<double>(part.value()) / static_cast<double>(whole.value());
+}
+
+// --- the whole plan
+// -------------------------------------------------------------------------------
+
+void printPeak(const ir::Graph& graph, const PlanExplanation& explained, llvm::raw_ostream& os) {
+  if (!explained.peakNode.isValid()) return;
+  os << "peak       " << formatBytes(explained.peakBytes) << " at once, at "
+     << graph.describeNode(explained.peakNode) << '\n';
+  for (const ir::Infeasible::Holder& holder : explained.holders) {
+    os << fmt::format("           {:>10}  {}\n", formatBytes(holder.bytes), holder.storage);
+  }
+}
+
+void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm::raw_ostream& os) {
+  os << "step       " << formatDuration(explained.stepTime)
+     << fmt::format(
+            ": re-runs {} ({:.1f} %), waiting {} ({:.1f} %)\n", formatDuration(explained.rerunTime),
+            shareOf(explained.rerunTime, explained.stepTime), formatDuration(explained.waiting),
+            shareOf(explained.waiting, explained.stepTime));
+  os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",
+                    shareOf(explained.outBusy, explained.stepTime),
+                    shareOf(explained.inBusy, explained.stepTime));
+  for (const StallPlace& stall : explained.stalls) {
+    os << fmt::format("waits      {:>10}  before {}", formatDuration(stall.time),
+                      graph.describeNode(stall.node));
+    if (stall.storage.isValid()) {
+      os << " for '" << nameOf(graph, stall.storage) << "' to "
+         << (stall.isOut ? "leave" : "arrive");
+    }
+    os << '\n';
+  }
+}
+
+void printRemedies(const ir::Graph& graph, const PlanExplanation& explained,
+                   llvm::raw_ostream& os) {
+  if (explained.waiting.value() == 0 && explained.rerunTime.value() == 0) {
+    os << "helps      nothing: the step takes as long as its kernels\n";
+    return;
+  }
+  for (const planner::Remedy& remedy : explained.remedies) {
+    os << fmt::format("helps      keeping '{}': {} more, up to {} a step less\n",
+                      nameOf(graph, remedy.storage), formatBytes(remedy.bytes),
+                      formatDuration(remedy.atMost));
+  }
+  if (explained.rerunTime > explained.waiting) {
+    os << "helps      more bytes: re-runs cost more than waiting; 'stowage sweep' shows how much\n";
+  }
+}
+
+Json toJson(const ir::Graph& graph, const PlanExplanation& explained) {
+  Json holders = Json::array();
+  for (const ir::Infeasible::Holder& holder : explained.holders) {
+    holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
+  }
+  Json stalls = Json::array();
+  for (const StallPlace& stall : explained.stalls) {
+    stalls.push_back({{"node", stall.node.raw()},
+                      {"describe", graph.describeNode(stall.node)},
+                      {"storage", nameOf(graph, stall.storage)},
+                      {"direction", stall.isOut ? "d2h" : "h2d"},
+                      {"ns", stall.time.value()}});
+  }
+  Json remedies = Json::array();
+  for (const planner::Remedy& remedy : explained.remedies) {
+    remedies.push_back({{"keep", nameOf(graph, remedy.storage)},
+                        {"bytes", remedy.bytes.value()},
+                        {"at_most_ns", remedy.atMost.value()}});
+  }
+  const bool hasPeak = explained.peakNode.isValid();
+  return {{"peak",
+           {{"node", hasPeak ? graph.describeNode(explained.peakNode) : ""},
+            {"bytes", explained.peakBytes.value()},
+            {"holders", holders}}},
+          {"step_ns", explained.stepTime.value()},
+          {"waiting_ns", explained.waiting.value()},
+          {"rerun_ns", explained.rerunTime.value()},
+          {"busy_ns", {{"d2h", explained.outBusy.value()}, {"h2d", explained.inBusy.value()}}},
+          {"stalls", stalls},
+          {"helps", remedies}};
+}
+
+// --- one storage
+// ----------------------------------------------------------------------------------
+
+const char* wordsFor(const std::string& why) {
+  if (why == "pinned") return "pinned by a person";
+  if (why == "hidden") return "nothing waits for its copies";
+  if (why == "waits") return "compute waits for its copies";
+  if (why == "cheap") return "making it again costs less than copies";
+  if (why == "busy") return "the links had no time for it";
+  if (why == "only") return "nothing else was allowed";
+  if (why == "fits") return "there was room";
+  return "no reason is given";
+}
+
+std::string costOf(const GapStory& gap) {
+  switch (gap.action) {
+    case ir::GapAction::kRecompute:
+      return "re-run " + formatDuration(gap.rerunTime);
+    case ir::GapAction::kKeep:
+      return "copies would take " + formatDuration(gap.copyTime);
+    case ir::GapAction::kHost:
+    case ir::GapAction::kDisk:
+      break;
+  }
+  return "copies " + formatDuration(gap.copyTime);
+}
+
+void printStory(const ir::Graph& graph, const StorageStory& story, llvm::raw_ostream& os) {
+  os << "'" << graph.storage(story.storage).name << "', "
+     << ir::roleName(graph.storage(story.storage).role) << ", " << formatBytes(story.bytes);
+  if (story.waiting.value() > 0)
+    os << ", compute waits " << formatDuration(story.waiting) << " for it";
+  os << '\n';
+  if (story.gaps.empty()) os << "  is never unused between two uses: nothing to decide\n";
+  for (const GapStory& gap : story.gaps) {
+    os << fmt::format("  {:<9} from {} to {}{}, {} of node time\n", ir::gapActionName(gap.action),
+                      graph.describeNode(gap.before), graph.describeNode(gap.after),
+                      gap.nextStep ? " of the next step" : "", formatDuration(gap.away));
+    os << "            " << wordsFor(gap.why) << "; " << costOf(gap) << '\n';
+  }
+}
+
+Json toJson(const ir::Graph& graph, const StorageStory& story) {
+  Json gaps = Json::array();
+  for (const GapStory& gap : story.gaps) {
+    gaps.push_back({{"before", graph.describeNode(gap.before)},
+                    {"after", graph.describeNode(gap.after)},
+                    {"next_step", gap.nextStep},
+                    {"action", ir::gapActionName(gap.action)},
+                    {"why", gap.why},
+                    {"away_ns", gap.away.value()},
+                    {"copy_ns", gap.copyTime.value()},
+                    {"rerun_ns", gap.rerunTime.value()}});
+  }
+  return {{"storage", graph.storage(story.storage).name},
+          {"bytes", story.bytes.value()},
+          {"waiting_ns", story.waiting.value()},
+          {"gaps", gaps}};
+}
+
+ir::Error suggestName(ir::Error error, const ir::Graph& graph, const std::string& name) {
+  ir::PlanError payload = ir::takePayload(std::move(error));
+  std::vector<std::string> names;
+  for (const ir::Storage& storage : graph.storages()) names.push_back(storage.name);
+  const std::string near = nearestName(name, names);
+  if (!near.empty()) payload.note("did you mean '" + near + "'?");
+  return ir::makeError(std::move(payload));
+}
+
+VerbResult runExplain(const ExplainFlags& flags) {
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
+  if (!plan) return plan.takeError();
+  ir::Expected<ir::NodeCosts> costs = readNodeCosts(flags, *plan);
+  if (!costs) return costs.takeError();
+  const planner::ExplainInput input = {.graph = plan->graph,
+                                       .schedule = plan->file.schedule,
+                                       .costs = *costs,
+                                       .alignBytes = plan->file.target.alignBytes};
+  llvm::raw_ostream& os = llvm::outs();
+  if (!flags.storage.empty()) {
+    ir::Expected<StorageStory> story = planner::explainStorage(input, flags.storage);
+    if (!story) return suggestName(story.takeError(), plan->graph, flags.storage);
+    if (flags.json) os << toJson(plan->graph, *story).dump(2) << '\n';
+    if (!flags.json) printStory(plan->graph, *story, os);
+    return kExitYes;
+  }
+  const PlanExplanation explained = planner::explainPlan(input);
+  if (flags.json) {
+    os << toJson(plan->graph, explained).dump(2) << '\n';
+    return kExitYes;
+  }
+  printPeak(plan->graph, explained, os);
+  printStalls(plan->graph, explained, os);
+  printRemedies(plan->graph, explained, os);
+  return kExitYes;
+}
+
+}  // namespace
+
+Verb addExplainVerb(CLI::App& app) {
+  auto flags = std::make_shared<ExplainFlags>();
+  CLI::App* command = app.add_subcommand(
+      "explain", "what holds a plan's peak, where it waits, why a storage is where it is");
+  command->add_option("plan", flags->plan, "plan file")->required();
+  command->add_option("storage", flags->storage, "a storage's name; default: the whole plan");
+  command->add_option("--graph", flags->graph,
+                      "the captured step, where the plan does not say or embed it");
+  command->add_option("--costs", flags->costs,
+                      "the costs it was planned with; default: the profile's estimate");
+  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  return {.command = command, .run = [flags] { return runExplain(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools
