@@ -116,10 +116,25 @@ TEST(CaptureCuda, TwoGpusDifferInAttentionAlone) {
             expected);
 }
 
-TEST(CaptureCuda, CpuAndGpuDifferInAttentionAndDropout) {
+TEST(CaptureCuda, CpuAndGpuDifferInAttentionAlone) {
+  const Recipe recipe = {"gpt2", {"precision=bfloat16", "dropout=0"}};
   const std::set<std::string> expected = {
-      "aten._scaled_dot_product_flash_attention.default"};
-  EXPECT_EQ(differences(opsOf(kHalf, profile("cpu")), opsOf(kHalf, profile("h200"))), expected);
+      "aten._scaled_dot_product_flash_attention.default",
+      "aten._scaled_dot_product_flash_attention_backward.default",
+      "aten._scaled_dot_product_flash_attention_for_cpu.default",
+      "aten._scaled_dot_product_flash_attention_for_cpu_backward.default"};
+  EXPECT_EQ(differences(opsOf(recipe, profile("cpu")), opsOf(recipe, profile("h200"))), expected);
+}
+
+TEST(CaptureCuda, WithDropoutTheCpuMakesAttentionAndDropoutOfOtherOps) {
+  const OpCounts cpu = opsOf(kHalf, profile("cpu"));
+  const OpCounts gpu = opsOf(kHalf, profile("h200"));
+  for (const char* op : {"aten.bernoulli_.float", "aten._safe_softmax.default", "aten.bmm.default"}) {
+    EXPECT_GT(cpu.count(op), 0u) << op;
+    EXPECT_EQ(gpu.count(op), 0u) << op;
+  }
+  EXPECT_EQ(cpu.count("aten.native_dropout.default"), 0u);
+  EXPECT_GT(gpu.count("aten.native_dropout.default"), 0u);
 }
 
 TEST(CaptureCuda, FusedKernelsStayWhole) {
