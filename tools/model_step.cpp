@@ -27,7 +27,8 @@ ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph) {
 
 namespace {
 
-/// Without memory nothing of the model is held: its first values come from the record, or from a file.
+/// Without memory nothing of the model is held: its first values come from the record, or from a
+/// file.
 ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOptions& options) {
   const c10::Device device = options.target.device == ir::DeviceKind::kCuda
                                  ? c10::Device(c10::kCUDA, 0)

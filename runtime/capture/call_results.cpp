@@ -39,9 +39,9 @@ class ResultMaker {
     for (const auto& [group, storage] : groups_) {
       if (group == output.storageGroup && group >= 0) return storage;
     }
-    c10::Storage made = makeFakeStorage(std::max(extentOf(output.shape), output.storageBytes),
-                                        output.device.value_or(call_.device),
-                                        call_.op.emptyFactory, origin_);
+    c10::Storage made =
+        makeFakeStorage(std::max(extentOf(output.shape), output.storageBytes),
+                        output.device.value_or(call_.device), call_.op.emptyFactory, origin_);
     groups_.emplace_back(output.storageGroup, made);
     return made;
   }

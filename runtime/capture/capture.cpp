@@ -37,9 +37,10 @@ c10::Device deviceOf(const ir::Target& target) {
 
 ir::Error checkDevice(c10::Device device) {
   if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
-  return ir::makeError(ir::ErrorCode::kEnvironment,
-                       "this process has no device type cuda, real or fake, expected one to capture "
-                       "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
+  return ir::makeError(
+      ir::ErrorCode::kEnvironment,
+      "this process has no device type cuda, real or fake, expected one to capture "
+      "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
 }
 
 /// Deterministic algorithms as the target says, for as long as it lives.
@@ -224,12 +225,12 @@ ir::Error CapturedStep::Impl::findStepScalars() {
     });
     if (!inUpdate && !differs) continue;
     if (differs && comesFromRead(site)) {
-      return ir::makeError(ir::ErrorCode::kUnsupported,
-                           last.nodes[site.node].op->name + ": its argument " +
-                               last.nodes[site.node].op->schema().arguments()[site.argument].name() +
-                               " is computed from a value that the step reads with item() (" +
-                               last.readBacks.front().place +
-                               "); compute with the tensor instead");
+      return ir::makeError(
+          ir::ErrorCode::kUnsupported,
+          last.nodes[site.node].op->name + ": its argument " +
+              last.nodes[site.node].op->schema().arguments()[site.argument].name() +
+              " is computed from a value that the step reads with item() (" +
+              last.readBacks.front().place + "); compute with the tensor instead");
     }
     scalarsOutsideUpdate = scalarsOutsideUpdate || !inUpdate;
     stepScalars.push_back(site);

@@ -96,8 +96,8 @@ class CapturedStep {
 
   const ir::Graph& graph() const;
   /// From now on storages and values are those of `graph`, which passes made of this step's graph:
-  /// they drop and renumber, names stay. `graph()` is not changed. Errors: kPlanMismatch when it is a
-  /// graph of another step.
+  /// they drop and renumber, names stay. `graph()` is not changed. Errors: kPlanMismatch when it is
+  /// a graph of another step.
   ir::Error useIdsOf(const ir::Graph& graph);
   /// One value per InputSpec, in order.
   const std::vector<ir::ValueId>& inputs() const;

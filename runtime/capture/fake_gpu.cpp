@@ -59,9 +59,10 @@ void refuseToRun(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit:
   TORCH_CHECK(false, op.schema().name(), " on cuda in a process without CUDA");
 }
 
-/// The ops that are one kernel on CUDA and made of others where a device has no kernel: these stand for
-/// the kernels that libtorch_cuda would have registered, or the step would have other calls. (All
-/// entries of native_functions.yaml of libtorch 2.11 with a CUDA and a composite implicit kernel.)
+/// The ops that are one kernel on CUDA and made of others where a device has no kernel: these stand
+/// for the kernels that libtorch_cuda would have registered, or the step would have other calls.
+/// (All entries of native_functions.yaml of libtorch 2.11 with a CUDA and a composite implicit
+/// kernel.)
 void registerKernelsThatDecide() {
   static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__,
                                 __LINE__);
@@ -76,8 +77,9 @@ ir::Error enableFakeGpu(const ir::Target& target) {
   static const c10::impl::FakeGuardImpl<c10::DeviceType::CUDA> kGuard;
   const bool hasGuard = c10::impl::hasDeviceGuardImpl(c10::kCUDA);
   if (hasGuard && !enabled) {
-    return ir::makeError(ir::ErrorCode::kEnvironment,
-                         "this process has a real CUDA device type, expected none beside a fake one");
+    return ir::makeError(
+        ir::ErrorCode::kEnvironment,
+        "this process has a real CUDA device type, expected none beside a fake one");
   }
   if (!hasGuard) {
     c10::impl::registerDeviceGuard(c10::kCUDA, &kGuard);

@@ -110,8 +110,8 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
   return values;
 }
 
-/// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under a
-/// factor, and gives the other operand under an addition.
+/// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under
+/// a factor, and gives the other operand under an addition.
 ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
   for (size_t k = 0; k < later.nodes.size(); ++k) {
     if (alignment_.firstOf[k] >= 0) continue;
@@ -124,8 +124,9 @@ ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
         });
     if (isHarmless) continue;
     return ir::makeError(ir::ErrorCode::kUnsupported,
-                         node.op->name + " runs in every step but the first, which therefore cannot "
-                                         "be run as any later one; run one step before capturing");
+                         node.op->name +
+                             " runs in every step but the first, which therefore cannot "
+                             "be run as any later one; run one step before capturing");
   }
   return ir::success();
 }
@@ -137,9 +138,8 @@ bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) c
   std::set<uint32_t> picked;
   for (auto it = alignment_.onlyFirst.rbegin(); it != alignment_.onlyFirst.rend(); ++it) {
     const TracedNode& node = first_->nodes[*it];
-    const bool isWanted = std::any_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
-      return writes(*first_, node, key);
-    });
+    const bool isWanted = std::any_of(wanted.begin(), wanted.end(),
+                                      [&](StorageKey key) { return writes(*first_, node, key); });
     if (!isWanted) continue;
     picked.insert(*it);
     for (const ir::ValueId result : node.results) {
@@ -163,9 +163,13 @@ ir::Expected<at::Tensor> FirstValues::make(StorageKey state, const BytesOf& byte
 ir::Expected<at::Tensor> FirstValues::runRecipe(StorageKey state, const Recipe& recipe,
                                                 const BytesOf& bytesOf) const {
   const StepTrace step = pick(*first_, recipe.nodes);
-  const StepRecord record{.step = step, .storages = *storages_, .known = {},
+  const StepRecord record{.step = step,
+                          .storages = *storages_,
+                          .known = {},
                           .scopes = std::vector<std::string>(step.nodes.size()),
-                          .stepScalars = {}, .reports = {}, .outputGradients = false,
+                          .stepScalars = {},
+                          .reports = {},
+                          .outputGradients = false,
                           .onCpu = true};
   const AssembledGraph assembled = assembleGraph(record, "state", {});
   GraphReplay replay(assembled.graph);

@@ -37,9 +37,10 @@ ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
         owners.emplace(entry.tensor.storage().unsafeGetStorageImpl(), &entry);
     const bool isParameter = entry.role == ir::Role::kParameter;
     if (isNew || isParameter == (owner->second->role == ir::Role::kParameter)) continue;
-    return ir::makeError(ir::ErrorCode::kUnsupported,
-                         entry.name + " and " + owner->second->name +
-                             " share one storage, and one of them is no parameter; give each its own");
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        entry.name + " and " + owner->second->name +
+            " share one storage, and one of them is no parameter; give each its own");
   }
   return ir::success();
 }

@@ -63,8 +63,8 @@ Outputs flashOnCpu(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   const c10::ScalarType type = query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  return outputs({freshLike(query),
-                  freshStrided({batch, heads, tokens}, {tokens * heads, 1, heads}, type)});
+  return outputs(
+      {freshLike(query), freshStrided({batch, heads, tokens}, {tokens * heads, 1, heads}, type)});
 }
 
 /// ..._for_cpu_backward(grad_out, query, key, value, ...): gradients [batch, tokens, heads, width].
@@ -86,8 +86,7 @@ Outputs flash(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   Outputs all;
   all.push_back(tensorOutput(freshLike(query)));
-  all.push_back(
-      tensorOutput(fresh({query.size(0), query.size(1), query.size(2)}, c10::kFloat)));
+  all.push_back(tensorOutput(fresh({query.size(0), query.size(1), query.size(2)}, c10::kFloat)));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(plainOutput(query.size(2)));
@@ -103,10 +102,9 @@ Outputs efficient(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   const int64_t padded = call.boolean(4) ? roundUpTo(tokens, 32) : 0;
-  return outputs(
-      {tokensFirst(batch, heads, tokens, call.tensor(2).size(3), query.scalar_type()),
-       fresh({batch, heads, padded}, c10::kFloat), onHost(fresh({}, c10::kLong)),
-       onHost(fresh({}, c10::kLong))});
+  return outputs({tokensFirst(batch, heads, tokens, call.tensor(2).size(3), query.scalar_type()),
+                  fresh({batch, heads, padded}, c10::kFloat), onHost(fresh({}, c10::kLong)),
+                  onHost(fresh({}, c10::kLong))});
 }
 
 /// ..._efficient_attention_backward(grad_out, query, key, value, bias, out, lse, seed, offset,
@@ -123,8 +121,9 @@ Outputs efficientBackward(const TracedCall& call) {
     std::vector<int64_t> padded = mask.sizes().vec();
     padded.back() = roundUpTo(padded.back(), 16);
     const OutputTensor whole = fresh(padded, mask.scalar_type());
-    bias = freshStrided(mask.sizes().vec(), {whole.shape.strides.data(), whole.shape.strides.size()},
-                        mask.scalar_type());
+    bias =
+        freshStrided(mask.sizes().vec(), {whole.shape.strides.data(), whole.shape.strides.size()},
+                     mask.scalar_type());
     bias.storageBytes = extentOf(whole.shape);
   }
   return outputs({gradient(1), gradient(2), gradient(3), bias});

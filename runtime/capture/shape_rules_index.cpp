@@ -36,9 +36,10 @@ Outputs indexSelect(const TracedCall& call) {
 Outputs index(const TracedCall& call) {
   for (const auto& tensor : call.args[1].toOptionalTensorVector()) {
     if (!tensor || !tensor->defined()) continue;
-    TORCH_CHECK(tensor->scalar_type() != c10::kBool && tensor->scalar_type() != c10::kByte,
-                "the shape of its result depends on the values of a mask, which a static plan cannot "
-                "hold; use where() or masked_fill()");
+    TORCH_CHECK(
+        tensor->scalar_type() != c10::kBool && tensor->scalar_type() != c10::kByte,
+        "the shape of its result depends on the values of a mask, which a static plan cannot "
+        "hold; use where() or masked_fill()");
   }
   return runMetaKernel(call);
 }
@@ -50,8 +51,8 @@ Outputs take(const TracedCall& call) {
 
 /// bucketize(self, boundaries, out_int32, right), searchsorted(sorted, self, out_int32, ...)
 Outputs positions(const TracedCall& call, size_t values) {
-  return outputs({fresh(call.tensor(values).sizes().vec(),
-                        call.boolean(2) ? c10::kInt : c10::kLong)});
+  return outputs(
+      {fresh(call.tensor(values).sizes().vec(), call.boolean(2) ? c10::kInt : c10::kLong)});
 }
 Outputs bucketize(const TracedCall& call) { return positions(call, 0); }
 Outputs searchSorted(const TracedCall& call) { return positions(call, 1); }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Losses and their gradients. Sources: Loss.cpp, LossNLL2d.cpp, LossMultiMargin.cpp of libtorch 2.11;
-// checked against the real ops on the CPU.
+// Losses and their gradients. Sources: Loss.cpp, LossNLL2d.cpp, LossMultiMargin.cpp of
+// libtorch 2.11; checked against the real ops on the CPU.
 #include "runtime/capture/shape_rules.h"
 
 namespace stowage::runtime {
@@ -17,8 +17,8 @@ Outputs likeSecond(const TracedCall& call) { return outputs({freshLike(call.tens
 /// loss(input, target, reduction, ...)
 Outputs loss(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
-  return outputs({call.integer(2) == kNoReduction ? freshLike(input)
-                                                  : fresh({}, input.scalar_type())});
+  return outputs(
+      {call.integer(2) == kNoReduction ? freshLike(input) : fresh({}, input.scalar_type())});
 }
 
 /// binary_cross_entropy(input, target, weight, reduction): reduced in place, in the memory of all.
@@ -33,8 +33,8 @@ Outputs binaryCrossEntropy(const TracedCall& call) {
 /// binary_cross_entropy_with_logits(input, target, weight, pos_weight, reduction)
 Outputs crossEntropyWithLogits(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
-  return outputs({call.integer(4) == kNoReduction ? freshLike(input)
-                                                  : fresh({}, input.scalar_type())});
+  return outputs(
+      {call.integer(4) == kNoReduction ? freshLike(input) : fresh({}, input.scalar_type())});
 }
 
 /// nll_loss2d_forward(self, target, weight, reduction, ignore_index) -> loss, total weight

@@ -12,8 +12,8 @@
 namespace stowage::runtime {
 namespace {
 
-/// The shape and layout that elementwise ops give to operands of different shapes and layouts: asked of
-/// an op that has a kernel without data.
+/// The shape and layout that elementwise ops give to operands of different shapes and layouts:
+/// asked of an op that has a kernel without data.
 TensorShape shapeOfElementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands) {
   static const OpFacts kTwo(c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor"));
   static const OpFacts kThree(c10::Dispatcher::singleton().findSchemaOrThrow("aten::addcmul", ""));

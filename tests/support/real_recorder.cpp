@@ -50,8 +50,8 @@ class CallPrinter {
 bool sharesStorage(const at::Tensor& result, llvm::ArrayRef<c10::IValue> args) {
   bool shares = false;
   runtime::forEachTensor(args, [&](const at::Tensor& tensor) {
-    shares = shares || tensor.storage().unsafeGetStorageImpl() ==
-                           result.storage().unsafeGetStorageImpl();
+    shares = shares ||
+             tensor.storage().unsafeGetStorageImpl() == result.storage().unsafeGetStorageImpl();
   });
   return shares;
 }

@@ -28,8 +28,8 @@ CallTexts recordReal(const std::function<void()>& code);
 /// Called with the results of each op before its caller gets them.
 using EditResults = std::function<void(const std::string& op, torch::jit::Stack& results)>;
 
-/// Runs `code` on tensors without memory, which it must already have. `edit` may be absent. Errors: as
-/// the tracer gives.
+/// Runs `code` on tensors without memory, which it must already have. `edit` may be absent. Errors:
+/// as the tracer gives.
 ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code,
                                    const EditResults& edit = {});
 

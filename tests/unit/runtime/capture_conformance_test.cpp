@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every ATen call of real training steps on the CPU, compared with what the tracer says of the same
-// step without memory: op, sizes, strides, dtypes, aliasing and bytes of storages. A shape rule that
-// is wrong, or an op that eager does not run, shows here.
+// step without memory: op, sizes, strides, dtypes, aliasing and bytes of storages. A shape rule
+// that is wrong, or an op that eager does not run, shows here.
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
@@ -67,9 +67,7 @@ std::string differenceOf(const ModelCase& model, const EditResults& edit = {}) {
 
 class CaptureConformance : public testing::TestWithParam<ModelCase> {};
 
-TEST_P(CaptureConformance, TracerSaysWhatEagerDoes) {
-  EXPECT_EQ(differenceOf(GetParam()), "");
-}
+TEST_P(CaptureConformance, TracerSaysWhatEagerDoes) { EXPECT_EQ(differenceOf(GetParam()), ""); }
 
 /// Puts a tensor like the first result of `op`, but with `shape` changed by `change`, in its place.
 EditResults wrongRule(const std::string& op, void (*change)(runtime::TensorShape& shape)) {
@@ -79,29 +77,28 @@ EditResults wrongRule(const std::string& op, void (*change)(runtime::TensorShape
     runtime::TensorShape shape = runtime::shapeOf(first.toTensor());
     change(shape);
     const int64_t bytes = runtime::extentOf(shape);
-    first = runtime::makeTensor(
-        runtime::makeFakeStorage(bytes, c10::Device(c10::kCPU), false), shape);
+    first =
+        runtime::makeTensor(runtime::makeFakeStorage(bytes, c10::Device(c10::kCPU), false), shape);
   };
 }
 
 TEST(CaptureConformanceControl, AWrongLayoutShows) {
-  const std::string text =
-      differenceOf({"gpt2", {}}, wrongRule("aten.native_layer_norm.default", [](auto& shape) {
-                     std::swap(shape.strides[0], shape.strides[1]);
-                   }));
+  const std::string text = differenceOf(
+      {"gpt2", {}}, wrongRule("aten.native_layer_norm.default",
+                              [](auto& shape) { std::swap(shape.strides[0], shape.strides[1]); }));
   EXPECT_NE(text, "");
 }
 
 TEST(CaptureConformanceControl, AWrongTypeShows) {
-  const std::string text =
-      differenceOf({"llama", {"precision=bfloat16"}},
-                   wrongRule("aten.embedding.default", [](auto& shape) { shape.dtype = at::kFloat; }));
+  const std::string text = differenceOf(
+      {"llama", {"precision=bfloat16"}},
+      wrongRule("aten.embedding.default", [](auto& shape) { shape.dtype = at::kFloat; }));
   EXPECT_NE(text.find("fake: "), std::string::npos) << text;
 }
 
 TEST(CaptureConformanceControl, AWrongOffsetShows) {
-  const std::string text =
-      differenceOf({"gpt2", {}}, wrongRule("aten.gelu.default", [](auto& shape) { shape.offset = 1; }));
+  const std::string text = differenceOf(
+      {"gpt2", {}}, wrongRule("aten.gelu.default", [](auto& shape) { shape.offset = 1; }));
   EXPECT_NE(text.find("offset=1"), std::string::npos) << text;
 }
 
@@ -115,18 +112,18 @@ std::string caseName(const testing::TestParamInfo<ModelCase>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, CaptureConformance,
-    testing::Values(
-        ModelCase{"gpt2", {}}, ModelCase{"gpt2", {"precision=autocast", "clip=1"}},
-        ModelCase{"gpt2", {"precision=bfloat16"}},
-        ModelCase{"gpt2", {"optimizer=stowage_adamw", "micro_batches=2"}},
-        ModelCase{"gpt2", {"dropout=0", "optimizer=sgd"}}, ModelCase{"llama", {}},
-        ModelCase{"llama", {"tied=on", "precision=bfloat16", "optimizer=stowage_adamw",
-                            "master_weights=on"}},
-        ModelCase{"llama_lora", {}}, ModelCase{"vit", {"dropout=0.1"}},
-        ModelCase{"vit", {"precision=autocast"}}, ModelCase{"resnet", {}},
-        ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
-        ModelCase{"resnet", {"precision=autocast"}}, ModelCase{"lstm", {}},
-        ModelCase{"lstm", {"micro_batches=2", "clip=1"}}),
+    testing::Values(ModelCase{"gpt2", {}}, ModelCase{"gpt2", {"precision=autocast", "clip=1"}},
+                    ModelCase{"gpt2", {"precision=bfloat16"}},
+                    ModelCase{"gpt2", {"optimizer=stowage_adamw", "micro_batches=2"}},
+                    ModelCase{"gpt2", {"dropout=0", "optimizer=sgd"}}, ModelCase{"llama", {}},
+                    ModelCase{"llama",
+                              {"tied=on", "precision=bfloat16", "optimizer=stowage_adamw",
+                               "master_weights=on"}},
+                    ModelCase{"llama_lora", {}}, ModelCase{"vit", {"dropout=0.1"}},
+                    ModelCase{"vit", {"precision=autocast"}}, ModelCase{"resnet", {}},
+                    ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
+                    ModelCase{"resnet", {"precision=autocast"}}, ModelCase{"lstm", {}},
+                    ModelCase{"lstm", {"micro_batches=2", "clip=1"}}),
     caseName);
 
 }  // namespace

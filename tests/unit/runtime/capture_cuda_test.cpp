@@ -35,7 +35,8 @@ OpCounts opsOf(const Recipe& recipe, const ir::Target& target) {
   return counts;
 }
 
-/// The attention kernels of a step: "flash", "efficient", "cudnn"; "math" when it is made of others.
+/// The attention kernels of a step: "flash", "efficient", "cudnn"; "math" when it is made of
+/// others.
 std::set<std::string> attentionOf(const Recipe& recipe, const ir::Target& target) {
   std::set<std::string> kernels;
   for (const auto& [op, count] : opsOf(recipe, target)) {
@@ -75,20 +76,19 @@ const Recipe kFull = {"gpt2", {}};
 const Recipe kGrouped = {"llama", {}};
 const Recipe kGroupedHalf = {"llama", {"precision=bfloat16"}};
 
-INSTANTIATE_TEST_SUITE_P(
-    Targets, CaptureAttention,
-    testing::Values(AttentionCase{kHalf, "h200", true, "flash"},
-                    AttentionCase{kHalf, "h200", false, "cudnn"},
-                    AttentionCase{kHalf, "a100", false, "flash"},
-                    AttentionCase{kHalf, "l40s", false, "flash"},
-                    AttentionCase{kHalf, "rtx4090", true, "flash"},
-                    AttentionCase{kHalf, "rtx5090", false, "flash"},
-                    AttentionCase{kFull, "h200", true, "efficient"},
-                    AttentionCase{kFull, "h200", false, "efficient"},
-                    AttentionCase{kFull, "a100", true, "efficient"},
-                    AttentionCase{kGroupedHalf, "h200", false, "cudnn"},
-                    AttentionCase{kGroupedHalf, "a100", true, "flash"},
-                    AttentionCase{kGrouped, "h200", true, "math"}));
+INSTANTIATE_TEST_SUITE_P(Targets, CaptureAttention,
+                         testing::Values(AttentionCase{kHalf, "h200", true, "flash"},
+                                         AttentionCase{kHalf, "h200", false, "cudnn"},
+                                         AttentionCase{kHalf, "a100", false, "flash"},
+                                         AttentionCase{kHalf, "l40s", false, "flash"},
+                                         AttentionCase{kHalf, "rtx4090", true, "flash"},
+                                         AttentionCase{kHalf, "rtx5090", false, "flash"},
+                                         AttentionCase{kFull, "h200", true, "efficient"},
+                                         AttentionCase{kFull, "h200", false, "efficient"},
+                                         AttentionCase{kFull, "a100", true, "efficient"},
+                                         AttentionCase{kGroupedHalf, "h200", false, "cudnn"},
+                                         AttentionCase{kGroupedHalf, "a100", true, "flash"},
+                                         AttentionCase{kGrouped, "h200", true, "math"}));
 
 /// Ops of which the two captures have different numbers.
 std::set<std::string> differences(const OpCounts& a, const OpCounts& b) {
@@ -129,7 +129,8 @@ TEST(CaptureCuda, CpuAndGpuDifferInAttentionAlone) {
 TEST(CaptureCuda, WithDropoutTheCpuMakesAttentionAndDropoutOfOtherOps) {
   const OpCounts cpu = opsOf(kHalf, profile("cpu"));
   const OpCounts gpu = opsOf(kHalf, profile("h200"));
-  for (const char* op : {"aten.bernoulli_.float", "aten._safe_softmax.default", "aten.bmm.default"}) {
+  for (const char* op :
+       {"aten.bernoulli_.float", "aten._safe_softmax.default", "aten.bmm.default"}) {
     EXPECT_GT(cpu.count(op), 0u) << op;
     EXPECT_EQ(gpu.count(op), 0u) << op;
   }

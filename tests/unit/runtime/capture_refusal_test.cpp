@@ -23,8 +23,8 @@ struct Net : torch::nn::Module {
 };
 
 /// The error of capturing a step with `middle` between its two layers; "" when it is captured.
-std::string captureWith(const Forward& middle,
-                        const std::function<void(Net&)>& inUpdate = [](Net&) {}) {
+std::string captureWith(
+    const Forward& middle, const std::function<void(Net&)>& inUpdate = [](Net&) {}) {
   auto net = std::make_shared<Net>();
   torch::optim::SGD optimizer(net->parameters(), 0.1);
   StepFunctions functions;
@@ -93,7 +93,9 @@ INSTANTIATE_TEST_SUITE_P(
                     },
                     {"aten.set_.source_Tensor", "first", "another storage"}},
         RefusalCase{"as_strided_outside",
-                    [](const at::Tensor& h) { return h + h.as_strided({3, 8}, {8, 1}, 8); },
+                    [](const at::Tensor& h) {
+                      return h + h.as_strided({3, 8}, {8, 1}, 8);
+                    },
                     {"aten.as_strided.default", "first", "outside of its storage"}},
         RefusalCase{"sparse",
                     [](const at::Tensor& h) { return h + h.to_sparse().to_dense(); },
@@ -126,11 +128,10 @@ INSTANTIATE_TEST_SUITE_P(
                       return h * static_cast<double>(h.gt(0).sum().item<int64_t>());
                     },
                     {"item()", "aten.mul"}},
-        RefusalCase{"flag_as_number",
-                    [](const at::Tensor& h) {
-                      return h * (h.gt(0).any().item<bool>() ? 0.5 : 1.0);
-                    },
-                    {"item()", "aten.mul"}}),
+        RefusalCase{
+            "flag_as_number",
+            [](const at::Tensor& h) { return h * (h.gt(0).any().item<bool>() ? 0.5 : 1.0); },
+            {"item()", "aten.mul"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
 TEST(CaptureRefusals, AStepWithoutThemIsCaptured) {
