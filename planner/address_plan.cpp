@@ -44,11 +44,11 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
 }  // namespace
 
 AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
-                          const IssueOrder& order, PlacementEffort effort) {
+                          const IssueOrder& order, PlacementEffort effort, int64_t goal) {
   AddressPlan plan;
   const std::vector<int32_t> owner = findPlaceOwners(expansion);
   const std::vector<ArenaItem> items = collectItems(table, expansion, order, owner);
-  const Placement device = placeItems(items, order.period, table.reservedBytes(), effort);
+  const Placement device = placeItems(items, order.period, table.reservedBytes(), effort, goal);
   plan.deviceHeight = device.height;
   for (const int32_t place : owner)
     plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
@@ -59,7 +59,8 @@ AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
   for (size_t i = 0; i < order.hosts.size(); ++i) {
     hosts.push_back({.bytes = table.bytes(ir::StorageId(i)), .alive = order.hosts[i]});
   }
-  const Placement host = placeItems(hosts, order.period, 0, effort);
+  const Placement host =
+      placeItems(hosts, order.period, 0, effort, table.problem().limits.host.value());
   plan.hosts = host.offsets;
   plan.hostHeight = host.height;
   return plan;

@@ -22,8 +22,9 @@ struct AddressPlan {
   int64_t hostHeight = 0;
 };
 
+/// `goal`: a device height that is good enough.
 AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
-                          const IssueOrder& order, PlacementEffort effort);
+                          const IssueOrder& order, PlacementEffort effort, int64_t goal);
 
 }  // namespace stowage::planner
 

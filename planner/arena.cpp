@@ -15,56 +15,121 @@ bool overlapOnCircle(const ir::TickRange& a, const ir::TickRange& b, int64_t per
   return a.overlaps(b) || a.overlaps(later) || a.overlaps(earlier);
 }
 
-// Items placed so far, by offset, as parallel arrays: the scan for holes reads nothing else.
+constexpr int64_t kMostSlices = 64;
+constexpr int64_t kFewSlices = 3;
+constexpr size_t kManyItems = 20'000;  // from which only two orders are tried
+
+// Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
+// offset, so that a short-lived item is held against its neighbours in time alone.
 class Placer {
  public:
   Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
-      : items_(items), period_(period), base_(base) {
+      : items_(items),
+        period_(period),
+        base_(base),
+        slices_(static_cast<size_t>(std::clamp<int64_t>(period / 64, 1, kMostSlices))) {
     result_.offsets.assign(items.size(), 0);
     result_.height = base;
   }
 
-  Placement place(llvm::ArrayRef<int32_t> order) {
-    for (const int32_t item : order) placeOne(static_cast<size_t>(item));
+  Placement place(llvm::ArrayRef<int32_t> crossing, llvm::ArrayRef<int32_t> others) {
+    for (const int32_t item : crossing) stackCrossing(item);
+    for (const int32_t item : others) placeOne(item);
     return std::move(result_);
   }
 
  private:
-  struct Placed {
-    int64_t begin, end;  // bytes
-    ir::TickRange alive;
+  using ByOffset = std::vector<int32_t>;  // items, lowest first
+
+  struct Slices {
+    int64_t first, last;  // may lie beyond the number of slices: they are on a circle
+    int64_t count() const { return last - first + 1; }
   };
+  Slices slicesOf(const ir::TickRange& alive) const {
+    const auto count = static_cast<int64_t>(slices_.size());
+    const int64_t first = alive.begin * count / period_;
+    return {first, std::min((alive.end - 1) * count / period_, first + count - 1)};
+  }
+  ByOffset& sliceAt(int64_t slice) { return slices_[static_cast<size_t>(slice) % slices_.size()]; }
+  int64_t offsetOf(int32_t item) const { return result_.offsets[static_cast<size_t>(item)]; }
+  int64_t endOf(int32_t item) const {
+    return offsetOf(item) + items_[static_cast<size_t>(item)].bytes;
+  }
+  bool isBelow(int32_t a, int32_t b) const {
+    return offsetOf(a) != offsetOf(b) ? offsetOf(a) < offsetOf(b) : a < b;
+  }
+
+  // Those alive at the same time as the item, by offset. A short-lived one looks at its slices, any
+  // other at everything.
+  void collectNeighbours(int32_t item) {
+    neighbours_.clear();
+    const ir::TickRange& alive = items_[static_cast<size_t>(item)].alive;
+    const Slices slices = slicesOf(alive);
+    if (slices.count() > kFewSlices) {
+      addNeighbours(placed_, alive);
+      return;
+    }
+    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
+      const auto before = static_cast<int64_t>(neighbours_.size());
+      addNeighbours(sliceAt(slice), alive);
+      std::inplace_merge(neighbours_.begin(), neighbours_.begin() + before, neighbours_.end(),
+                         [this](int32_t a, int32_t b) { return isBelow(a, b); });
+    }
+  }
+  void addNeighbours(const ByOffset& among, const ir::TickRange& alive) {
+    for (const int32_t other : among) {
+      const ir::TickRange& range = items_[static_cast<size_t>(other)].alive;
+      if (overlapOnCircle(alive, range, period_)) neighbours_.push_back(other);
+    }
+  }
+  void insert(ByOffset& into, int32_t item) {
+    const auto at = std::upper_bound(into.begin(), into.end(), item,
+                                     [this](int32_t a, int32_t b) { return isBelow(a, b); });
+    into.insert(at, item);
+  }
+
+  // All of them are alive at the seam, so none shares bytes with another.
+  void stackCrossing(int32_t index) {
+    const ArenaItem& item = items_[static_cast<size_t>(index)];
+    if (item.bytes > 0) put(index, result_.height);
+  }
 
   // The smallest hole that is large enough among those between items alive at the same time.
-  void placeOne(size_t index) {
-    const ArenaItem& item = items_[index];
+  void placeOne(int32_t index) {
+    const ArenaItem& item = items_[static_cast<size_t>(index)];
     if (item.bytes == 0 || item.alive.isEmpty()) return;
+    collectNeighbours(index);
     int64_t top = base_;
     int64_t best = -1;
     int64_t bestHole = 0;
-    for (const Placed& other : placed_) {
-      if (!overlapOnCircle(item.alive, other.alive, period_)) continue;
-      const int64_t hole = other.begin - top;
+    for (const int32_t other : neighbours_) {
+      const int64_t hole = offsetOf(other) - top;
       if (hole >= item.bytes && (best < 0 || hole < bestHole)) {
         best = top;
         bestHole = hole;
       }
-      top = std::max(top, other.end);
+      top = std::max(top, endOf(other));
     }
     if (best < 0) best = top;
-    const Placed placed{best, best + item.bytes, item.alive};
-    placed_.insert(
-        std::upper_bound(placed_.begin(), placed_.end(), placed,
-                         [](const Placed& a, const Placed& b) { return a.begin < b.begin; }),
-        placed);
-    result_.offsets[index] = best;
-    result_.height = std::max(result_.height, placed.end);
+    put(index, best);
+  }
+
+  void put(int32_t index, int64_t offset) {
+    result_.offsets[static_cast<size_t>(index)] = offset;
+    result_.height = std::max(result_.height, endOf(index));
+    insert(placed_, index);
+    const Slices slices = slicesOf(items_[static_cast<size_t>(index)].alive);
+    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
+      insert(sliceAt(slice), index);
+    }
   }
 
   llvm::ArrayRef<ArenaItem> items_;
   int64_t period_;
   int64_t base_;
-  std::vector<Placed> placed_;
+  ByOffset placed_;
+  std::vector<ByOffset> slices_;
+  ByOffset neighbours_;
   Placement result_;
 };
 
@@ -89,7 +154,7 @@ std::vector<int32_t> orderBy(llvm::ArrayRef<ArenaItem> items, llvm::ArrayRef<int
 }  // namespace
 
 Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
-                     PlacementEffort effort) {
+                     PlacementEffort effort, int64_t goal) {
   std::vector<int64_t> forEver(items.size(), -1);
   std::vector<int32_t> crossing;
   std::vector<int32_t> others;
@@ -108,15 +173,15 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t ba
   const Key early = [](const ArenaItem& item) { return -item.alive.begin; };
   std::vector<Key> keys = {size};
   if (effort == PlacementEffort::kBestOrder) keys = {size, area, length, early};
+  if (items.size() > kManyItems && keys.size() > 2) keys.resize(2);
   // What crosses the seam is alive together, so it is stacked without holes: first.
   const std::vector<int32_t> first = orderBy(items, crossing, length);
   Placement best;
   for (const Key& key : keys) {
-    std::vector<int32_t> order = first;
     const std::vector<int32_t> rest = orderBy(items, others, key);
-    order.insert(order.end(), rest.begin(), rest.end());
-    Placement placement = Placer(items, period, base).place(order);
+    Placement placement = Placer(items, period, base).place(first, rest);
     if (best.offsets.empty() || placement.height < best.height) best = std::move(placement);
+    if (best.height <= goal) break;
   }
   for (size_t i = 0; i < items.size(); ++i) {
     if (forEver[i] >= 0) best.offsets[i] = forEver[i];

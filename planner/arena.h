@@ -29,9 +29,10 @@ struct Placement {
 
 enum class PlacementEffort : uint8_t { kOneOrder, kBestOrder };
 
-/// `base`: bytes at the bottom that are taken.
+/// `base`: bytes at the bottom that are taken. A placement that is not higher than `goal` is good
+/// enough: no further order is tried.
 Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
-                     PlacementEffort effort);
+                     PlacementEffort effort, int64_t goal = 0);
 
 }  // namespace stowage::planner
 

@@ -170,7 +170,7 @@ double BoundSolver::ownRerunTime(ir::StorageId storage, size_t begin, size_t tou
     if (!touches[k].writes) continue;
     const auto node = static_cast<size_t>(touches[k].position);
     int writes = 0;
-    for (const ir::Access& access : table_->problem().graph.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : table_->rerunAccesses(node)) {
       writes += access.writes() ? 1 : 0;
     }
     if (writes == 1) time += static_cast<double>(table_->nodeTime(node));

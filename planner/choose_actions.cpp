@@ -20,6 +20,7 @@ namespace {
 using ir::GapAction;
 
 constexpr int kRounds = 4;
+constexpr int64_t kEarlyShare = 8;  // of the target may come back before it is used itself
 constexpr int64_t kUnpriced = std::numeric_limits<int64_t>::max();
 
 int64_t pricePerMebibyte(const RerunCost& cost) {
@@ -40,6 +41,7 @@ class Walk {
         actions_(fixed.actions),
         loads_(loads),
         host_(std::vector<int64_t>(table.nodeCount(), 0)),
+        early_(table.nodeCount(), 0),
         hasPlace_(table.problem().lives.size(), false) {
     for (size_t i = 0; i < hasPlace_.size(); ++i) {
       const ir::StorageId id(i);
@@ -49,6 +51,7 @@ class Walk {
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       if (actions_[g] == GapAction::kHost) holdHostBytes(g);
     }
+    for (const Gap& gap : table.gaps()) neededAt_.push_back(gap.end);
     openAt_.resize(table.nodeCount() + 1);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
@@ -79,7 +82,7 @@ class Walk {
     const Gap& gap = table_.gaps()[g];
     if (gap.mayHost) hosts_.push({end, table_.bytes(gap.storage), -static_cast<int64_t>(g)});
     if (!gap.mayRecompute) return;
-    if (const std::optional<RerunCost> cost = computeRerunCost(table_, g)) {
+    if (const std::optional<RerunCost> cost = computeRerunCost(table_, g, gap.end)) {
       reruns_.push({-pricePerMebibyte(*cost), end, -static_cast<int64_t>(g)});
     }
   }
@@ -94,13 +97,13 @@ class Walk {
     if (isCheap || (hosts_.empty() && !reruns_.empty())) {
       const auto g = static_cast<size_t>(-std::get<2>(reruns_.top()));
       reruns_.pop();
-      recompute(g);
+      recompute(g, position);
       return true;
     }
     while (!hosts_.empty()) {
       const auto g = static_cast<size_t>(-std::get<2>(hosts_.top()));
       hosts_.pop();
-      if (!hasHostRoom(g)) continue;
+      if (!hasHostRoom(g) || neededAt_[g] <= position) continue;
       actions_[g] = GapAction::kHost;
       holdHostBytes(g);
       free(g);
@@ -148,18 +151,63 @@ class Walk {
 
   void free(size_t g) {
     const Gap& gap = table_.gaps()[g];
-    loads_.add(gap.begin + 1, gap.end, -table_.bytes(gap.storage));
+    loads_.add(gap.begin + 1, neededAt_[g], -table_.bytes(gap.storage));
   }
 
-  void recompute(size_t g) {
-    const std::optional<RerunCost> cost = computeRerunCost(table_, g);
-    assert(cost && "only priced gaps are in the heap");
+  // A re-run brings its inputs back before they are used themselves, and the inputs of those. Only
+  // so much may come back at one node, else dropping everything would bring everything back at once.
+  void recompute(size_t g, int64_t position) {
+    const Gap& gap = table_.gaps()[g];
+    const int64_t at = neededAt_[g];
+    if (at <= position) return;
+    llvm::SmallVector<size_t, 8> back;  // what was given up and comes back for it
+    llvm::SmallVector<size_t, 8> kept;  // what is there anyway
+    llvm::SmallVector<size_t, 4> extended;
+    int64_t bytes = at < gap.end ? table_.bytes(gap.storage) : 0;
+    if (!collectInputs(g, at, back, kept, extended)) return;
+    for (size_t i = 0; i < back.size(); ++i) {
+      bytes += table_.bytes(table_.gaps()[back[i]].storage);
+      const bool isMadeAgain = actions_[back[i]] == GapAction::kRecompute;
+      if (isMadeAgain && !collectInputs(back[i], at, back, kept, extended)) return;
+    }
+    int64_t& early = early_[static_cast<size_t>(at)];
+    if (early + bytes > rule_.target / kEarlyShare) return;
+    early += bytes;
     actions_[g] = GapAction::kRecompute;
     free(g);
-    for (const size_t kept : cost->extended) {
-      const Gap& gap = table_.gaps()[kept];
-      loads_.add(gap.begin + 1, table_.gaps()[g].end, table_.bytes(gap.storage));
+    for (const size_t h : back) bringForward(h, at);
+    for (const size_t h : kept) neededAt_[h] = std::min(neededAt_[h], inFrame(h, at));
+    for (const size_t h : extended) {
+      const Gap& dead = table_.gaps()[h];
+      loads_.add(dead.begin + 1, at, table_.bytes(dead.storage));
     }
+  }
+
+  bool collectInputs(size_t g, int64_t at, llvm::SmallVectorImpl<size_t>& back,
+                     llvm::SmallVectorImpl<size_t>& kept,
+                     llvm::SmallVectorImpl<size_t>& extended) const {
+    const std::optional<RerunCost> cost = computeRerunCost(table_, g, at);
+    if (!cost) return false;
+    for (const size_t h : cost->open) {
+      const bool isBack = neededAt_[h] <= inFrame(h, at);
+      if (actions_[h] == GapAction::kKeep) {
+        kept.push_back(h);
+      } else if (!isBack && !llvm::is_contained(back, h)) {
+        back.push_back(h);
+      }
+    }
+    extended.append(cost->extended.begin(), cost->extended.end());
+    return true;
+  }
+
+  // A position of this step as the gap counts it: its end may lie in the next.
+  int64_t inFrame(size_t g, int64_t at) const {
+    return at > table_.gaps()[g].begin ? at : at + nodes_;
+  }
+  void bringForward(size_t g, int64_t at) {
+    const int64_t from = inFrame(g, at);
+    loads_.add(from, neededAt_[g], table_.bytes(table_.gaps()[g].storage));
+    neededAt_[g] = from;
   }
 
   const GapTable& table_;
@@ -169,6 +217,8 @@ class Walk {
   Actions actions_;
   LoadTree loads_;
   LoadTree host_;
+  std::vector<int64_t> early_;     // by node: bytes that come back there before their own use
+  std::vector<int64_t> neededAt_;  // by gap: its end, or an earlier re-run that needs it
   std::vector<bool> hasPlace_;               // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap

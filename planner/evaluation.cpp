@@ -14,8 +14,9 @@ ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& ac
   ir::Expected<Expansion> expansion = expand(table, actions);
   if (!expansion) return expansion.takeError();
   const CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
+  const bool isUnlimited = budget >= INT64_MAX / 8;
   const IssueOrder order = orderIssues(table, *expansion, copies);
-  const AddressPlan addresses = planAddresses(table, *expansion, order, effort);
+  const AddressPlan addresses = planAddresses(table, *expansion, order, effort, isUnlimited ? 0 : budget);
   return writeTimetable({table, *expansion, copies, order, addresses, actions});
 }
 

@@ -200,7 +200,7 @@ class Expander {
   // in chainStays_, whose last entry belongs to the innermost chain.
   ir::Error rerun(size_t node, ir::StorageId target, bool isPrivate) {
     llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> operands;
-    for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : table_.rerunAccesses(node)) {
       if (!access.reads() || access.storage == target) continue;
       ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, target);
       if (!stay) return stay.takeError();
@@ -250,7 +250,7 @@ class Expander {
     Step launched{.node = ir::NodeId(node), .clone = ++clones_[node]};
     ++out_.clones;
     size_t operand = 0;
-    for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : table_.rerunAccesses(node)) {
       int32_t stay = -1;
       if (access.reads()) {
         stay = access.storage == target ? chainStays_.back().second : operands[operand++].second;

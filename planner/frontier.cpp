@@ -11,11 +11,15 @@ namespace stowage::planner {
 namespace {
 
 constexpr int kGridBudgets = 48;
-constexpr int kShrinks = 4;  // attempts to get the addresses below the budget
+constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
+constexpr size_t kLevelsWhenLarge = 4;
+constexpr int kAttemptsWhenLarge = 3;
+constexpr int kAttempts = 4;        // to bring the addresses just below the budget
+constexpr int64_t kSlackPart = 64;  // of the budget that may stay unused
 
 // Parts of the time that a byte spends on both links, in permille, up to which it is rather made
-// again.
-constexpr int64_t kPriceLevels[] = {0, 30, 125, 350, 1000, 3000, 1'000'000};
+// again. The likely ones first, for a level that starts slower than what is found is left at once.
+constexpr int64_t kPriceLevels[] = {350, 1000, 125, 3000, 30, 1'000'000, 0};
 
 int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
   const Bytes mebibyte(int64_t{1} << 20);
@@ -88,31 +92,62 @@ bool Frontier::keepsToHost(const KnownPlan& plan) const {
   return plan.hostHeight <= table_->problem().limits.host.value();
 }
 
-// Each price level once, with targets that shrink by what the addresses need beyond the bytes.
+// Each price level once, with targets that shrink by what the addresses need beyond the bytes, and
+// grow again when that was too much.
 Frontier::Pool Frontier::search(int64_t budget) const {
   Pool found;
   const int64_t bound = this->bound(budget);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
-  for (const int64_t level : kPriceLevels) {
-    const int64_t hostLimit = table_->problem().limits.host.value();
-    ChoiceRule rule{
-        .target = budget, .hostTarget = hostLimit, .recomputePrice = perMebibyte / 1000 * level};
-    for (int i = 0; i < kShrinks; ++i) {
-      std::optional<KnownPlan> plan = tryRule(rule, budget, found);
-      if (!plan) break;
-      const int64_t excess = plan->height - budget;
-      const int64_t hostExcess = plan->hostHeight - hostLimit;
-      const int64_t time = plan->time;
-      assert((excess > 0 || time >= bound) && "no schedule is faster than the bound");
-      found.push_back(std::move(*plan));
-      const bool fits = excess <= 0 && hostExcess <= 0;
-      if (fits && time <= bound) return found;
-      if (fits) break;
-      rule.target -= std::max<int64_t>(excess, 0);
-      rule.hostTarget -= std::max<int64_t>(hostExcess, 0);
-    }
+  int64_t fastest = INT64_MAX;  // of those that fit
+  const bool isLarge = table_->nodeCount() > kLarge;
+  const llvm::ArrayRef<int64_t> all(kPriceLevels);
+  for (const int64_t level : isLarge ? all.take_front(kLevelsWhenLarge) : all) {
+    tryLevel(perMebibyte / 1000 * level, budget, fastest, found);
+    if (fastest <= bound) break;
   }
+  assert(fastest >= bound && "no schedule is faster than the bound");
   return found;
+}
+
+void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const {
+  const int64_t hostLimit = table_->problem().limits.host.value();
+  ChoiceRule rule{.target = budget, .hostTarget = hostLimit, .recomputePrice = price};
+  struct Attempt {
+    int64_t target = 0;
+    int64_t height = 0;
+  };
+  std::optional<Attempt> low;   // fits
+  std::optional<Attempt> high;  // does not
+  const int attempts = table_->nodeCount() > kLarge ? kAttemptsWhenLarge : kAttempts;
+  for (int i = 0; i < attempts; ++i) {
+    std::optional<KnownPlan> plan = tryRule(rule, budget, found);
+    if (!plan) return;
+    const Attempt attempt{rule.target, plan->height};
+    const int64_t hostExcess = plan->hostHeight - hostLimit;
+    const bool fits = plan->height <= budget && hostExcess <= 0;
+    const bool isSlow = plan->time >= fastest;
+    if (fits) fastest = std::min(fastest, plan->time);
+    found.push_back(std::move(*plan));
+    if (isSlow) return;  // a lower target does not make it faster
+    if (attempt.height > budget && high && attempt.height >= high->height) return;
+    if (attempt.height > budget) high = attempt;
+    if (attempt.height <= budget) low = attempt;
+    if (hostExcess > 0) {
+      rule.hostTarget -= hostExcess;
+      if (attempt.height <= budget) continue;
+    }
+    if (!low) {
+      rule.target -= attempt.height - budget;
+    } else if (high && budget - low->height > budget / kSlackPart) {
+      const double share = static_cast<double>(budget - low->height) /
+                           static_cast<double>(high->height - low->height);
+      rule.target = low->target +
+                    static_cast<int64_t>(static_cast<double>(high->target - low->target) * share);
+    } else {
+      return;
+    }
+    if (rule.target < solver_.smallestBudget() / 2) return;
+  }
 }
 
 const Frontier::Pool& Frontier::pool(size_t index) {
@@ -142,16 +177,20 @@ const KnownPlan* Frontier::findBest(int64_t budget) {
   return best;
 }
 
-// The lowest plan of the lowest pools; a pool further up answers only for budgets that are not
-// below the grid budget before its own.
-const KnownPlan* Frontier::findLowest() {
-  const KnownPlan* lowest = keepsToHost(keepAll_) ? &keepAll_ : nullptr;
+// A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an
+// answer from there or from its own height on, whichever is more.
+LowestPlan Frontier::findLowest() {
+  LowestPlan lowest;
+  const auto consider = [&](const KnownPlan& plan, int64_t from) {
+    const int64_t budget = std::max(plan.height, from);
+    if (!keepsToHost(plan) || (lowest.plan != nullptr && budget >= lowest.budget)) return;
+    lowest = {&plan, budget};
+  };
+  consider(keepAll_, 0);
   for (size_t i = 0; i < grid_.size(); ++i) {
-    if (i > 0 && lowest != nullptr && grid_[i - 1] >= lowest->height) break;
-    for (const KnownPlan& plan : pool(i)) {
-      const bool mayAnswer = keepsToHost(plan) && i <= firstAbove(plan.height);
-      if (mayAnswer && (lowest == nullptr || plan.height < lowest->height)) lowest = &plan;
-    }
+    const int64_t from = i > 0 ? grid_[i - 1] : 0;
+    if (lowest.plan != nullptr && from >= lowest.budget) break;
+    for (const KnownPlan& plan : pool(i)) consider(plan, from);
   }
   return lowest;
 }

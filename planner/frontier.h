@@ -27,6 +27,11 @@ struct KnownPlan {
   Actions actions;
 };
 
+struct LowestPlan {
+  const KnownPlan* plan = nullptr;
+  int64_t budget = 0;
+};
+
 class Frontier {
  public:
   /// Errors: kInvalidArgument for pins that cannot be kept.
@@ -35,8 +40,8 @@ class Frontier {
   /// The fastest known plan that needs at most `budget` bytes and keeps to the limit of the host;
   /// null if there is none.
   const KnownPlan* findBest(int64_t budget);
-  /// The plan that needs the fewest device bytes; null if all need more than the host may give.
-  const KnownPlan* findLowest();
+  /// The smallest budget that has an answer; no plan if all need more than the host may give.
+  LowestPlan findLowest();
   /// All that can be an answer, by falling height, each faster than the lower ones.
   std::vector<const KnownPlan*> all();
 
@@ -49,6 +54,8 @@ class Frontier {
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
   Pool search(int64_t budget) const;
+  /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
+  void tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const;
   bool keepsToHost(const KnownPlan& plan) const;
   /// Nothing if it is among `known` already or not possible.
   std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/gaps.h"
 
+#include <algorithm>
+
 #include "ir/op_table.h"
 
 namespace stowage::planner {
@@ -19,6 +21,7 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
   for (size_t i = 0; i < nodes; ++i) {
     temporary_.push_back(roundUp(problem.costs.nodes[i].temporary, align).value());
     isRandom_.push_back(ir::lookUpOp(graph.nodes()[i].op).random);
+    deriveReplayForm(i);
     cloneable_.push_back(mayRunAgain(i));
   }
   for (const ir::ReservedRegion& region : problem.target.reserved) {
@@ -35,6 +38,26 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
   }
 }
 
+void GapTable::deriveReplayForm(size_t index) {
+  const ir::Graph& graph = problem_->graph;
+  const ir::Node& node = graph.nodes()[index];
+  if (*ir::lookUpOp(node.op).replayForm == '\0') return;
+  auto& accesses = replayed_[index];
+  for (const ir::Access& access : graph.accesses(ir::NodeId(index))) {
+    const bool isChanged =
+        std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+          return graph.value(write.value).storage == access.storage;
+        });
+    if (!isChanged) accesses.push_back(access);
+  }
+}
+
+llvm::ArrayRef<ir::Access> GapTable::rerunAccesses(size_t node) const {
+  const auto at = replayed_.find(node);
+  if (at != replayed_.end()) return at->second;
+  return problem_->graph.accesses(ir::NodeId(node));
+}
+
 // A re-run node writes fresh bytes, so it must not change what others see: every write is to a
 // step-local storage, and at most one of them builds on earlier bytes (checked by findChain).
 bool GapTable::mayRunAgain(size_t node) const {
@@ -44,7 +67,7 @@ bool GapTable::mayRunAgain(size_t node) const {
       info.repeatable == ir::Repeatable::kYes ||
       (info.repeatable == ir::Repeatable::kInDeterministicMode && problem_->target.deterministic);
   if (!info.cloneable || !repeats) return false;
-  for (const ir::Access& access : graph.accesses(ir::NodeId(node))) {
+  for (const ir::Access& access : rerunAccesses(node)) {
     const ir::Storage& storage = graph.storage(access.storage);
     if (access.writes() && (storage.persistent || storage.home == ir::Space::kHost)) return false;
   }
@@ -79,7 +102,7 @@ int32_t GapTable::findChain(ir::StorageId id, size_t touch) const {
     if (!touches[k].writes) continue;
     const auto node = static_cast<size_t>(touches[k].position);
     if (!cloneable_[node]) return -1;
-    for (const ir::Access& access : graph.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : rerunAccesses(node)) {
       if (access.writes() && !access.whole && access.storage != id) return -1;
     }
     if (touches[k].whole) return static_cast<int32_t>(k);

@@ -12,8 +12,10 @@
 #define STOWAGE_PLANNER_GAPS_H_
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/SmallVector.h>
 
 #include <cstdint>
+#include <map>
 #include <vector>
 
 #include "planner/problem.h"
@@ -47,6 +49,9 @@ class GapTable {
   int32_t chainBegin(ir::StorageId storage, size_t touch) const {
     return chainBegin_[gapIndex(storage, touch)];
   }
+  /// What a re-run of `node` touches: what the node does, or, where its op has a replay form, that
+  /// without what the node changes in place.
+  llvm::ArrayRef<ir::Access> rerunAccesses(size_t node) const;
   /// Sum of the chain's node times, in nanoseconds.
   int64_t chainTime(ir::StorageId storage, size_t touch) const;
   /// Bytes of a residency in the device or host arena.
@@ -67,6 +72,7 @@ class GapTable {
   bool isWritten(ir::StorageId storage) const;
 
  private:
+  void deriveReplayForm(size_t node);
   bool mayRunAgain(size_t node) const;
   void addGaps(ir::StorageId storage);
   int32_t findChain(ir::StorageId storage, size_t touch) const;
@@ -77,6 +83,7 @@ class GapTable {
   std::vector<int32_t> chainBegin_;
   std::vector<int64_t> bytes_;
   std::vector<int64_t> temporary_;
+  std::map<size_t, llvm::SmallVector<ir::Access, 4>> replayed_;  // by node with a replay form
   std::vector<bool> cloneable_;
   std::vector<bool> isRandom_;
   std::vector<bool> hostOnly_;

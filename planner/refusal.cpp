@@ -85,10 +85,10 @@ ir::PlanError refuseHost(const GapTable& table, int64_t budget, const HostNeed& 
 }
 
 ir::Expected<ir::PlanError> refuseDevice(const GapTable& table, int64_t budget,
-                                         const KnownPlan& lowest) {
+                                         const LowestPlan& lowest) {
   ir::Infeasible infeasible{
-      .budget = Bytes(budget), .smallestBudget = Bytes(lowest.height), .peakNode = ""};
-  ir::Expected<PeakHolders> peak = findPeakHolders(table, lowest.actions);
+      .budget = Bytes(budget), .smallestBudget = Bytes(lowest.budget), .peakNode = ""};
+  ir::Expected<PeakHolders> peak = findPeakHolders(table, lowest.plan->actions);
   if (!peak) return peak.takeError();
   std::string where;
   if (peak->node.isValid()) {
@@ -98,7 +98,7 @@ ir::Expected<ir::PlanError> refuseDevice(const GapTable& table, int64_t budget,
   infeasible.holders = std::move(peak->holders);
   return ir::PlanError(ir::ErrorCode::kInfeasible,
                        "no schedule fits " + formatBytes(Bytes(budget)) + where +
-                           ", expected a budget of at least " + formatBytes(Bytes(lowest.height)))
+                           ", expected a budget of at least " + formatBytes(Bytes(lowest.budget)))
       .because(std::move(infeasible));
 }
 
@@ -139,19 +139,19 @@ void namePins(const Problem& problem, int64_t budget, ir::PlanError& error) {
 
 ir::Error refuse(const GapTable& table, Frontier& frontier, int64_t budget) {
   const Problem& problem = table.problem();
-  const KnownPlan* lowest = frontier.findLowest();
+  LowestPlan lowest = frontier.findLowest();
   const bool isLimited = problem.limits.host < Bytes(INT64_MAX / 4);
   std::optional<HostNeed> need;
   if (isLimited) need = findHostNeed(problem, budget);
   // When no plan at all keeps to the host's limit, the host is what is missing in any case.
-  if (isLimited && !need && lowest == nullptr) need = findHostNeed(problem, INT64_MAX / 4);
+  if (isLimited && !need && lowest.plan == nullptr) need = findHostNeed(problem, INT64_MAX / 4);
   if (need) {
     ir::PlanError error = refuseHost(table, budget, *need);
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }
-  if (lowest == nullptr) lowest = &frontier.keepAll();
-  ir::Expected<ir::PlanError> error = refuseDevice(table, budget, *lowest);
+  if (lowest.plan == nullptr) lowest = {&frontier.keepAll(), frontier.keepAll().height};
+  ir::Expected<ir::PlanError> error = refuseDevice(table, budget, lowest);
   if (!error) return error.takeError();
   namePins(problem, budget, *error);
   return ir::makeError(std::move(*error));

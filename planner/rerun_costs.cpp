@@ -33,7 +33,7 @@ class CostFinder {
 
  private:
   bool addInputs(ir::StorageId target, size_t node) {
-    for (const ir::Access& access : table_.problem().graph.accesses(ir::NodeId(node))) {
+    for (const ir::Access& access : table_.rerunAccesses(node)) {
       if (!access.reads() || access.storage == target || table_.isHostOnly(access.storage))
         continue;
       if (llvm::is_contained(made_, access.storage)) continue;
@@ -44,7 +44,9 @@ class CostFinder {
       const bool isDead = next == touches.size() || touches[next].whole;
       const bool wraps =
           next == touches.size() && table_.problem().graph.storage(access.storage).persistent;
-      if (isDead && !wraps && !addDeadInput(access.storage, next - 1, target)) return false;
+      const bool isGone = isDead && !wraps;
+      if (!isGone) cost.open.push_back(table_.gapIndex(access.storage, next - 1));
+      if (isGone && !addDeadInput(access.storage, next - 1, target)) return false;
     }
     return true;
   }
@@ -65,11 +67,11 @@ class CostFinder {
 
 }  // namespace
 
-std::optional<RerunCost> computeRerunCost(const GapTable& table, size_t gapIndex) {
+std::optional<RerunCost> computeRerunCost(const GapTable& table, size_t gapIndex, int64_t at) {
   const Gap& gap = table.gaps()[gapIndex];
   if (!gap.mayRecompute || !gap.live) return std::nullopt;
   const size_t touch = gapIndex - table.gapIndex(gap.storage, 0);
-  CostFinder finder(table, gap.end);
+  CostFinder finder(table, at);
   finder.cost.bytes = table.bytes(gap.storage);
   if (!finder.add(gap.storage, touch)) return std::nullopt;
   return finder.cost;

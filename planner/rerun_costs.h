@@ -19,10 +19,12 @@ struct RerunCost {
   int64_t time = 0;   // nanoseconds
   int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
   llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
+  llvm::SmallVector<size_t, 4> open;  // gaps in which live inputs are then: they must be back
 };
 
-/// Nothing if some version that is needed is gone by the end of the gap, or nothing is gained.
-std::optional<RerunCost> computeRerunCost(const GapTable& table, size_t gap);
+/// For a re-run at node position `at`, within the gap or at its end. Nothing if some version that
+/// is needed is gone by then, or nothing is gained.
+std::optional<RerunCost> computeRerunCost(const GapTable& table, size_t gap, int64_t at);
 
 }  // namespace stowage::planner
 

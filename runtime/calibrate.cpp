@@ -160,17 +160,14 @@ class Calibrator {
   AllocationSource allocations_;
 };
 
-/// Some ops make a few numbers more or less depending on the values they see and on how a parallel
-/// region was split (an index range, a partial result per worker).
-constexpr Bytes kTemporaryMargin{4096};
-
-ir::Error measureAll(const ir::Graph& graph, Calibrator& calibrator, ir::CostTable& table) {
+ir::Error measureAll(const ir::Graph& graph, Bytes margin, Calibrator& calibrator,
+                     ir::CostTable& table) {
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const std::string signature = nodeSignature(graph, ir::NodeId(n));
     if (table.bySignature.count(signature) > 0) continue;
     auto cost = calibrator.measure(ir::NodeId(n));
     if (!cost) return cost.takeError();
-    cost->temporary += kTemporaryMargin;
+    cost->temporary += margin;
     table.bySignature.emplace(signature, *cost);
   }
   return ir::success();
@@ -192,7 +189,7 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
     at::set_num_threads(options.intraOpThreads);
     registerAllocatingThreads(&calibrator.allocations());
     const RngRestore restore;
-    result.emplace(measureAll(graph, calibrator, table));
+    result.emplace(measureAll(graph, options.temporaryMargin, calibrator, table));
     registerAllocatingThreads(nullptr);
   });
   worker.join();

@@ -5,8 +5,10 @@
 
 namespace stowage::runtime {
 
-RetraceFeed::RetraceFeed(CapturedStep& captured) : captured_(captured) {
-  for (const ir::StepScalar& scalar : captured.graph().scalars()) {
+RetraceFeed::RetraceFeed(CapturedStep& captured, std::vector<ir::ScalarId> order)
+    : captured_(captured), order_(std::move(order)) {
+  for (const ir::ScalarId id : order_) {
+    const ir::StepScalar& scalar = captured.graph().scalars()[id.index()];
     values_.push_back({scalar.isInteger, scalar.value, scalar.integer});
   }
 }
@@ -15,11 +17,11 @@ RetraceFeed::~RetraceFeed() {
   if (pending_.valid()) pending_.wait();
 }
 
-RetraceFeed::Answer RetraceFeed::retrace(CapturedStep& captured) {
+RetraceFeed::Answer RetraceFeed::retrace() {
   Answer answer;
-  ir::Expected<std::vector<ScalarValue>> values = captured.nextScalars();
+  ir::Expected<std::vector<ScalarValue>> values = captured_.nextScalars();
   if (values) {
-    answer.values = std::move(*values);
+    for (const ir::ScalarId id : order_) answer.values.push_back((*values)[id.index()]);
   } else {
     answer.error = ir::takePayload(values.takeError());
   }
@@ -28,7 +30,7 @@ RetraceFeed::Answer RetraceFeed::retrace(CapturedStep& captured) {
 
 void RetraceFeed::begin(int64_t /*step*/) {
   if (pending_.valid()) pending_.wait();
-  pending_ = std::async(std::launch::async, [this] { return retrace(captured_); });
+  pending_ = std::async(std::launch::async, [this] { return retrace(); });
 }
 
 ir::Expected<llvm::ArrayRef<ScalarValue>> RetraceFeed::join() {

@@ -17,8 +17,8 @@ namespace stowage::runtime {
 
 class RetraceFeed : public ScalarFeed {
  public:
-  /// `captured` outlives the feed.
-  explicit RetraceFeed(CapturedStep& captured);
+  /// `captured` outlives the feed. `order`: which of its scalars are fed, in which order.
+  RetraceFeed(CapturedStep& captured, std::vector<ir::ScalarId> order);
   ~RetraceFeed() override;
 
   void begin(int64_t step) override;
@@ -29,9 +29,10 @@ class RetraceFeed : public ScalarFeed {
     std::vector<ScalarValue> values;
     std::optional<ir::PlanError> error;
   };
-  static Answer retrace(CapturedStep& captured);
+  Answer retrace();
 
   CapturedStep& captured_;
+  std::vector<ir::ScalarId> order_;
   std::future<Answer> pending_;
   std::vector<ScalarValue> values_;
 };

@@ -60,9 +60,12 @@ ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
 }
 
 ir::Error Runner::Impl::open(const RunnerOptions& options) {
+  ir::Expected<StepMatch> found = StepMatch::make(captured.graph(), plan.graph);
+  if (!found) return found.takeError();
+  match = std::move(*found);
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
-  if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured);
+  if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured, match.scalars());
   ir::Expected<std::unique_ptr<Executor>> made =
       Executor::create(*device, {.graph = plan.graph,
                                  .schedule = plan.schedule,
@@ -120,32 +123,56 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
   return bytes;
 }
 
-ir::Error Runner::Impl::fillState() {
-  const auto put = [&](ir::StorageId storage, const at::Tensor& bytes) {
-    return putState(storage, bytesOf(bytes));
+/// What a storage holds that no command of the plan touches: what it held at first.
+ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
+  const std::string& name = this->captured.graph().storage(captured).name;
+  if (this->captured.firstValue(captured) == FirstValue::kLive) {
+    return this->captured.liveValue(captured).clone();
+  }
+  at::Tensor made;
+  const auto isIt = [&](ir::StorageId id) { return id == captured; };
+  const auto keep = [&](ir::StorageId, const at::Tensor& bytes) {
+    made = bytes.clone();
+    return ir::success();
   };
+  if (ir::Error error = this->captured.replayConstruction(isIt, keep)) return error;
+  if (made.defined()) return made;
+  return ir::makeError(ir::ErrorCode::kInternal, "'" + name + "' has no value in the plan");
+}
+
+ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
+  const ir::StorageId planned = match.plannedOf(captured);
+  return planned.isValid() ? currentValue(planned) : firstValueOf(captured);
+}
+
+ir::Error Runner::Impl::fillState() {
   const auto persistent = [&](ir::StorageId storage, FirstValue from) {
-    return plan.graph.storage(storage).persistent && captured.firstValue(storage) == from &&
-           !comesFromFile(storage);
+    return storage.isValid() && plan.graph.storage(storage).persistent &&
+           captured.firstValue(match.capturedOf(storage)) == from && !comesFromFile(storage);
   };
   if (ir::Error error = readWeights()) return error;
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     if (!persistent(storage, FirstValue::kLive)) continue;
-    if (ir::Error error = put(storage, captured.liveValue(storage))) return error;
+    const at::Tensor value = captured.liveValue(match.capturedOf(storage));
+    if (ir::Error error = putState(storage, bytesOf(value))) return error;
   }
   if (ir::Error error = captured.replayConstruction(
-          [&](ir::StorageId storage) { return persistent(storage, FirstValue::kConstruction); },
-          put)) {
+          [&](ir::StorageId id) {
+            return persistent(match.plannedOf(id), FirstValue::kConstruction);
+          },
+          [&](ir::StorageId id, const at::Tensor& bytes) {
+            return putState(match.plannedOf(id), bytesOf(bytes));
+          })) {
     return error;
   }
-  const auto valueOf = [&](ir::StorageId storage) { return currentValue(storage); };
+  const auto valueOf = [&](ir::StorageId id) { return capturedValue(id); };
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     if (!persistent(storage, FirstValue::kStep)) continue;
-    ir::Expected<at::Tensor> value = captured.makeState(storage, valueOf);
+    ir::Expected<at::Tensor> value = captured.makeState(match.capturedOf(storage), valueOf);
     if (!value) return value.takeError();
-    if (ir::Error error = put(storage, *value)) return error;
+    if (ir::Error error = putState(storage, bytesOf(*value))) return error;
   }
   return ir::success();
 }
@@ -158,7 +185,7 @@ ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
                                                               std::to_string(expected.size()));
   }
   for (size_t i = 0; i < inputs.size(); ++i) {
-    const ir::Value& value = plan.graph.value(expected[i]);
+    const ir::Value& value = captured.graph().value(expected[i]);
     const bool fits = inputs[i].defined() && inputs[i].device().is_cpu() &&
                       toDType(inputs[i].scalar_type()) == value.type.dtype &&
                       llvm::ArrayRef<int64_t>(inputs[i].sizes().data(), inputs[i].sizes().size()) ==
@@ -169,23 +196,27 @@ ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
                                   " of " + c10::toString(inputs[i].scalar_type())
                             : "nothing";
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "input '" + plan.graph.storage(value.storage).name + "': found " + found +
-                             ", expected " + shapeText(value.type.sizes) + " of " +
+                         "input '" + captured.graph().storage(value.storage).name + "': found " +
+                             found + ", expected " + shapeText(value.type.sizes) + " of " +
                              ir::dtypeName(value.type.dtype) + " on the CPU");
   }
   return ir::success();
 }
 
 ir::Expected<at::Tensor> Runner::Impl::report(int64_t step, ir::ValueId id) {
-  const ir::Value& value = plan.graph.value(id);
-  ir::Expected<llvm::ArrayRef<uint8_t>> bytes = executor->output(step, value.storage);
+  const ir::Value& value = captured.graph().value(id);
+  const std::string& name = captured.graph().storage(value.storage).name;
+  const ir::StorageId storage = match.plannedOf(value.storage);
+  if (!storage.isValid()) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch, "the plan does not report '" + name + "'");
+  }
+  ir::Expected<llvm::ArrayRef<uint8_t>> bytes = executor->output(step, storage);
   if (!bytes) return bytes.takeError();
   at::Tensor tensor = at::empty({value.type.numElements()}, toScalarType(value.type.dtype));
   const size_t first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
   if (!value.type.isContiguous() || first + tensor.nbytes() > bytes->size()) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "the step reports '" + plan.graph.storage(value.storage).name +
-                             "' as a strided view; make it contiguous");
+                         "the step reports '" + name + "' as a strided view; make it contiguous");
   }
   std::memcpy(tensor.data_ptr(), bytes->data() + first, tensor.nbytes());
   return tensor.reshape(c10::IntArrayRef(value.type.sizes.data(), value.type.sizes.size()));
@@ -213,9 +244,11 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
   std::vector<at::Tensor> held;
   std::vector<InputBytes> bound;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::ValueId value = impl_->captured.inputs()[i];
+    const ir::StorageId storage =
+        impl_->match.plannedOf(impl_->captured.graph().value(value).storage);
     held.push_back(inputs[i].contiguous());
-    bound.push_back({.storage = impl_->plan.graph.value(impl_->captured.inputs()[i]).storage,
-                     .bytes = bytesOf(held[i])});
+    if (storage.isValid()) bound.push_back({.storage = storage, .bytes = bytesOf(held[i])});
   }
   ir::Expected<int64_t> step = impl_->executor->issueStep(bound);
   if (!step) return step.takeError();
@@ -245,7 +278,7 @@ ir::Error Runner::storeTo() {
   if (ir::Error error = impl_->executor->finish()) return error;
   impl_->over = true;
   return impl_->captured.storeTo(
-      [&](ir::StorageId storage) { return impl_->currentValue(storage); });
+      [&](ir::StorageId captured) { return impl_->capturedValue(captured); });
 }
 
 int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsIssued(); }

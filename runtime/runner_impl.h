@@ -15,12 +15,14 @@
 #include "runtime/retrace_feed.h"
 #include "runtime/runner.h"
 #include "runtime/state_io.h"
+#include "runtime/step_match.h"
 
 namespace stowage::runtime {
 
 struct Runner::Impl {
   CapturedStep& captured;
   RunnablePlan plan;
+  StepMatch match;  // ids below are the plan's; the captured step's say so
   std::unique_ptr<CpuDevice> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
@@ -36,8 +38,11 @@ struct Runner::Impl {
   bool comesFromFile(ir::StorageId storage) const;
   ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
   ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
+  /// By a captured step's id; also of what the plan does without.
+  ir::Expected<at::Tensor> capturedValue(ir::StorageId captured);
+  ir::Expected<at::Tensor> firstValueOf(ir::StorageId captured);
   ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
-  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId value);
+  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
 };

@@ -122,12 +122,49 @@ ir::Expected<Recaptured> captureAgain(const LoadedPlan& plan, uint64_t seed) {
                                                          ": capture and plan it again");
 }
 
+struct GrownOp {
+  Bytes need;
+  ir::CommandId command;
+};
+
+/// Ops that need more than the plan gives them, the largest first, one per node.
+std::vector<GrownOp> findGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
+  std::vector<GrownOp> grown;
+  for (size_t i = 0; i < plan.file.schedule.commands.size(); ++i) {
+    const ir::Command& command = plan.file.schedule.commands[i];
+    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    const Bytes need = costs.nodes[command.node.index()].temporary;
+    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
+  }
+  std::stable_sort(grown.begin(), grown.end(),
+                   [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
+  return grown;
+}
+
+ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) {
+  constexpr size_t kShown = 8;
+  ir::PlanError error(ir::ErrorCode::kViolation,
+                      "V17: " + std::to_string(grown.size()) +
+                          " ops need more temporary memory on this machine than the plan has for "
+                          "them; 'stowage profile' measures it, for a new plan with --costs");
+  for (const GrownOp& op : grown.take_front(kShown)) {
+    const ir::Command& command = plan.file.schedule.command(op.command);
+    error.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(op.need) +
+               ", has " + formatBytes(command.temp.bytes));
+  }
+  if (grown.size() > kShown) {
+    error.note("and " + std::to_string(grown.size() - kShown) + " more");
+  }
+  return ir::makeError(std::move(error));
+}
+
 /// How each op allocates here. What needs more than the plan gives it is named.
 ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const LoadedPlan& plan) {
   runtime::CalibrateOptions options;
   options.intraOpThreads = plan.file.target.intraOpThreads;
   options.alignBytes = plan.file.target.alignBytes;
   options.runs = 0;
+  options.temporaryMargin = Bytes(0);  // while it runs, each op is held to its place anyway
   if (!flags.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(flags.costs);
     if (!known) return known.takeError();
@@ -137,18 +174,8 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();
-  ir::PlanError grown(
-      ir::ErrorCode::kViolation,
-      "V17: ops need more temporary memory here than the plan has for them; profile "
-      "this machine and plan again");
-  for (const ir::Command& command : plan.file.schedule.commands) {
-    if (command.kind != ir::CommandKind::kRun) continue;
-    const Bytes need = costs->nodes[command.node.index()].temporary;
-    if (need <= command.temp.bytes) continue;
-    grown.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(need) + ", has " +
-               formatBytes(command.temp.bytes));
-  }
-  if (!grown.notes().empty()) return ir::makeError(std::move(grown));
+  const std::vector<GrownOp> grown = findGrownOps(plan, *costs);
+  if (!grown.empty()) return refuseGrownOps(plan, grown);
   return costs;
 }
 

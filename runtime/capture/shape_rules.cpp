@@ -42,7 +42,9 @@ std::vector<NamedRule> allShapeRules() {
 }
 
 OutputTensor fresh(llvm::ArrayRef<int64_t> sizes, c10::ScalarType dtype) {
-  return freshStrided(sizes, ir::contiguousStrides(sizes), dtype);
+  const auto strides = ir::findContiguousStrides(sizes);
+  TORCH_CHECK(strides, "found sizes that no tensor has");
+  return freshStrided(sizes, *strides, dtype);
 }
 
 OutputTensor freshStrided(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t> strides,

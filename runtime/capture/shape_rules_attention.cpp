@@ -118,6 +118,7 @@ Outputs efficientBackward(const TracedCall& call) {
   if (call.hasTensor(4) && call.args[10].toBoolList()[3]) {
     // Rows are padded to a multiple of 16 and then cut: a view of a larger storage.
     const at::Tensor& mask = call.tensor(4);
+    TORCH_CHECK(mask.dim() > 0, "found a mask without dimensions");
     std::vector<int64_t> padded = mask.sizes().vec();
     padded.back() = roundUpTo(padded.back(), 16);
     const OutputTensor whole = fresh(padded, mask.scalar_type());

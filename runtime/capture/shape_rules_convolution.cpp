@@ -18,7 +18,7 @@ struct Convolution {
 };
 
 int64_t at(const std::vector<int64_t>& values, size_t i) {
-  return values.size() == 1 ? values[0] : values[i];
+  return values.size() == 1 ? values[0] : values.at(i);
 }
 
 c10::MemoryFormat formatFor(const at::Tensor& input, const at::Tensor& weight) {
@@ -48,6 +48,7 @@ std::vector<int64_t> outputSizes(const at::Tensor& input, const at::Tensor& weig
     const auto i = static_cast<size_t>(d - 2);
     const int64_t kernel = at(conv.dilation, i) * (weight.size(d) - 1) + 1;
     const int64_t stride = at(conv.stride, i), padding = at(conv.padding, i);
+    TORCH_CHECK(stride > 0, "found stride ", stride, ", expected a positive one");
     sizes.push_back(conv.transposed ? (input.size(d) - 1) * stride - 2 * padding + kernel +
                                           at(conv.outputPadding, i)
                                     : (input.size(d) + 2 * padding - kernel) / stride + 1);

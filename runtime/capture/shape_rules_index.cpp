@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Indexing, lookups in tables and their gradients.
+#include <c10/core/WrapDimMinimal.h>
+
 #include "runtime/capture/meta_kernel.h"
 #include "runtime/capture/shape_rules.h"
 
@@ -26,8 +28,8 @@ Outputs indexSelect(const TracedCall& call) {
   const at::Tensor& self = call.tensor(0);
   llvm::SmallVector<int64_t, 4> sizes(self.sizes().begin(), self.sizes().end());
   if (!sizes.empty()) {
-    const int64_t dim = call.integer(1);
-    sizes[static_cast<size_t>(dim < 0 ? dim + self.dim() : dim)] = call.tensor(2).numel();
+    const int64_t dim = c10::maybe_wrap_dim(call.integer(1), self.dim());
+    sizes[static_cast<size_t>(dim)] = call.tensor(2).numel();
   }
   return outputs({fresh(sizes, self.scalar_type())});
 }

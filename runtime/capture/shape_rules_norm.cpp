@@ -49,6 +49,8 @@ OutputTensor weightGradient(const TracedCall& call, size_t weight, bool wanted) 
 
 std::vector<int64_t> statisticsSizes(const at::Tensor& input, size_t normalizedDims) {
   std::vector<int64_t> sizes = input.sizes().vec();
+  TORCH_CHECK(normalizedDims <= sizes.size(), "normalizes ", normalizedDims,
+              " dimensions, expected at most the ", sizes.size(), " of the input");
   for (size_t i = 0; i < normalizedDims; ++i) sizes[sizes.size() - 1 - i] = 1;
   return sizes;
 }

@@ -8,10 +8,8 @@
 #include <c10/core/CPUAllocator.h>
 #include <torch/library.h>
 
-#include <chrono>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <vector>
 
 namespace stowage::tests {
@@ -22,11 +20,6 @@ at::Tensor duplicate(const at::Tensor& x) {
   at::Tensor result = at::empty_like(x);
   std::memcpy(result.mutable_data_ptr(), x.const_data_ptr(), x.nbytes());
   return result;
-}
-
-at::Tensor nap(const at::Tensor& x, int64_t milliseconds) {
-  std::this_thread::sleep_for(std::chrono::milliseconds(milliseconds));
-  return duplicate(x);
 }
 
 at::Tensor hoard(const at::Tensor& x, int64_t bytes) {
@@ -57,7 +50,6 @@ at::Tensor elsewhere(const at::Tensor& x) {
 at::Tensor fail(const at::Tensor& /*x*/) { TORCH_CHECK(false, "this op always fails"); }
 
 TORCH_LIBRARY(stowage_test, library) {
-  library.def("nap(Tensor x, int ms) -> Tensor", &nap);
   library.def("hoard(Tensor x, int bytes) -> Tensor", &hoard);
   library.def("scratch(Tensor x, int bytes) -> Tensor", &scratch);
   library.def("keep(Tensor x, int bytes) -> Tensor", &keep);

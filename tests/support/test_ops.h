@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ops that misbehave, or take time without work, in libtorch's registry under `stowage_test`. Being
-// linked registers them:
-//   nap(Tensor x, int ms) -> Tensor        sleeps, then copies x
+// Ops that misbehave, in libtorch's registry under `stowage_test`. Being linked registers them:
 //   hoard(Tensor x, int bytes) -> Tensor   copies x and takes bytes from malloc meanwhile
 //   scratch(Tensor x, int bytes) -> Tensor copies x and takes bytes from libtorch's allocator
 //   keep(Tensor x, int bytes) -> Tensor    the same, and holds them for ever

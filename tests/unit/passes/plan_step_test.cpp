@@ -105,5 +105,50 @@ TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   EXPECT_EQ(hoisted->nodes().size(), graph_.nodes().size());
 }
 
+// A convolution's output is normalised; the result is read again at the end, when nothing else is
+// left to give way. Running statistics are updated once, by the original.
+constexpr const char* kBatchNorm = R"ir(
+graph @bn version=1 device="cpu" target="cpu" recipe="" producer="" steps=0 {
+  input %x "x" : f32[4,64,8,8]
+  buffer %rm "mean" : f32[64]
+  buffer %rv "var" : f32[64]
+forward "bn":
+  %y : f32[4,64,8,8] = aten.mul.Scalar(%x, 2.0)
+  %p : f32[4,64,8,8], %m : f32[64], %v : f32[64] = aten.native_batch_norm.default(%y, none, none, inout %rm, inout %rv, true, 0.1, 1.0e-5)
+  %q : f32[4,64,8,8] = aten.mul.Scalar(%p, 3.0)
+  %a "a" output : f32[] = aten.sum.default(%q, none)
+  %r : f32[4,64,8,8] = aten.mul.Scalar(%x, 4.0)
+  %s : f32[4,64,8,8] = aten.mul.Tensor(%r, %r)
+  %b "b" output : f32[] = aten.sum.default(%s, none)
+  %t : f32[4,64,8,8] = aten.mul.Tensor(%p, %y)
+  %c "c" output : f32[] = aten.sum.default(%t, none)
+}
+)ir";
+
+TEST(PlanStepReplay, ABatchNormRunsAgainWithoutItsStatistics) {
+  ir::Expected<ir::Graph> graph = ir::parseGraph(kBatchNorm);
+  ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());
+  const ir::Target target = *planner::findTargetProfile("cpu");
+  const ir::CostTable costs = planner::rooflineCosts(*graph, target);
+  const Bytes budget(4 * 65536 + 8192);
+  PlanStepOptions options{.budget = budget, .orders = {Order::kProgram}};
+  options.pins = {{.pattern = "p", .action = ir::GapAction::kRecompute}};
+  ir::Expected<PlannedStep> step = planStep(*graph, target, costs, options);
+  ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
+  int clones = 0;
+  for (const ir::Command& command : step->schedule.commands) {
+    if (command.kind != ir::CommandKind::kRun || command.node != ir::NodeId(1)) continue;
+    if (command.clone == 0) continue;
+    ++clones;
+    EXPECT_EQ(command.in.size(), 1U) << "the input alone";
+    EXPECT_EQ(command.out.size(), 3U);
+  }
+  EXPECT_EQ(clones, 1);
+  EXPECT_EQ(
+      ir::describe(ir::verifyOrError(
+          {.graph = step->graph, .schedule = step->schedule, .target = target, .budget = budget})),
+      "");
+}
+
 }  // namespace
 }  // namespace stowage::passes

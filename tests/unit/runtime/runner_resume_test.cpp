@@ -34,20 +34,26 @@ T orFail(ir::Expected<T> value) {
   throw std::runtime_error(ir::describe(value.takeError()));
 }
 
-std::vector<std::string> settingsOf(int hidden) {
-  return {"layers=1",     "hidden=" + std::to_string(hidden),
-          "heads=2",      "sequence=16",
-          "context=16",   "vocabulary=64",
-          "schedule=step"};
+using Settings = std::vector<std::string>;
+
+/// A model of one block with dropout, and a learning rate that falls each step.
+Settings settingsOf(int hidden, const Settings& more = {}) {
+  Settings settings = {"layers=1",     "hidden=" + std::to_string(hidden),
+                       "heads=2",      "sequence=16",
+                       "context=16",   "vocabulary=64",
+                       "schedule=step"};
+  settings.insert(settings.end(), more.begin(), more.end());
+  return settings;
 }
 
 /// A captured step as a new process would make it.
-std::unique_ptr<ModelStep> captureAgain(const ir::Target& target, int hidden = 32) {
-  return orFail(tools::captureModel({.model = "gpt2", .settings = settingsOf(hidden)},
+std::unique_ptr<ModelStep> captureAgain(const ir::Target& target, const Settings& settings) {
+  return orFail(tools::captureModel({.model = "gpt2", .settings = settings},
                                     {.target = target, .seed = kSeed, .withoutMemory = false}));
 }
 
 struct Planned {
+  Settings settings;
   ir::Target target;
   ir::Graph graph;
   ir::NodeCosts costs;
@@ -56,11 +62,12 @@ struct Planned {
 
 /// The captured graph with measured costs, and `makeSchedule(graph, target, table, costs)` of it.
 template <typename Make>
-Planned planWith(int hidden, Make makeSchedule) {
+Planned planWith(const Settings& settings, Make makeSchedule) {
   Planned planned;
+  planned.settings = settings;
   planned.target = orFail(planner::findTargetProfile("cpu"));
   planned.target.intraOpThreads = 2;
-  planned.graph = captureAgain(planned.target, hidden)->graph;
+  planned.graph = captureAgain(planned.target, settings)->graph;
   const ir::CostTable table = orFail(runtime::calibrate(
       planned.graph, {.intraOpThreads = 2, .alignBytes = 512, .runs = 1, .known = {}}));
   planned.costs = orFail(ir::resolveCosts(planned.graph, table));
@@ -69,31 +76,32 @@ Planned planWith(int hidden, Make makeSchedule) {
 }
 
 /// Everything has a place of its own for ever.
-Planned keepAll(int hidden) {
-  return planWith(hidden, [](const Planned& planned, const ir::CostTable&) {
+Planned keepAll(const Settings& settings) {
+  return planWith(settings, [](const Planned& planned, const ir::CostTable&) {
     return makeKeepAllSchedule(planned.graph, planned.target, &planned.costs);
   });
 }
 const Planned& widePlan() {
-  static const Planned planned = keepAll(32);
+  static const Planned planned = keepAll(settingsOf(32));
   return planned;
 }
 
 /// Made by the planner for 60 % of what the step needs when nothing is moved.
 const Planned& tightPlan() {
-  static const Planned made = planWith(32, [](const Planned& planned, const ir::CostTable& table) {
-    std::vector<Bytes> temporaries;
-    for (const ir::OpCost& cost : planned.costs.nodes) temporaries.push_back(cost.temporary);
-    const std::vector<int64_t> bytes = ir::computeKeepAllBytes(planned.graph, 512, temporaries);
-    const int64_t whole = *std::max_element(bytes.begin(), bytes.end());
-    return orFail(passes::planStep(planned.graph, planned.target, table,
-                                   {.budget = Bytes(whole * 6 / 10 / 512 * 512),
-                                    .allowed = {},
-                                    .pins = {},
-                                    .pinnedRows = {},
-                                    .orders = {passes::Order::kProgram}}))
-        .schedule;
-  });
+  static const Planned made =
+      planWith(settingsOf(32), [](const Planned& planned, const ir::CostTable& table) {
+        std::vector<Bytes> temporaries;
+        for (const ir::OpCost& cost : planned.costs.nodes) temporaries.push_back(cost.temporary);
+        const std::vector<int64_t> bytes = ir::computeKeepAllBytes(planned.graph, 512, temporaries);
+        const int64_t whole = *std::max_element(bytes.begin(), bytes.end());
+        return orFail(passes::planStep(planned.graph, planned.target, table,
+                                       {.budget = Bytes(whole * 6 / 10 / 512 * 512),
+                                        .allowed = {},
+                                        .pins = {},
+                                        .pinnedRows = {},
+                                        .orders = {passes::Order::kProgram}}))
+            .schedule;
+      });
   return made;
 }
 
@@ -104,7 +112,7 @@ struct Process {
   std::vector<float> losses;
 
   explicit Process(const Planned& planned, runtime::RunnerOptions options = {})
-      : step(captureAgain(planned.target)),
+      : step(captureAgain(planned.target, planned.settings)),
         runner(orFail(runtime::Runner::create(*step->captured,
                                               {.graph = planned.graph,
                                                .schedule = planned.schedule,
@@ -142,11 +150,12 @@ class RunnerResume : public testing::Test {
   std::string path(const std::string& name) const { return (root_ / name).string(); }
 
   /// Trains `before` steps, saves, and trains on in another process up to `all`.
-  void expectSameAsStraight(int64_t before, int64_t all, const Planned& later) {
-    Process straight(widePlan());
+  void expectSameAsStraight(int64_t before, int64_t all, const Planned& first,
+                            const Planned& later) {
+    Process straight(first);
     straight.train(0, all);
     {
-      Process stopped(widePlan());
+      Process stopped(first);
       stopped.train(0, before);
       ASSERT_EQ(ir::describe(stopped.runner->save(path("out"))), "");
     }
@@ -155,7 +164,7 @@ class RunnerResume : public testing::Test {
     const runtime::ResumePoint point = orFail(resumed.runner->load(path("out")));
     EXPECT_EQ(point.steps, before);
     EXPECT_EQ(point.dataPosition, before);
-    EXPECT_EQ(point.samePlan, &later == &widePlan());
+    EXPECT_EQ(point.samePlan, &later == &first);
     resumed.train(before, all);
     EXPECT_EQ(resumed.runner->stepsDone(), all);
     straight.losses.erase(straight.losses.begin(), straight.losses.begin() + before);
@@ -167,14 +176,27 @@ class RunnerResume : public testing::Test {
   std::filesystem::path root_;
 };
 
-TEST_F(RunnerResume, GoesOnBitForBit) { expectSameAsStraight(3, 6, widePlan()); }
+TEST_F(RunnerResume, GoesOnBitForBit) { expectSameAsStraight(3, 6, widePlan(), widePlan()); }
 
-TEST_F(RunnerResume, GoesOnAfterTheStepsThatCaptureSaw) { expectSameAsStraight(5, 7, widePlan()); }
+TEST_F(RunnerResume, GoesOnAfterTheStepsThatCaptureSaw) {
+  expectSameAsStraight(5, 7, widePlan(), widePlan());
+}
 
 TEST_F(RunnerResume, GoesOnUnderAnotherBudget) {
   ASSERT_LT(tightPlan().schedule.arenaBytes(ir::Space::kDevice),
             widePlan().schedule.arenaBytes(ir::Space::kDevice));
-  expectSameAsStraight(3, 6, tightPlan());
+  expectSameAsStraight(3, 6, widePlan(), tightPlan());
+}
+
+TEST_F(RunnerResume, GoesOnWithAMomentum) {
+  const Planned plan = keepAll(settingsOf(32, {"optimizer=sgd", "momentum=0.9"}));
+  expectSameAsStraight(2, 4, plan, plan);
+}
+
+TEST_F(RunnerResume, GoesOnWithCountsAndMasterWeightsOnTheDevice) {
+  const Planned plan =
+      keepAll(settingsOf(32, {"optimizer=stowage_adamw", "master_weights=on", "precision=bfloat16"}));
+  expectSameAsStraight(2, 6, plan, plan);
 }
 
 TEST_F(RunnerResume, TheGeneratorIsPartOfTheState) {
@@ -224,8 +246,8 @@ TEST_F(RunnerResume, WeightsComeFromAModelFile) {
 TEST_F(RunnerResume, SaysEverythingThatDoesNotFit) {
   Process run(widePlan());
   ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
-  const Planned other = keepAll(48);
-  std::unique_ptr<ModelStep> step = captureAgain(other.target, 48);
+  const Planned other = keepAll(settingsOf(48));
+  std::unique_ptr<ModelStep> step = captureAgain(other.target, other.settings);
   const runtime::RunnablePlan plan = {.graph = other.graph,
                                       .schedule = other.schedule,
                                       .target = other.target,

@@ -6,6 +6,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <chrono>
 #include <cstdio>
@@ -91,6 +92,26 @@ class RunVerb : public testing::Test {
     return at(name);
   }
 
+  /// Tokens and targets of whole steps: one first dimension for each.
+  static std::string writeStacked(const char* name, int64_t tokenSteps, int64_t targetSteps) {
+    constexpr int64_t kBatch = 4;
+    constexpr int64_t kSequence = 16;
+    runtime::SafetensorsHeader header;
+    header.entries.push_back({"tokens", "", ir::DType::kI64, {tokenSteps, kBatch, kSequence}, {}});
+    header.entries.push_back(
+        {"targets", "", ir::DType::kI32, {targetSteps, kBatch, kSequence}, {}});
+    auto writer = runtime::SafetensorsWriter::create(at(name), std::move(header));
+    if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
+    const auto append = [&](int64_t bytes) {
+      EXPECT_EQ(ir::describe(writer->append(std::vector<uint8_t>(static_cast<size_t>(bytes), 0))),
+                "");
+    };
+    append(tokenSteps * kBatch * kSequence * 8);
+    append(targetSteps * kBatch * kSequence * 4);
+    EXPECT_EQ(ir::describe(writer->commit()), "");
+    return at(name);
+  }
+
   static fs::path root_;
 };
 fs::path RunVerb::root_;
@@ -134,6 +155,16 @@ TEST_F(RunVerb, ReadsTokensAndText) {
   EXPECT_TRUE(text.says("503 bytes of text")) << text.text;
 }
 
+TEST_F(RunVerb, ReadsWholeStepsByInput) {
+  const Outcome good =
+      run("--steps 4 --compare-unplanned --data " + writeStacked("steps.safetensors", 3, 3));
+  EXPECT_EQ(good.code, 0) << good.text;
+  EXPECT_TRUE(good.says("steps.safetensors, 3 batches")) << good.text;
+  const Outcome uneven = run("--data " + writeStacked("uneven.safetensors", 3, 2));
+  EXPECT_EQ(uneven.code, 3);
+  EXPECT_TRUE(uneven.says("'targets' has 2 steps, the input before it 3")) << uneven.text;
+}
+
 TEST_F(RunVerb, NamesThePlaceOfABadToken) {
   const std::string tokens = writeTokens("bad.safetensors", 300, 70, 256);
   const Outcome outcome = run("--steps 3 --data " + tokens);
@@ -175,6 +206,18 @@ TEST_F(RunVerb, RefusesAnEditedPlanByRule) {
   const Outcome outcome = stowage("run " + at("edited.json"));
   EXPECT_EQ(outcome.code, 1) << outcome.text;
   EXPECT_TRUE(outcome.says("V16: ")) << outcome.text;
+}
+
+TEST_F(RunVerb, RefusesAPlanWhoseOpsNeedMoreHere) {
+  // Without --costs, temporaries are the profile's estimate.
+  const Outcome planned =
+      stowage("plan " + at("step.stow") + " --budget 90%peak -o " + at("guess.json"));
+  ASSERT_EQ(planned.code, 0) << planned.text;
+  const Outcome outcome = stowage("run " + at("guess.json"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_TRUE(outcome.says("V17: ")) << outcome.text;
+  EXPECT_TRUE(outcome.says(" more")) << outcome.text;
+  EXPECT_LT(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 12) << outcome.text;
 }
 
 TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {

@@ -346,6 +346,58 @@ TEST(Pt2Import, ChecksTypesAgainstTheOps) {
   EXPECT_TRUE(bool(step));
 }
 
+/// Our rules look at sizes: nonsense must not make them look elsewhere.
+TEST(Pt2Import, RefusesArgumentsThatNoRuleCanAnswer) {
+  const json wide = tensorMeta(7, {4, 3}, {3, 1});
+  const json self = tensorArgument("a_5"), none = {{"as_none", true}};
+  const auto ints = [](const std::vector<int>& numbers) { return json{{"as_ints", numbers}}; };
+  const auto convolution = [&](const json& stride) {
+    return programNode("aten.convolution.default",
+                       {{"input", tensorArgument("b")},
+                        {"weight", tensorArgument("b")},
+                        {"bias", none},
+                        {"stride", stride},
+                        {"padding", ints({0, 0})},
+                        {"dilation", ints({1, 1})},
+                        {"transposed", {{"as_bool", false}}},
+                        {"output_padding", ints({0, 0})},
+                        {"groups", {{"as_int", 1}}}},
+                       json::array({tensorArgument("extra")}));
+  };
+  const json outputs = json::array({tensorArgument("extra")});
+  const std::vector<json> nodes = {
+      convolution(ints({0, 0})), convolution(ints({})),
+      programNode("aten.native_layer_norm.default",
+                  {{"input", self},
+                   {"normalized_shape", ints({1, 1, 4, 3})},
+                   {"weight", none},
+                   {"bias", none},
+                   {"eps", {{"as_float", 1e-5}}}},
+                  json::array({tensorArgument("extra"), none, none})),
+      programNode("aten.index_select.default",
+                  {{"self", self}, {"dim", {{"as_int", 7}}}, {"index", tensorArgument("a_4")}},
+                  outputs),
+      programNode("aten.embedding_dense_backward.default",
+                  {{"grad_output", self},
+                   {"indices", tensorArgument("a_4")},
+                   {"num_weights", {{"as_int", -1}}},
+                   {"padding_idx", {{"as_int", -1}}},
+                   {"scale_grad_by_freq", {{"as_bool", false}}}},
+                  outputs)};
+  for (const json& node : nodes) {
+    const auto change = [&](json& document) {
+      graphOf(document)["tensor_values"]["b"] = tensorMeta(7, {1, 4, 3, 1}, {12, 3, 1, 1});
+      graphOf(document)["nodes"].push_back(
+          programNode("aten.view.default", {{"self", self}, {"size", ints({1, 4, 3, 1})}},
+                      json::array({tensorArgument("b")})));
+      withNode(node, wide)(document);
+    };
+    const std::string text = refusal(change);
+    EXPECT_NE(text.find("node 16 "), std::string::npos) << node << text;
+    EXPECT_NE(text.find("libtorch refuses these arguments"), std::string::npos) << node << text;
+  }
+}
+
 TEST(Pt2Import, TakesNoneForATensor) {
   // As attention without a bias has it.
   json program = smallStepProgram();

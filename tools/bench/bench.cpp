@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage-bench: how long planning takes and how close plans come to their bound.
+//   g10 --data DIR     the training steps of the G10 data set, offload alone and with re-runs
+//   speed              steps in the shape of a Llama, from two thousand to sixty thousand nodes
+// Data sets are not part of the project; without them `g10` says so and succeeds.
+#include <fmt/format.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "planner/plan.h"
+#include "planner/roofline.h"
+#include "tools/bench/g10_step.h"
+#include "tools/bench/llama_step.h"
+#include "tools/exit_code.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct Measured {
+  ir::Expected<planner::PlanResult> result;
+  double seconds = 0;
+};
+
+Measured planTimed(const planner::Problem& problem, Bytes budget) {
+  const auto begin = std::chrono::steady_clock::now();
+  ir::Expected<planner::PlanResult> result = planner::plan(problem, budget);
+  const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+  return {std::move(result), took.count()};
+}
+
+void printRow(const std::string& name, Measured measured) {
+  if (!measured.result) {
+    llvm::outs() << fmt::format("{:<34} {:7.2f} s  {}\n", name, measured.seconds,
+                                ir::describe(measured.result.takeError()));
+    llvm::outs().flush();
+    return;
+  }
+  const planner::PlanResult& result = *measured.result;
+  const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.value()) / 1e9; };
+  const double step = seconds(result.timetable.stepTime);
+  llvm::outs() << fmt::format(
+      "{:<34} {:7.2f} s  step {:9.4f} s  compute {:9.4f} s  bound {:9.4f} s  {:.4f} x bound\n",
+      name, measured.seconds, step, seconds(result.computeTime), seconds(result.bound),
+      step / seconds(result.bound));
+  llvm::outs().flush();
+}
+
+std::vector<std::string> listSteps(const std::string& folder) {
+  std::vector<std::string> paths;
+  std::error_code failed;
+  for (llvm::sys::fs::directory_iterator at(folder, failed), end; at != end && !failed;
+       at.increment(failed)) {
+    const llvm::StringRef path = at->path();
+    if (path.endswith(".json.gz") || path.endswith(".json")) paths.push_back(path.str());
+  }
+  std::sort(paths.begin(), paths.end());
+  return paths;
+}
+
+int runG10(const std::string& data) {
+  const std::vector<std::string> paths =
+      data.empty() ? std::vector<std::string>() : listSteps(data);
+  if (paths.empty()) {
+    llvm::outs() << "no steps below '" << data
+                 << "': --data names the folder of the G10 data set\n";
+    return kExitYes;
+  }
+  for (const std::string& path : paths) {
+    ir::Expected<G10Step> step = readG10Step(path);
+    if (!step) {
+      llvm::errs() << "error: " << ir::describe(step.takeError()) << '\n';
+      return kExitBadInput;
+    }
+    for (const bool recompute : {false, true}) {
+      const std::string name = step->name + (recompute ? " joint" : " offload");
+      printRow(name, planTimed(makeG10Problem(*step, recompute), step->budget));
+    }
+  }
+  return kExitYes;
+}
+
+struct SpeedCase {
+  const char* name;
+  LlamaShape shape;
+  int64_t budgetGiB;
+};
+
+int runSpeed(const std::vector<std::string>& names) {
+  const SpeedCase cases[] = {
+      {"2k", {.layers = 20, .hidden = 2048, .wide = 8192, .tokens = 8192}, 24},
+      {"10k", {.layers = 100, .hidden = 2048, .wide = 8192, .tokens = 8192}, 40},
+      {"70b", {.layers = 80, .hidden = 8192, .wide = 28672, .heads = 64, .tokens = 8192}, 80},
+      {"60k", {.layers = 600, .hidden = 1024, .wide = 4096, .heads = 16, .tokens = 4096}, 40}};
+  const ir::Expected<ir::Target> target = planner::findTargetProfile("h200");
+  for (const SpeedCase& one : cases) {
+    const bool isAsked =
+        names.empty() || std::find(names.begin(), names.end(), one.name) != names.end();
+    if (!isAsked) continue;
+    const ir::Graph graph = makeLlamaStep(one.shape);
+    const planner::Problem problem = llvm::cantFail(
+        planner::makeProblem(graph, *target, planner::rooflineCosts(graph, *target)));
+    printRow(fmt::format("{} ({} nodes, {} GiB)", one.name, graph.nodes().size(), one.budgetGiB),
+             planTimed(problem, Bytes(one.budgetGiB << 30)));
+  }
+  return kExitYes;
+}
+
+int runBench(int argc, char** argv) {
+  CLI::App app("Measures the planner.", "stowage-bench");
+  app.require_subcommand(1);
+  std::string data;
+  CLI::App* g10 = app.add_subcommand("g10", "plan the steps of the G10 data set");
+  g10->add_option("--data", data, "folder with the steps (*.json.gz)");
+  std::vector<std::string> names;
+  CLI::App* speed = app.add_subcommand("speed", "plan large made-up steps");
+  speed->add_option("case", names, "2k, 10k, 70b, 60k; default: all");
+  CLI11_PARSE(app, argc, argv);
+  return g10->parsed() ? runG10(data) : runSpeed(names);
+}
+
+}  // namespace
+}  // namespace stowage::tools
+
+int main(int argc, char** argv) { return stowage::tools::runBench(argc, argv); }
