@@ -48,9 +48,17 @@ Outputs contiguousLikeSecond(const TracedCall& call) {
   return outputs({fresh(call.tensor(1).sizes().vec(), call.tensor(1).scalar_type())});
 }
 
+/// The type that two operands are brought to; one without dimensions counts less.
+c10::ScalarType promoted(const at::Tensor& a, const at::Tensor& b) {
+  at::native::ResultTypeState state;
+  state = at::native::update_result_type_state(a, state);
+  state = at::native::update_result_type_state(b, state);
+  return at::native::result_type(state);
+}
+
 /// op(a, b): broadcast, types promoted.
 Outputs twoOperands(const TracedCall& call) {
-  const c10::ScalarType dtype = at::native::result_type(call.tensor(0), call.tensor(1));
+  const c10::ScalarType dtype = promoted(call.tensor(0), call.tensor(1));
   return outputs({elementwise(call, {call.tensor(0), call.tensor(1)}, dtype)});
 }
 Outputs logical(const TracedCall& call) {
@@ -59,7 +67,7 @@ Outputs logical(const TracedCall& call) {
 
 /// where(condition, self, other): all three broadcast.
 Outputs where(const TracedCall& call) {
-  const c10::ScalarType dtype = at::native::result_type(call.tensor(1), call.tensor(2));
+  const c10::ScalarType dtype = promoted(call.tensor(1), call.tensor(2));
   return outputs({elementwise(call, {call.tensor(0), call.tensor(1), call.tensor(2)}, dtype)});
 }
 

@@ -28,6 +28,22 @@ const std::vector<Training>& trainings() {
        "gpt2",
        {"layers=24", "hidden=64", "sequence=32", "schedule=cosine", "warmup=2", "clip=1"},
        {35}},
+      {"gpt2_bfloat16", "gpt2", {"precision=bfloat16"}, {100, 60}},
+      {"gpt2_stowage_adamw",
+       "gpt2",
+       {"optimizer=stowage_adamw", "schedule=cosine", "micro_batches=2"},
+       {100, 60}},
+      {"llama", "llama", {"schedule=cosine", "clip=1"}, {100, 60}},
+      {"llama_master_weights",
+       "llama",
+       {"precision=bfloat16", "optimizer=stowage_adamw", "master_weights=on", "schedule=step"},
+       {100, 60}},
+      {"llama_lora_autocast", "llama_lora", {"precision=autocast"}, {100, 60}},
+      {"vit_autocast", "vit", {"precision=autocast", "dropout=0.1"}, {100, 60}},
+      {"vit_momentum", "vit", {"optimizer=sgd", "schedule=cosine"}, {100, 60}},
+      {"resnet_momentum", "resnet", {"optimizer=sgd", "schedule=step"}, {100, 60}},
+      {"resnet_autocast", "resnet", {"precision=autocast", "clip=1"}, {100}},
+      {"lstm", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}, {100, 60}},
   };
   return all;
 }
