@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/bound_tensors.h"
+#include "runtime/deterministic_mode.h"
 #include "runtime/op_call.h"
 #include "runtime/rng_keeper.h"
 #include "runtime/run_accesses.h"
@@ -160,14 +161,12 @@ class Calibrator {
   AllocationSource allocations_;
 };
 
-ir::Error measureAll(const ir::Graph& graph, Bytes margin, Calibrator& calibrator,
-                     ir::CostTable& table) {
+ir::Error measureAll(const ir::Graph& graph, Calibrator& calibrator, ir::CostTable& table) {
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
     const std::string signature = nodeSignature(graph, ir::NodeId(n));
     if (table.bySignature.count(signature) > 0) continue;
     auto cost = calibrator.measure(ir::NodeId(n));
     if (!cost) return cost.takeError();
-    cost->temporary += margin;
     table.bySignature.emplace(signature, *cost);
   }
   return ir::success();
@@ -179,6 +178,7 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
   auto tensors = BoundTensors::make(graph, c10::Device(c10::DeviceType::CPU));
   if (!tensors) return tensors.takeError();
   installServedAllocator();
+  const DeterministicMode mode(options.deterministic);
   Calibrator calibrator(graph, options, std::move(*tensors));
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
@@ -189,7 +189,7 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
     at::set_num_threads(options.intraOpThreads);
     registerAllocatingThreads(&calibrator.allocations());
     const RngRestore restore;
-    result.emplace(measureAll(graph, options.temporaryMargin, calibrator, table));
+    result.emplace(measureAll(graph, calibrator, table));
     registerAllocatingThreads(nullptr);
   });
   worker.join();

@@ -17,10 +17,8 @@ namespace stowage::runtime {
 struct CalibrateOptions {
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
+  bool deterministic = true;  // as in the run: it decides what kernels allocate
   int runs = 5;  // timed runs per signature; the median counts
-  /// Added to what was seen: some ops make a few numbers more or less depending on the values they
-  /// see and on how a parallel region was split (an index range, a partial result per worker).
-  Bytes temporaryMargin{4096};
   /// Rows that are there already are kept.
   ir::CostTable known;
 };

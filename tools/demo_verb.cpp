@@ -67,9 +67,11 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   inputs.graph = step.graph;
   inputs.target = target;
   inputs.costsTorchVersion = runtime::torchVersion();
-  ir::Expected<ir::CostTable> costs = runtime::calibrate(
-      step.graph,
-      {.intraOpThreads = target.intraOpThreads, .alignBytes = target.alignBytes, .known = {}});
+  ir::Expected<ir::CostTable> costs =
+      runtime::calibrate(step.graph, {.intraOpThreads = target.intraOpThreads,
+                                      .alignBytes = target.alignBytes,
+                                      .deterministic = target.deterministic,
+                                      .known = {}});
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
   inputs.costs.links = runtime::measureMemoryLinks();

@@ -37,9 +37,11 @@ ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& 
                              ": was captured for device 'cuda', and this build "
                              "measures cpu steps only");
   }
-  ir::Expected<ir::CostTable> costs = runtime::calibrate(
-      graph,
-      {.intraOpThreads = target->intraOpThreads, .alignBytes = target->alignBytes, .known = {}});
+  ir::Expected<ir::CostTable> costs =
+      runtime::calibrate(graph, {.intraOpThreads = target->intraOpThreads,
+                                 .alignBytes = target->alignBytes,
+                                 .deterministic = target->deterministic,
+                                 .known = {}});
   if (!costs) return costs.takeError();
   costs->links = runtime::measureMemoryLinks();
   return costs;

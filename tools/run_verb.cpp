@@ -163,8 +163,8 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   runtime::CalibrateOptions options;
   options.intraOpThreads = plan.file.target.intraOpThreads;
   options.alignBytes = plan.file.target.alignBytes;
+  options.deterministic = plan.file.target.deterministic;
   options.runs = 0;
-  options.temporaryMargin = Bytes(0);  // while it runs, each op is held to its place anyway
   if (!flags.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(flags.costs);
     if (!known) return known.takeError();

@@ -21,6 +21,7 @@
 #include "runtime/capture/known_storages.h"
 #include "runtime/capture/scopes.h"
 #include "runtime/capture/sdpa_choice.h"
+#include "runtime/deterministic_mode.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 
@@ -42,22 +43,6 @@ ir::Error checkDevice(c10::Device device) {
       "this process has no device type cuda, real or fake, expected one to capture "
       "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
 }
-
-/// Deterministic algorithms as the target says, for as long as it lives.
-class DeterministicMode {
- public:
-  explicit DeterministicMode(bool on)
-      : was_(at::globalContext().deterministicAlgorithms()),
-        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
-  }
-  ~DeterministicMode() { at::globalContext().setDeterministicAlgorithms(was_, warned_); }
-  DeterministicMode(const DeterministicMode&) = delete;
-  DeterministicMode& operator=(const DeterministicMode&) = delete;
-
- private:
-  bool was_, warned_;
-};
 
 at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
   const auto strides = ir::contiguousStrides(spec.sizes);

@@ -26,8 +26,10 @@ Chain::Chain(tools::Recipe recipe, int64_t steps, std::optional<ir::LinkModel> l
     : recipe_(std::move(recipe)), steps_(steps), target_(cpuTarget(links)) {
   const std::unique_ptr<tools::ModelStep> step = capture();
   graph_ = step->graph;
-  costs_ = orFail(runtime::calibrate(
-      graph_, {.intraOpThreads = target_.intraOpThreads, .runs = 1, .known = {}}));
+  costs_ = orFail(runtime::calibrate(graph_, {.intraOpThreads = target_.intraOpThreads,
+                                              .deterministic = target_.deterministic,
+                                              .runs = 1,
+                                              .known = {}}));
   costs_.links = target_.links;
   for (int64_t i = 0; i < steps; ++i) {
     batches_.push_back(tools::makeInputs(step->training, kSeed + static_cast<uint64_t>(i)));
