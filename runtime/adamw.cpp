@@ -5,12 +5,13 @@
 #include <ATen/ops/_foreach_add.h>
 #include <ATen/ops/_foreach_copy.h>
 #include <ATen/ops/_fused_adamw.h>
-#include <ATen/ops/full.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/zeros.h>
 #include <ATen/ops/zeros_like.h>
 #include <torch/optim/serialize.h>
 
 #include <algorithm>
+#include <limits>
 #include <memory>
 
 namespace stowage {
@@ -124,10 +125,16 @@ at::Tensor AdamW::step(LossClosure closure) {
     loss = closure();
   }
   const at::NoGradGuard withoutGradients;
+  std::vector<std::vector<std::vector<at::Tensor>>> buckets;  // by parameter group
+  for (size_t group = 0; group < param_groups_.size(); ++group) {
+    const auto& options = static_cast<const AdamWOptions&>(param_groups_[group].options());
+    buckets.push_back(makeBuckets(param_groups_[group].params(), options.bucket_bytes()));
+    for (const auto& bucket : buckets.back()) learningRateOf(group, bucket.front().device());
+  }
   writeLearningRates();
   for (size_t group = 0; group < param_groups_.size(); ++group) {
     const auto& options = static_cast<const AdamWOptions&>(param_groups_[group].options());
-    for (const auto& bucket : makeBuckets(param_groups_[group].params(), options.bucket_bytes())) {
+    for (const auto& bucket : buckets[group]) {
       update(bucket, options, learningRateOf(group, bucket.front().device()));
     }
   }
@@ -148,9 +155,10 @@ at::Tensor AdamW::learningRateOf(size_t group, c10::Device device) {
   for (const LearningRate& rate : learningRates_) {
     if (rate.group == group && rate.device == device) return rate.value;
   }
-  const double lr = static_cast<const AdamWOptions&>(param_groups_[group].options()).lr();
+  // Filled by writeLearningRates, so that the first step does what any later one may do.
   const auto options = at::TensorOptions().dtype(at::kFloat).device(device);
-  learningRates_.push_back({group, device, at::full({}, lr, options), lr});
+  constexpr double kNothing = std::numeric_limits<double>::quiet_NaN();
+  learningRates_.push_back({group, device, at::empty({}, options), kNothing});
   return learningRates_.back().value;
 }
 

@@ -10,6 +10,9 @@
 
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
+#include "runtime/capture/fake_gpu.h"
+#include "runtime/capture/without_memory.h"
+#include "runtime/torch_boundary.h"
 
 namespace stowage::tools {
 
@@ -21,6 +24,28 @@ ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph) {
   if (!reports) return reports.takeError();
   return std::move(state.graph);
 }
+
+namespace {
+
+/// Without memory nothing of the model is held: its first values come from the record, or from a
+/// file.
+ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOptions& options) {
+  const c10::Device device = options.target.device == ir::DeviceKind::kCuda
+                                 ? c10::Device(c10::kCUDA, 0)
+                                 : c10::Device(c10::kCPU);
+  at::manual_seed(options.seed);
+  std::optional<runtime::WithoutMemory> withoutMemory;
+  if (options.withoutMemory) withoutMemory.emplace();
+  std::optional<ir::Expected<TrainingStep>> made;
+  if (ir::Error error = runtime::callTorch("building " + recipe.model, [&] {
+        made.emplace(makeTrainingStep(recipe.model, recipe.settings, device));
+      })) {
+    return error;
+  }
+  return std::move(*made);
+}
+
+}  // namespace
 
 std::string Recipe::text() const {
   std::string joined = model;
@@ -46,13 +71,16 @@ ir::Expected<Recipe> parseRecipe(const std::string& text) {
 ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
                                                       const ModelStepOptions& options) {
   auto step = std::make_unique<ModelStep>();
-  const c10::Device device(options.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU);
-  at::manual_seed(options.seed);
-  {
-    ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
-    if (!training) return training.takeError();
-    step->training = std::move(*training);
+  if (options.target.device == ir::DeviceKind::kCuda) {
+    if (!options.withoutMemory) {
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           "a live module for a CUDA target, expected one without memory");
+    }
+    if (ir::Error error = runtime::enableFakeGpu(options.target)) return error;
   }
+  ir::Expected<TrainingStep> training = buildTraining(recipe, options);
+  if (!training) return training.takeError();
+  step->training = std::move(*training);
   std::vector<runtime::InputSpec> inputs;
   for (const TrainingStep::Input& input : step->training.inputs) {
     inputs.push_back({.name = input.name, .sizes = input.sizes, .dtype = input.dtype});

@@ -25,6 +25,8 @@ class ResultMaker {
       case OutputTensor::Kind::kArgument:
         return output.base;
       case OutputTensor::Kind::kView:
+        TORCH_CHECK(extentOf(output.shape) <= static_cast<int64_t>(output.base.storage().nbytes()),
+                    "it makes a view that reaches outside of its storage");
         return makeTensor(output.base.storage(), output.shape);
       case OutputTensor::Kind::kFresh:
         break;
@@ -37,9 +39,9 @@ class ResultMaker {
     for (const auto& [group, storage] : groups_) {
       if (group == output.storageGroup && group >= 0) return storage;
     }
-    c10::Storage made = makeFakeStorage(std::max(extentOf(output.shape), output.storageBytes),
-                                        output.device.value_or(call_.device),
-                                        call_.op.emptyFactory, origin_);
+    c10::Storage made =
+        makeFakeStorage(std::max(extentOf(output.shape), output.storageBytes),
+                        output.device.value_or(call_.device), call_.op.emptyFactory, origin_);
     groups_.emplace_back(output.storageGroup, made);
     return made;
   }
@@ -85,7 +87,10 @@ CallResults makeResults(const TracedCall& call, const FakeOrigin& origin) {
 
 c10::Device deviceOfCall(llvm::ArrayRef<c10::IValue> args) {
   for (const c10::IValue& value : args) {
-    if (value.isDevice()) return value.toDevice();
+    if (!value.isDevice()) continue;
+    // "cuda" without a number is the only device that a step has.
+    const c10::Device named = value.toDevice();
+    return named.is_cpu() || named.has_index() ? named : c10::Device(named.type(), 0);
   }
   c10::Device device(c10::kCPU);
   forEachTensor(args, [&](const at::Tensor& tensor) {

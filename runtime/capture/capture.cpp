@@ -11,6 +11,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include "ir/check_graph.h"
@@ -18,6 +20,7 @@
 #include "runtime/capture/host_rewind.h"
 #include "runtime/capture/known_storages.h"
 #include "runtime/capture/scopes.h"
+#include "runtime/capture/sdpa_choice.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
@@ -26,7 +29,7 @@ namespace stowage::runtime {
 namespace {
 
 constexpr std::array<Tracer::Poison, kCapturedSteps> kPoisons = {
-    Tracer::Poison::kOne, Tracer::Poison::kNan, Tracer::Poison::kHuge, Tracer::Poison::kNegative};
+    Tracer::Poison::kOne, Tracer::Poison::kNan, Tracer::Poison::kHuge, Tracer::Poison::kZero};
 
 c10::Device deviceOf(const ir::Target& target) {
   return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
@@ -35,9 +38,10 @@ c10::Device deviceOf(const ir::Target& target) {
 
 ir::Error checkDevice(c10::Device device) {
   if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
-  return ir::makeError(ir::ErrorCode::kEnvironment,
-                       "this process has no device type cuda, real or fake, expected one to capture "
-                       "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
+  return ir::makeError(
+      ir::ErrorCode::kEnvironment,
+      "this process has no device type cuda, real or fake, expected one to capture "
+      "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
 }
 
 at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
@@ -47,6 +51,30 @@ at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
                           .offset = 0,
                           .dtype = spec.dtype};
   return makeTensor(makeFakeStorage(extentOf(shape), device, false), shape);
+}
+
+/// A step that changes after it read a value changed because of it, most likely.
+ir::Error explainByReads(ir::Error error, const StepTrace& step) {
+  if (step.readBacks.empty()) return error;
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  return ir::makeError(found.code(), found.text() + "; the step reads a value with item() (" +
+                                         step.readBacks.front().place +
+                                         "), on which nothing that it does may depend");
+}
+
+/// item() gave NaN, 1e30 and 0: has a number that differs between the steps come from there?
+bool looksLikePoison(double number) {
+  constexpr double kBeyondAnySetting = 1e25;
+  const double size = std::abs(number);
+  return std::isnan(number) || size >= kBeyondAnySetting ||
+         (size > 0 && size <= 1 / kBeyondAnySetting);
+}
+
+/// item() gave integers in equal distances, or true and false in turn.
+bool followsIntegerPoison(double second, double third, double fourth) {
+  const bool isLine = third - second == fourth - third && second != third;
+  const bool takesTurns = second == fourth && second != third;
+  return isLine || takesTurns;
 }
 
 /// Created by the first step, as opposed to held by the module or made outside.
@@ -107,6 +135,8 @@ ir::Error CapturedStep::Impl::prepare() {
 
 ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
   ObservedStep observed;
+  std::optional<PinnedAttention> attention;
+  if (device.is_cuda()) attention.emplace(options.target);
   tracer.setPoison(poison);
   recorder.beginStep();
   std::vector<at::Tensor> arguments;
@@ -150,9 +180,24 @@ ir::Error CapturedStep::Impl::compareSteps() {
     const std::string name = "step " + std::to_string(i + 1);
     ir::Error error = matchSteps(wholeStep(steps[i].trace, name),
                                  wholeStep(last, "step " + std::to_string(steps.size())), storages);
-    if (error) return error;
+    if (error) return explainByReads(std::move(error), last);
   }
   return ir::success();
+}
+
+bool CapturedStep::Impl::comesFromRead(const ScalarSite& site) const {
+  const StepTrace& last = steps.back().trace;
+  bool readsNumbers = false, readsIntegers = false;
+  for (const ReadBack& read : last.readBacks) {
+    if (read.before > site.node) continue;
+    const ir::DType dtype = last.tensors[read.tensor].type.dtype;
+    (c10::isFloatingType(toScalarType(dtype)) ? readsNumbers : readsIntegers) = true;
+  }
+  double values[kCapturedSteps];
+  for (size_t i = 1; i < steps.size(); ++i) values[i] = numberAt(steps[i].trace, site).value;
+  const bool anyPoison = std::any_of(values + 1, values + kCapturedSteps, looksLikePoison);
+  return (readsNumbers && anyPoison) ||
+         (readsIntegers && followsIntegerPoison(values[1], values[2], values[3]));
 }
 
 ir::Error CapturedStep::Impl::findStepScalars() {
@@ -164,6 +209,14 @@ ir::Error CapturedStep::Impl::findStepScalars() {
       return !(numberAt(step.trace, site) == number);
     });
     if (!inUpdate && !differs) continue;
+    if (differs && comesFromRead(site)) {
+      return ir::makeError(
+          ir::ErrorCode::kUnsupported,
+          last.nodes[site.node].op->name + ": its argument " +
+              last.nodes[site.node].op->schema().arguments()[site.argument].name() +
+              " is computed from a value that the step reads with item() (" +
+              last.readBacks.front().place + "); compute with the tensor instead");
+    }
     scalarsOutsideUpdate = scalarsOutsideUpdate || !inUpdate;
     stepScalars.push_back(site);
   }

@@ -105,17 +105,15 @@ ir::Error CapturedStep::replayConstruction(const std::function<bool(ir::StorageI
     if (wanted(id)) targets.emplace(entry.madeAs, id);
   }
   if (targets.empty()) return ir::success();
-  return construction->replay([&](FakeId id) { return targets.contains(id); },
-                              [&](FakeId id, const at::Tensor& bytes) {
-                                return deliver(targets.at(id), bytes);
-                              });
+  return construction->replay(
+      [&](FakeId id) { return targets.contains(id); },
+      [&](FakeId id, const at::Tensor& bytes) { return deliver(targets.at(id), bytes); });
 }
 
 ir::Expected<at::Tensor> CapturedStep::makeState(ir::StorageId storage,
                                                  const ValueOf& valueOf) const {
-  return impl_->firstValues->make(
-      impl_->assembled.keys[storage.index()],
-      [&](StorageKey key) { return valueOf(impl_->idOf.at(key)); });
+  return impl_->firstValues->make(impl_->assembled.keys[storage.index()],
+                                  [&](StorageKey key) { return valueOf(impl_->idOf.at(key)); });
 }
 
 ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
@@ -223,8 +221,7 @@ ir::Error CapturedStep::Impl::checkRewind() {
     if (same) continue;
     return ir::makeError(
         ir::ErrorCode::kUnsupported,
-        "a host number of " +
-            steps.back().trace.nodes[stepScalars[i].node].op->name +
+        "a host number of " + steps.back().trace.nodes[stepScalars[i].node].op->name +
             " is not put back by rewinding the optimizer, the schedulers and `rewind`: name what "
             "holds it there, or leave hostState kHidden");
   }
@@ -241,10 +238,9 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
   if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
     if (optimizer != nullptr) {
       if (!impl_->hostNumbers[step].equals(*optimizer)) {
-        return mismatch(
-            "the optimizer's options were changed by hand during the first " +
-            std::to_string(kCapturedSteps) +
-            " steps, whose numbers are those of the capture; use HostState::kDeclared");
+        return mismatch("the optimizer's options were changed by hand during the first " +
+                        std::to_string(kCapturedSteps) +
+                        " steps, whose numbers are those of the capture; use HostState::kDeclared");
       }
       impl_->hostNumbers[step + 1].putBack(*optimizer);
     }

@@ -30,12 +30,14 @@ struct ObservedStep {
 };
 
 struct CapturedStep::Impl {
-  Impl(StepFunctions stepFunctions, std::vector<InputSpec> inputSpecs, CaptureOptions captureOptions);
+  Impl(StepFunctions stepFunctions, std::vector<InputSpec> inputSpecs,
+       CaptureOptions captureOptions);
 
   ir::Error prepare();
   ir::Error observeSteps();
   ir::Error compareSteps();
   ir::Error findStepScalars();
+  bool comesFromRead(const ScalarSite& site) const;
   ir::Error assemble();
   ir::Error checkRewind();
 
@@ -59,9 +61,9 @@ struct CapturedStep::Impl {
   StorageTable storages;
   StepRecorder recorder;
   Tracer tracer;
-  std::vector<ObservedStep> steps;            // kCapturedSteps of them
-  std::vector<OptimizerNumbers> hostNumbers;  // before step 1, after step 1, ...
-  std::vector<unsigned> savedCounts;          // of the schedulers, before step 1
+  std::vector<ObservedStep> steps;                           // kCapturedSteps of them
+  std::vector<OptimizerNumbers> hostNumbers;                 // before step 1, after step 1, ...
+  std::vector<unsigned> savedCounts;                         // of the schedulers, before step 1
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;  // parameter, gradient of the last step
 
   std::vector<ScalarSite> stepScalars;

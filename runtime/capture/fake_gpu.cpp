@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/capture/fake_gpu.h"
 
+#include <ATen/CPUGeneratorImpl.h>
 #include <ATen/detail/CUDAHooksInterface.h>
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <c10/core/impl/FakeGuardImpl.h>
 #include <c10/util/Registry.h>
+#include <torch/library.h>
 
 #include <atomic>
 
@@ -31,6 +33,12 @@ struct FakeGpuHooks : at::CUDAHooksInterface {
   c10::DeviceIndex exchangeDevice(c10::DeviceIndex) const override { return 0; }
   c10::DeviceIndex maybeExchangeDevice(c10::DeviceIndex) const override { return 0; }
 
+  /// Seeded along with the CPU's by at::manual_seed; nothing ever draws from it.
+  const at::Generator& getDefaultGenerator(c10::DeviceIndex) const override {
+    static const at::Generator kGenerator = at::detail::createCPUGenerator();
+    return kGenerator;
+  }
+
   // These decide which batch norm and which convolution a composite op takes.
   bool hasCuDNN() const override { return cudnnVersion > 0; }
   bool compiledWithCuDNN() const override { return cudnnVersion > 0; }
@@ -43,8 +51,25 @@ struct FakeGpuHooks : at::CUDAHooksInterface {
 };
 
 using at::CUDAHooksRegistry;
+using at::RegistererCUDAHooksRegistry;
 C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_PREFERRED,
                                  FakeGpuHooks)
+
+void refuseToRun(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
+  TORCH_CHECK(false, op.schema().name(), " on cuda in a process without CUDA");
+}
+
+/// The ops that are one kernel on CUDA and made of others where a device has no kernel: these stand
+/// for the kernels that libtorch_cuda would have registered, or the step would have other calls.
+/// (All entries of native_functions.yaml of libtorch 2.11 with a CUDA and a composite implicit
+/// kernel.)
+void registerKernelsThatDecide() {
+  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__,
+                                __LINE__);
+  for (const char* op : {"_fused_rms_norm", "mish_backward", "silu_backward"}) {
+    library.impl(op, torch::CppFunction::makeFromBoxedFunction<&refuseToRun>());
+  }
+}
 
 }  // namespace
 
@@ -52,10 +77,14 @@ ir::Error enableFakeGpu(const ir::Target& target) {
   static const c10::impl::FakeGuardImpl<c10::DeviceType::CUDA> kGuard;
   const bool hasGuard = c10::impl::hasDeviceGuardImpl(c10::kCUDA);
   if (hasGuard && !enabled) {
-    return ir::makeError(ir::ErrorCode::kEnvironment,
-                         "this process has a real CUDA device type, expected none beside a fake one");
+    return ir::makeError(
+        ir::ErrorCode::kEnvironment,
+        "this process has a real CUDA device type, expected none beside a fake one");
   }
-  if (!hasGuard) c10::impl::registerDeviceGuard(c10::kCUDA, &kGuard);
+  if (!hasGuard) {
+    c10::impl::registerDeviceGuard(c10::kCUDA, &kGuard);
+    registerKernelsThatDecide();
+  }
   cudnnVersion = target.cudnnVersion;
   enabled = true;
   if (!at::detail::getCUDAHooks().hasCUDA()) {

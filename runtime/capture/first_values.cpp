@@ -100,12 +100,35 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
         return ir::makeError(ir::ErrorCode::kUnsupported,
                              state.name +
                                  " starts with a value that depends on the first step's data; run "
-                                 "one step before capturing");
+                                 "one step before capturing (SGD: with dampening, that is the "
+                                 "momentum's first value)");
       }
     }
     values.recipes_.emplace(state.key, std::move(recipe));
   }
+  if (ir::Error error = values.checkUnpaired(later)) return error;
   return values;
+}
+
+/// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under
+/// a factor, and gives the other operand under an addition.
+ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
+  for (size_t k = 0; k < later.nodes.size(); ++k) {
+    if (alignment_.firstOf[k] >= 0) continue;
+    const TracedNode& node = later.nodes[k];
+    const bool isHarmless =
+        !node.writes.empty() &&
+        std::all_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+          const auto recipe = recipes_.find(later.tensors[write.value].storage);
+          return recipe != recipes_.end() && recipe->second.nodes.empty();
+        });
+    if (isHarmless) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         node.op->name +
+                             " runs in every step but the first, which therefore cannot "
+                             "be run as any later one; run one step before capturing");
+  }
+  return ir::success();
 }
 
 /// The calls of the first step alone that made `state`, and what they need. False when they need
@@ -115,9 +138,8 @@ bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) c
   std::set<uint32_t> picked;
   for (auto it = alignment_.onlyFirst.rbegin(); it != alignment_.onlyFirst.rend(); ++it) {
     const TracedNode& node = first_->nodes[*it];
-    const bool isWanted = std::any_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
-      return writes(*first_, node, key);
-    });
+    const bool isWanted = std::any_of(wanted.begin(), wanted.end(),
+                                      [&](StorageKey key) { return writes(*first_, node, key); });
     if (!isWanted) continue;
     picked.insert(*it);
     for (const ir::ValueId result : node.results) {
@@ -141,9 +163,13 @@ ir::Expected<at::Tensor> FirstValues::make(StorageKey state, const BytesOf& byte
 ir::Expected<at::Tensor> FirstValues::runRecipe(StorageKey state, const Recipe& recipe,
                                                 const BytesOf& bytesOf) const {
   const StepTrace step = pick(*first_, recipe.nodes);
-  const StepRecord record{.step = step, .storages = *storages_, .known = {},
+  const StepRecord record{.step = step,
+                          .storages = *storages_,
+                          .known = {},
                           .scopes = std::vector<std::string>(step.nodes.size()),
-                          .stepScalars = {}, .reports = {}, .outputGradients = false,
+                          .stepScalars = {},
+                          .reports = {},
+                          .outputGradients = false,
                           .onCpu = true};
   const AssembledGraph assembled = assembleGraph(record, "state", {});
   GraphReplay replay(assembled.graph);

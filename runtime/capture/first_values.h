@@ -4,7 +4,8 @@
 // later one. Two kinds:
 // - made by calls of the first step that later steps lack (zeros_like, a float32 copy of a
 //   parameter): those calls, run for real;
-// - an accumulator that the first step filled with its first contribution (SGD's momentum, gradients
+// - an accumulator that the first step filled with its first contribution (SGD's momentum,
+// gradients
 //   kept by zero_grad): -0.0, which added to any number gives that number, its sign included.
 // Errors: kUnsupported for anything else, naming the state.
 // Not here: values of parameters.
@@ -51,6 +52,7 @@ class FirstValues {
 
   FirstValues(const StepTrace& first, const StorageTable& storages)
       : first_(&first), storages_(&storages) {}
+  ir::Error checkUnpaired(const StepTrace& later) const;
   bool findCreators(StorageKey state, std::vector<uint32_t>& nodes) const;
   ir::Expected<at::Tensor> runRecipe(StorageKey state, const Recipe& recipe,
                                      const BytesOf& bytesOf) const;

@@ -29,6 +29,22 @@ ir::Error checkTensor(const ModuleTensor& entry) {
                            c10::toString(tensor.scalar_type()) + ", expected a dense tensor");
 }
 
+/// The plan moves storages: what one holds must come and go together.
+ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
+  std::unordered_map<const c10::StorageImpl*, const ModuleTensor*> owners;
+  for (const ModuleTensor& entry : tensors) {
+    const auto [owner, isNew] =
+        owners.emplace(entry.tensor.storage().unsafeGetStorageImpl(), &entry);
+    const bool isParameter = entry.role == ir::Role::kParameter;
+    if (isNew || isParameter == (owner->second->role == ir::Role::kParameter)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        entry.name + " and " + owner->second->name +
+            " share one storage, and one of them is no parameter; give each its own");
+  }
+  return ir::success();
+}
+
 }  // namespace
 
 ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn::Module>& module,
@@ -62,6 +78,7 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
   for (const ModuleTensor& entry : found.tensors_) {
     if (ir::Error error = checkTensor(entry)) return error;
   }
+  if (ir::Error error = checkSharing(found.tensors_)) return error;
   return found;
 }
 

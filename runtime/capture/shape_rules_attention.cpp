@@ -63,8 +63,17 @@ Outputs flashOnCpu(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   const c10::ScalarType type = query.scalar_type() == c10::kDouble ? c10::kDouble : c10::kFloat;
-  return outputs({freshLike(query),
-                  freshStrided({batch, heads, tokens}, {tokens * heads, 1, heads}, type)});
+  return outputs(
+      {freshLike(query), freshStrided({batch, heads, tokens}, {tokens * heads, 1, heads}, type)});
+}
+
+/// ..._for_cpu_backward(grad_out, query, key, value, ...): gradients [batch, tokens, heads, width].
+Outputs flashBackwardOnCpu(const TracedCall& call) {
+  const auto gradient = [&](size_t index) {
+    const at::Tensor& t = call.tensor(index);
+    return tokensFirst(t.size(0), t.size(1), t.size(2), t.size(3), t.scalar_type());
+  };
+  return outputs({gradient(1), gradient(2), gradient(3)});
 }
 
 /// ..._backward(grad_out, query, key, value, ...): gradients in the layout of their tensors.
@@ -77,8 +86,7 @@ Outputs flash(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   Outputs all;
   all.push_back(tensorOutput(freshLike(query)));
-  all.push_back(
-      tensorOutput(fresh({query.size(0), query.size(1), query.size(2)}, c10::kFloat)));
+  all.push_back(tensorOutput(fresh({query.size(0), query.size(1), query.size(2)}, c10::kFloat)));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(plainOutput(query.size(2)));
@@ -94,10 +102,9 @@ Outputs efficient(const TracedCall& call) {
   const at::Tensor& query = call.tensor(0);
   const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   const int64_t padded = call.boolean(4) ? roundUpTo(tokens, 32) : 0;
-  return outputs(
-      {tokensFirst(batch, heads, tokens, call.tensor(2).size(3), query.scalar_type()),
-       fresh({batch, heads, padded}, c10::kFloat), onHost(fresh({}, c10::kLong)),
-       onHost(fresh({}, c10::kLong))});
+  return outputs({tokensFirst(batch, heads, tokens, call.tensor(2).size(3), query.scalar_type()),
+                  fresh({batch, heads, padded}, c10::kFloat), onHost(fresh({}, c10::kLong)),
+                  onHost(fresh({}, c10::kLong))});
 }
 
 /// ..._efficient_attention_backward(grad_out, query, key, value, bias, out, lse, seed, offset,
@@ -115,8 +122,9 @@ Outputs efficientBackward(const TracedCall& call) {
     std::vector<int64_t> padded = mask.sizes().vec();
     padded.back() = roundUpTo(padded.back(), 16);
     const OutputTensor whole = fresh(padded, mask.scalar_type());
-    bias = freshStrided(mask.sizes().vec(), {whole.shape.strides.data(), whole.shape.strides.size()},
-                        mask.scalar_type());
+    bias =
+        freshStrided(mask.sizes().vec(), {whole.shape.strides.data(), whole.shape.strides.size()},
+                     mask.scalar_type());
     bias.storageBytes = extentOf(whole.shape);
   }
   return outputs({gradient(1), gradient(2), gradient(3), bias});
@@ -148,7 +156,7 @@ constexpr NamedRule kRules[] = {
     {"aten._scaled_dot_product_flash_attention.default", flash},
     {"aten._scaled_dot_product_flash_attention_backward.default", gradientsLikeInputs},
     {"aten._scaled_dot_product_flash_attention_for_cpu.default", flashOnCpu},
-    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", gradientsLikeInputs},
+    {"aten._scaled_dot_product_flash_attention_for_cpu_backward.default", flashBackwardOnCpu},
 };
 
 }  // namespace

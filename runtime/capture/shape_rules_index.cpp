@@ -46,11 +46,33 @@ Outputs index(const TracedCall& call) {
   return runMetaKernel(call);
 }
 
+/// take(self, index), of any shapes.
+Outputs take(const TracedCall& call) {
+  return outputs({fresh(call.tensor(1).sizes().vec(), call.tensor(0).scalar_type())});
+}
+
+/// bucketize(self, boundaries, out_int32, right), searchsorted(sorted, self, out_int32, ...)
+Outputs positions(const TracedCall& call, size_t values) {
+  return outputs(
+      {fresh(call.tensor(values).sizes().vec(), call.boolean(2) ? c10::kInt : c10::kLong)});
+}
+Outputs bucketize(const TracedCall& call) { return positions(call, 0); }
+Outputs searchSorted(const TracedCall& call) { return positions(call, 1); }
+
+/// unfold_backward(grad, input_sizes, dim, size, step)
+Outputs unfoldBackward(const TracedCall& call) {
+  return outputs({fresh(call.args[1].toIntVector(), call.tensor(0).scalar_type())});
+}
+
 constexpr NamedRule kRules[] = {
+    {"aten.bucketize.Tensor", bucketize},
     {"aten.embedding.default", embedding},
     {"aten.embedding_dense_backward.default", embeddingDenseBackward},
     {"aten.index.Tensor", index},
     {"aten.index_select.default", indexSelect},
+    {"aten.searchsorted.Tensor", searchSorted},
+    {"aten.take.default", take},
+    {"aten.unfold_backward.default", unfoldBackward},
 };
 
 }  // namespace

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Normalisations and softmax. Where CPU and CUDA differ is in the type of the saved statistics: CUDA computes
-// and keeps them in float32 for 16-bit inputs, the CPU keeps the input's type unless the weights are
-// wider. Sources for CUDA: layer_norm_kernel.cu, Normalization.cu, BatchNorm.cpp (cudnn) of libtorch
-// 2.11 and its _meta_registrations.py.
+// Normalisations and softmax. Where CPU and CUDA differ is in the type of the saved statistics:
+// CUDA computes and keeps them in float32 for 16-bit inputs, the CPU keeps the input's type unless
+// the weights are wider. Sources for CUDA: layer_norm_kernel.cu, Normalization.cu, BatchNorm.cpp
+// (cudnn) of libtorch 2.11 and its _meta_registrations.py.
 #include <ATen/Context.h>
 
 #include "runtime/capture/shape_rules.h"
@@ -101,8 +101,8 @@ Outputs batchNorm(const TracedCall& call) {
 Outputs batchNormBackward(const TracedCall& call) {
   const at::Tensor& input = call.tensor(1);
   const c10::List<bool> mask = call.args[9].toBoolList();
-  const c10::ScalarType type = call.hasTensor(2) ? call.tensor(2).scalar_type()
-                                                 : statisticsType(call, input, {3, 4});
+  const c10::ScalarType type =
+      call.hasTensor(2) ? call.tensor(2).scalar_type() : statisticsType(call, input, {3, 4});
   const auto ofChannels = [&](bool wanted) {
     return wanted ? fresh({input.size(1)}, type) : undefinedOutput();
   };
@@ -159,7 +159,7 @@ Outputs groupNormBackward(const TracedCall& call) {
 Outputs safeSoftmax(const TracedCall& call) {
   const at::Tensor& self = call.tensor(0);
   const auto type = call.args[2].isNone() ? self.scalar_type() : call.args[2].toScalarType();
-  return outputs({freshLike(self, type)});
+  return outputs({fresh(self.sizes().vec(), type)});
 }
 
 constexpr NamedRule kRules[] = {

@@ -1,35 +1,177 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Elementwise ops and reductions without an own kernel for tensors that have no data.
-#include <ATen/ExpandUtils.h>
+#include <ATen/native/TypeProperties.h>
 
+#include <algorithm>
+
+#include "runtime/capture/meta_kernel.h"
+#include "runtime/capture/op_facts.h"
 #include "runtime/capture/shape_rules.h"
 
 namespace stowage::runtime {
 namespace {
 
-/// Like the operand, dense strides kept.
-Outputs likeSelf(const TracedCall& call) { return outputs({freshLike(call.tensor(0))}); }
-
-/// where(condition, self, other): all three broadcast; dense operands of one layout keep it.
-Outputs where(const TracedCall& call) {
-  const at::Tensor& self = call.tensor(1);
-  const at::Tensor& other = call.tensor(2);
-  const c10::DimVector two = at::infer_size_dimvector(self.sizes(), other.sizes());
-  const c10::DimVector sizes = at::infer_size_dimvector(call.tensor(0).sizes(), two);
-  const c10::ScalarType dtype = c10::promoteTypes(self.scalar_type(), other.scalar_type());
-  return outputs({fresh({sizes.data(), sizes.size()}, dtype)});
+/// The shape and layout that elementwise ops give to operands of different shapes and layouts:
+/// asked of an op that has a kernel without data.
+TensorShape shapeOfElementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands) {
+  static const OpFacts kTwo(c10::Dispatcher::singleton().findSchemaOrThrow("aten::add", "Tensor"));
+  static const OpFacts kThree(c10::Dispatcher::singleton().findSchemaOrThrow("aten::addcmul", ""));
+  std::vector<c10::IValue> args(operands.begin(), operands.end());
+  args.emplace_back(1);
+  const OpFacts& op = operands.size() == 2 ? kTwo : kThree;
+  return runMetaKernel({.op = op, .args = args, .target = call.target, .device = call.device})[0]
+      .tensors[0]
+      .shape;
 }
 
-/// max() and min() over everything.
+OutputTensor elementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands,
+                         c10::ScalarType dtype) {
+  const TensorShape shape = shapeOfElementwise(call, operands);
+  return freshStrided({shape.sizes.data(), shape.sizes.size()},
+                      {shape.strides.data(), shape.strides.size()}, dtype);
+}
+
+/// Like the operand, dense strides kept.
+Outputs likeSelf(const TracedCall& call) { return outputs({freshLike(call.tensor(0))}); }
+Outputs likeSecond(const TracedCall& call) { return outputs({freshLike(call.tensor(1))}); }
+Outputs flagsLikeSelf(const TracedCall& call) {
+  return outputs({freshLike(call.tensor(0), c10::kBool)});
+}
 Outputs scalarLikeSelf(const TracedCall& call) {
   return outputs({fresh({}, call.tensor(0).scalar_type())});
 }
+Outputs contiguousLikeSelf(const TracedCall& call) {
+  return outputs({fresh(call.tensor(0).sizes().vec(), call.tensor(0).scalar_type())});
+}
+Outputs contiguousLikeSecond(const TracedCall& call) {
+  return outputs({fresh(call.tensor(1).sizes().vec(), call.tensor(1).scalar_type())});
+}
 
-constexpr NamedRule kRules[] = {{"aten.max.default", scalarLikeSelf},
-                                {"aten.min.default", scalarLikeSelf},
-                                {"aten.relu.default", likeSelf},
-                                {"aten.where.self", where}};
+/// The type that two operands are brought to; one without dimensions counts less.
+c10::ScalarType promoted(const at::Tensor& a, const at::Tensor& b) {
+  at::native::ResultTypeState state;
+  state = at::native::update_result_type_state(a, state);
+  state = at::native::update_result_type_state(b, state);
+  return at::native::result_type(state);
+}
+
+/// op(a, b): broadcast, types promoted.
+Outputs twoOperands(const TracedCall& call) {
+  const c10::ScalarType dtype = promoted(call.tensor(0), call.tensor(1));
+  return outputs({elementwise(call, {call.tensor(0), call.tensor(1)}, dtype)});
+}
+Outputs logical(const TracedCall& call) {
+  return outputs({elementwise(call, {call.tensor(0), call.tensor(1)}, c10::kBool)});
+}
+
+/// where(condition, self, other): all three broadcast.
+Outputs where(const TracedCall& call) {
+  const c10::ScalarType dtype = promoted(call.tensor(1), call.tensor(2));
+  return outputs({elementwise(call, {call.tensor(0), call.tensor(1), call.tensor(2)}, dtype)});
+}
+
+/// _prelu_kernel_backward(grad_out, self, weight) -> two of the broadcast shape
+Outputs preluBackward(const TracedCall& call) {
+  const OutputTensor one = elementwise(call, {call.tensor(1), call.tensor(2), call.tensor(0)},
+                                       call.tensor(1).scalar_type());
+  return outputs({one, one});
+}
+
+/// native_dropout(input, p, train) -> result, mask: both made with empty_like.
+Outputs dropout(const TracedCall& call) {
+  return outputs({freshLike(call.tensor(0)), freshLike(call.tensor(0), c10::kBool)});
+}
+
+/// log_sigmoid_forward(self) -> result, buffer that only the CPU's backward needs
+Outputs logSigmoid(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  const OutputTensor none = fresh({0}, self.scalar_type());
+  if (call.device.is_cuda()) return outputs({freshLike(self), none});
+  const OutputTensor dense = fresh(self.sizes().vec(), self.scalar_type());
+  return outputs({dense, dense});
+}
+
+/// The shape of `self` without the dimensions `dims` (all when empty).
+OutputTensor reduced(const at::Tensor& self, std::vector<int64_t> dims, bool keep,
+                     c10::ScalarType dtype) {
+  std::vector<int64_t> sizes;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool isGone = dims.empty() || std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
+                          return dim == d || dim + self.dim() == d;
+                        });
+    if (!isGone) sizes.push_back(self.size(d));
+    if (isGone && keep) sizes.push_back(1);
+  }
+  return fresh(sizes, dtype);
+}
+
+std::vector<int64_t> dimsAt(const TracedCall& call, size_t argument) {
+  return call.args[argument].isNone() ? std::vector<int64_t>() : call.args[argument].toIntVector();
+}
+
+/// var.correction(self, dims?, correction?, keepdim)
+Outputs deviation(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  return outputs({reduced(self, dimsAt(call, 1), call.boolean(3), self.scalar_type())});
+}
+Outputs deviationAndMean(const TracedCall& call) {
+  const OutputTensor one = deviation(call)[0].tensors[0];
+  return outputs({one, one});
+}
+/// logsumexp(self, dims, keepdim), nansum(self, dims?, keepdim, dtype?)
+Outputs reducedOverDims(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  return outputs({reduced(self, dimsAt(call, 1), call.boolean(2), self.scalar_type())});
+}
+/// count_nonzero.dim_IntList(self, dims)
+Outputs count(const TracedCall& call) {
+  return outputs({reduced(call.tensor(0), dimsAt(call, 1), false, c10::kLong)});
+}
+
+constexpr NamedRule kRules[] = {
+    {"aten._prelu_kernel.default", twoOperands},
+    {"aten._prelu_kernel_backward.default", preluBackward},
+    {"aten.abs.default", likeSelf},
+    {"aten.count_nonzero.dim_IntList", count},
+    {"aten.dot.default", scalarLikeSelf},
+    {"aten.flip.default", likeSelf},
+    {"aten.floor_divide.default", twoOperands},
+    {"aten.glu_backward.default", contiguousLikeSecond},
+    {"aten.hardswish.default", likeSelf},
+    {"aten.hardswish_backward.default", twoOperands},
+    {"aten.hardtanh.default", likeSelf},
+    {"aten.hardtanh_backward.default", twoOperands},
+    {"aten.isinf.default", flagsLikeSelf},
+    {"aten.isnan.default", flagsLikeSelf},
+    {"aten.log_sigmoid_backward.default", twoOperands},
+    {"aten.log_sigmoid_forward.default", logSigmoid},
+    {"aten.logcumsumexp.default", contiguousLikeSelf},
+    {"aten.logical_and.default", logical},
+    {"aten.logical_or.default", logical},
+    {"aten.logical_xor.default", logical},
+    {"aten.logsumexp.default", reducedOverDims},
+    {"aten.max.default", scalarLikeSelf},
+    {"aten.median.default", scalarLikeSelf},
+    {"aten.min.default", scalarLikeSelf},
+    {"aten.mish_backward.default", twoOperands},
+    {"aten.nan_to_num.default", likeSelf},
+    {"aten.nansum.default", reducedOverDims},
+    {"aten.native_dropout.default", dropout},
+    {"aten.native_dropout_backward.default", likeSelf},
+    {"aten.prod.default", scalarLikeSelf},
+    {"aten.relu.default", likeSelf},
+    {"aten.remainder.Scalar_Tensor", likeSecond},
+    {"aten.roll.default", contiguousLikeSelf},
+    {"aten.rsub.Tensor", twoOperands},
+    {"aten.std.correction", deviation},
+    {"aten.std_mean.correction", deviationAndMean},
+    {"aten.trace.default", scalarLikeSelf},
+    {"aten.var.correction", deviation},
+    {"aten.var_mean.correction", deviationAndMean},
+    {"aten.vdot.default", scalarLikeSelf},
+    {"aten.where.self", where},
+};
 
 }  // namespace
 

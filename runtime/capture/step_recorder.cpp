@@ -56,7 +56,8 @@ ir::ValueId StepRecorder::idOf(const at::Tensor& tensor) {
   return trace_.tensors.intern({key, irType(shapeOf(tensor))});
 }
 
-/// A tensor that host code filled by hand is a constant: its bytes are taken before it is first used.
+/// A tensor that host code filled by hand is a constant: its bytes are taken before it is first
+/// used.
 void StepRecorder::noteHostBytes(const TracedCall& call) {
   forEachTensor(call.args, [&](const at::Tensor& tensor) {
     if (!isFake(tensor)) return;
@@ -76,8 +77,8 @@ bool StepRecorder::coversStorage(const at::Tensor& tensor) const {
 void StepRecorder::noteWrites(const TracedCall& call, TracedNode& node) {
   for (const uint32_t index : call.op.writtenArguments) {
     forEachTensor(call.args.slice(index, 1), [&](const at::Tensor& tensor) {
-      node.writes.push_back({.value = idOf(tensor),
-                             .whole = call.op.overwrites && coversStorage(tensor)});
+      node.writes.push_back(
+          {.value = idOf(tensor), .whole = call.op.overwrites && coversStorage(tensor)});
       storages_.get(storages_.keyOf(tensor)).unwritten = false;
     });
   }
@@ -111,7 +112,8 @@ void StepRecorder::recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> r
 }
 
 void StepRecorder::recordReadBack(const at::Tensor& tensor) {
-  trace_.readBacks.push_back({.tensor = idOf(tensor), .before = trace_.nodes.size()});
+  trace_.readBacks.push_back(
+      {.tensor = idOf(tensor), .before = trace_.nodes.size(), .place = place()});
 }
 
 std::string StepRecorder::place() const {

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What one step did, as recorded: its ATen calls in order, on tensors known by storage and shape.
-// A StorageTable outlives the steps and knows every storage that any of them touched. Node arguments
-// are ir::Arguments already, except that a ValueId is a position in `StepTrace::tensors` and no
-// argument is a step scalar yet.
-// Invariants: views are tensors, never nodes; equal tensors have one position.
-// Not here: which storages persist and what they are for (storage_roles.h).
+// A StorageTable outlives the steps and knows every storage that any of them touched. Node
+// arguments are ir::Arguments already, except that a ValueId is a position in `StepTrace::tensors`
+// and no argument is a step scalar yet. Invariants: views are tensors, never nodes; equal tensors
+// have one position. Not here: which storages persist and what they are for (storage_roles.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_TRACE_H_
 #define STOWAGE_RUNTIME_CAPTURE_TRACE_H_
 
@@ -30,11 +29,11 @@ using StorageKey = uint64_t;
 /// What is known of a storage as long as a capture lasts.
 struct StorageFacts {
   int64_t bytes = 0;
-  bool host = false;           // a CPU tensor of a step for another device
-  bool unwritten = false;      // made by `empty`, and no recorded op wrote it yet
-  bool handFilled = false;     // made by `empty`, written by host code: its bytes are in `contents`
-  c10::Storage real;           // real storages are held, so that their identity stays theirs
-  at::Tensor contents;         // uint8: a copy of bytes that may not stay (hand-filled, borrowed)
+  bool host = false;        // a CPU tensor of a step for another device
+  bool unwritten = false;   // made by `empty`, and no recorded op wrote it yet
+  bool handFilled = false;  // made by `empty`, written by host code: its bytes are in `contents`
+  c10::Storage real;        // real storages are held, so that their identity stays theirs
+  at::Tensor contents;      // uint8: a copy of bytes that may not stay (hand-filled, borrowed)
 
   /// The bytes of a real storage.
   c10::Storage realBytes() const { return contents.defined() ? contents.storage() : real; }
@@ -71,14 +70,15 @@ struct TracedNode {
   llvm::SmallVector<ir::ValueId, 2> results;
   llvm::SmallVector<ir::Node::Write, 1> writes;
   ir::Phase phase = ir::Phase::kForward;
-  uint64_t sequence = 0;      // autograd's number of the forward op; 0: none
-  StorageKey accumulates = 0; // in an AccumulateGrad: the parameter
+  uint64_t sequence = 0;       // autograd's number of the forward op; 0: none
+  StorageKey accumulates = 0;  // in an AccumulateGrad: the parameter
 };
 
 /// A value that host code read with item().
 struct ReadBack {
   ir::ValueId tensor;
   size_t before = 0;  // number of nodes recorded by then
+  std::string place;  // "near h.3.attn, forward"
 };
 
 /// The tensors of one step, each once.
@@ -97,8 +97,8 @@ struct StepTrace {
   TracedTensors tensors;
   std::vector<TracedNode> nodes;
   std::vector<ReadBack> readBacks;
-  FakeId firstId = 0;        // storages made by this step have ids from here on
-  size_t updateBegin = 0;    // nodes before belong to `loss`
+  FakeId firstId = 0;      // storages made by this step have ids from here on
+  size_t updateBegin = 0;  // nodes before belong to `loss`
 };
 
 /// uint8 [n]. Throws for more than host code may hold inside a step (64 MiB).

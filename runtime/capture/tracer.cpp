@@ -50,7 +50,7 @@ c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
   const auto order = static_cast<int64_t>(poison);
   if (type == c10::ScalarType::Bool) return order % 2 == 0;
   if (c10::isIntegralType(type, /*includeBool=*/false)) return 1 - 3 * order;
-  constexpr double kNumbers[] = {NAN, 1e30, -1e30, 1.0};
+  constexpr double kNumbers[] = {NAN, 1e30, 0.0, 1.0};
   return kNumbers[order];
 }
 

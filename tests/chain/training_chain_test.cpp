@@ -39,6 +39,11 @@ const std::vector<Training>& trainings() {
       {"resnet", "resnet", {"optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"}},
       {"resnet_accumulating", "resnet", {"micro_batches=2", "schedule=step", "clip=1"}},
       {"lstm", "lstm", {"schedule=step", "clip=1"}},
+      {"gpt2_bfloat16", "gpt2", {"precision=bfloat16"}, {100, 60}},
+      {"llama_lora_autocast", "llama_lora", {"precision=autocast"}, {100, 60}},
+      {"vit_momentum", "vit", {"optimizer=sgd", "schedule=cosine"}, {100, 60}},
+      {"resnet_autocast", "resnet", {"precision=autocast", "clip=1"}, {100}},
+      {"lstm_accumulating", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}, {100, 60}},
   };
   return all;
 }

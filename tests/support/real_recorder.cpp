@@ -50,8 +50,8 @@ class CallPrinter {
 bool sharesStorage(const at::Tensor& result, llvm::ArrayRef<c10::IValue> args) {
   bool shares = false;
   runtime::forEachTensor(args, [&](const at::Tensor& tensor) {
-    shares = shares || tensor.storage().unsafeGetStorageImpl() ==
-                           result.storage().unsafeGetStorageImpl();
+    shares = shares ||
+             tensor.storage().unsafeGetStorageImpl() == result.storage().unsafeGetStorageImpl();
   });
   return shares;
 }
@@ -117,6 +117,23 @@ class PrintingSink : public runtime::OpSink {
   CallPrinter printer_;
 };
 
+/// A tracer whose answers can be changed, for tests that must fail.
+class EditedTracer : public runtime::CallHandler {
+ public:
+  EditedTracer(runtime::Tracer& tracer, const EditResults& edit) : tracer_(tracer), edit_(edit) {}
+
+  void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
+              torch::jit::Stack* stack) override {
+    tracer_.handle(op, keys, stack);
+    if (edit_) edit_(ops_.lookUp(op).name, *stack);
+  }
+
+ private:
+  runtime::Tracer& tracer_;
+  const EditResults& edit_;
+  runtime::OpFactsTable ops_;
+};
+
 }  // namespace
 
 CallTexts recordReal(const std::function<void()>& code) {
@@ -126,13 +143,15 @@ CallTexts recordReal(const std::function<void()>& code) {
   return std::move(recorder.texts);
 }
 
-ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code) {
+ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code,
+                                   const EditResults& edit) {
   PrintingSink sink;
   runtime::TracerOptions options;
   options.target = target;
   runtime::Tracer tracer(std::move(options), sink);
+  EditedTracer edited(tracer, edit);
   ir::Error error = runtime::callTorch("recording", [&] {
-    const runtime::TracingScope scope(tracer);
+    const runtime::TracingScope scope(edited);
     code();
   });
   if (error) return error;

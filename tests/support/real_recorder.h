@@ -25,8 +25,13 @@ using CallTexts = std::vector<std::string>;
 /// Runs `code` for real. Exceptions pass through.
 CallTexts recordReal(const std::function<void()>& code);
 
-/// Runs `code` on tensors without memory, which it must already have. Errors: as the tracer gives.
-ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code);
+/// Called with the results of each op before its caller gets them.
+using EditResults = std::function<void(const std::string& op, torch::jit::Stack& results)>;
+
+/// Runs `code` on tensors without memory, which it must already have. `edit` may be absent. Errors:
+/// as the tracer gives.
+ir::Expected<CallTexts> recordFake(const ir::Target& target, const std::function<void()>& code,
+                                   const EditResults& edit = {});
 
 /// Empty when both are equal; else the first difference with its neighbours.
 std::string firstDifference(const CallTexts& real, const CallTexts& fake);

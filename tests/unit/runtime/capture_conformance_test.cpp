@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every ATen call of real training steps on the CPU, compared with what the tracer says of the same
-// step without memory: op, sizes, strides, dtypes, aliasing and bytes of storages. A shape rule that
-// is wrong, or an op that eager does not run, shows here.
+// step without memory: op, sizes, strides, dtypes, aliasing and bytes of storages. A shape rule
+// that is wrong, or an op that eager does not run, shows here.
 
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "runtime/capture/module_tensors.h"
 #include "tests/support/real_recorder.h"
@@ -46,24 +47,59 @@ std::vector<at::Tensor> fakeInputs(const tools::TrainingStep& step) {
   return inputs;
 }
 
-class CaptureConformance : public testing::TestWithParam<ModelCase> {};
-
-TEST_P(CaptureConformance, TracerSaysWhatEagerDoes) {
-  auto real = tools::makeTrainingStep(GetParam().name, GetParam().settings);
-  ASSERT_TRUE(static_cast<bool>(real)) << ir::describe(real.takeError());
+/// What real training of `model` and its trace differ in first; `edit` makes the trace wrong.
+std::string differenceOf(const ModelCase& model, const EditResults& edit = {}) {
+  auto real = tools::makeTrainingStep(model.name, model.settings);
+  if (!real) return ir::describe(real.takeError());
   const CallTexts expected = recordReal(twoSteps(*real, tools::makeInputs(*real, 1)));
+  EXPECT_GT(expected.size(), 50u);
 
-  auto fake = tools::makeTrainingStep(GetParam().name, GetParam().settings);
-  ASSERT_TRUE(static_cast<bool>(fake)) << ir::describe(fake.takeError());
+  auto fake = tools::makeTrainingStep(model.name, model.settings);
+  if (!fake) return ir::describe(fake.takeError());
   auto tensors = runtime::ModuleTensors::find(fake->module, fake->optimizer.get());
-  ASSERT_TRUE(static_cast<bool>(tensors)) << ir::describe(tensors.takeError());
+  if (!tensors) return ir::describe(tensors.takeError());
   tensors->swapIn(c10::Device(c10::kCPU));
   ir::Target target;
   target.profile = "cpu";
-  auto traced = recordFake(target, twoSteps(*fake, fakeInputs(*fake)));
-  ASSERT_TRUE(static_cast<bool>(traced)) << ir::describe(traced.takeError());
-  EXPECT_GT(expected.size(), 50u);
-  EXPECT_EQ(firstDifference(expected, *traced), "");
+  auto traced = recordFake(target, twoSteps(*fake, fakeInputs(*fake)), edit);
+  return traced ? firstDifference(expected, *traced) : ir::describe(traced.takeError());
+}
+
+class CaptureConformance : public testing::TestWithParam<ModelCase> {};
+
+TEST_P(CaptureConformance, TracerSaysWhatEagerDoes) { EXPECT_EQ(differenceOf(GetParam()), ""); }
+
+/// Puts a tensor like the first result of `op`, but with `shape` changed by `change`, in its place.
+EditResults wrongRule(const std::string& op, void (*change)(runtime::TensorShape& shape)) {
+  return [op, change](const std::string& called, torch::jit::Stack& results) {
+    if (called != op) return;
+    c10::IValue& first = results[results.size() - (op == "aten.native_layer_norm.default" ? 3 : 1)];
+    runtime::TensorShape shape = runtime::shapeOf(first.toTensor());
+    change(shape);
+    const int64_t bytes = runtime::extentOf(shape);
+    first =
+        runtime::makeTensor(runtime::makeFakeStorage(bytes, c10::Device(c10::kCPU), false), shape);
+  };
+}
+
+TEST(CaptureConformanceControl, AWrongLayoutShows) {
+  const std::string text = differenceOf(
+      {"gpt2", {}}, wrongRule("aten.native_layer_norm.default",
+                              [](auto& shape) { std::swap(shape.strides[0], shape.strides[1]); }));
+  EXPECT_NE(text, "");
+}
+
+TEST(CaptureConformanceControl, AWrongTypeShows) {
+  const std::string text = differenceOf(
+      {"llama", {"precision=bfloat16"}},
+      wrongRule("aten.embedding.default", [](auto& shape) { shape.dtype = at::kFloat; }));
+  EXPECT_NE(text.find("fake: "), std::string::npos) << text;
+}
+
+TEST(CaptureConformanceControl, AWrongOffsetShows) {
+  const std::string text = differenceOf(
+      {"gpt2", {}}, wrongRule("aten.gelu.default", [](auto& shape) { shape.offset = 1; }));
+  EXPECT_NE(text.find("offset=1"), std::string::npos) << text;
 }
 
 std::string caseName(const testing::TestParamInfo<ModelCase>& info) {
@@ -76,18 +112,18 @@ std::string caseName(const testing::TestParamInfo<ModelCase>& info) {
 
 INSTANTIATE_TEST_SUITE_P(
     Models, CaptureConformance,
-    testing::Values(
-        ModelCase{"gpt2", {}}, ModelCase{"gpt2", {"precision=autocast", "clip=1"}},
-        ModelCase{"gpt2", {"precision=bfloat16"}},
-        ModelCase{"gpt2", {"optimizer=stowage_adamw", "micro_batches=2"}},
-        ModelCase{"gpt2", {"dropout=0", "optimizer=sgd"}}, ModelCase{"llama", {}},
-        ModelCase{"llama", {"tied=on", "precision=bfloat16", "optimizer=stowage_adamw",
-                            "master_weights=on"}},
-        ModelCase{"llama_lora", {}}, ModelCase{"vit", {"dropout=0.1"}},
-        ModelCase{"vit", {"precision=autocast"}}, ModelCase{"resnet", {}},
-        ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
-        ModelCase{"resnet", {"precision=autocast"}}, ModelCase{"lstm", {}},
-        ModelCase{"lstm", {"micro_batches=2", "clip=1"}}),
+    testing::Values(ModelCase{"gpt2", {}}, ModelCase{"gpt2", {"precision=autocast", "clip=1"}},
+                    ModelCase{"gpt2", {"precision=bfloat16"}},
+                    ModelCase{"gpt2", {"optimizer=stowage_adamw", "micro_batches=2"}},
+                    ModelCase{"gpt2", {"dropout=0", "optimizer=sgd"}}, ModelCase{"llama", {}},
+                    ModelCase{"llama",
+                              {"tied=on", "precision=bfloat16", "optimizer=stowage_adamw",
+                               "master_weights=on"}},
+                    ModelCase{"llama_lora", {}}, ModelCase{"vit", {"dropout=0.1"}},
+                    ModelCase{"vit", {"precision=autocast"}}, ModelCase{"resnet", {}},
+                    ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
+                    ModelCase{"resnet", {"precision=autocast"}}, ModelCase{"lstm", {}},
+                    ModelCase{"lstm", {"micro_batches=2", "clip=1"}}),
     caseName);
 
 }  // namespace
