@@ -8,7 +8,10 @@
 // what V10 to V13 and V24 add. Sharing of bytes does not appear here: V13 makes sure that a
 // residency's bytes are its own from its first write to its last use.
 // A schedule at level kOrdered has no copies yet: there, a residency that no run has written yet
-// counts as filled in time, with any version that exists by then.
+// counts as filled in time, with any version that exists by then; so does one of the boundary when
+// it is read: its stay may begin late in a step and reach over the seam into the next one.
+#include <llvm/ADT/STLExtras.h>
+
 #include "ir/verify_internal.h"
 
 namespace stowage::ir::verifier {
@@ -174,12 +177,18 @@ class DataCheck {
       violate(7, id, reads + "another storage" + wanted);
     } else if (held == kNothing) {
       violate(8, id, reads + "which holds nothing" + wanted);
-    } else if (held == kToBeCopied) {
+    } else if (held == kToBeCopied || (held != use.readVersion && mayBeFilledAgain(use))) {
       if (use.readVersion <= made_[use.storage.index()]) return;
       violate(7, id, reads + "before the version is made" + wanted);
     } else if (held != use.readVersion) {
       violate(7, id, reads + "which holds version " + std::to_string(held) + wanted);
     }
+  }
+
+  bool mayBeFilledAgain(const Use& use) const {
+    if (hasCopies_) return false;
+    const BoundaryEntry* entry = facts_.boundary(use.storage);
+    return entry != nullptr && llvm::is_contained(entry->at, use.residency);
   }
 
   void write(CommandId id, const Use& use) {

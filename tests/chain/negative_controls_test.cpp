@@ -79,21 +79,27 @@ std::vector<std::pair<size_t, ir::CommandId>> waitsForArrivals(const ir::Schedul
 // Every copy is delayed alike, so the first run that no longer waits for its bytes comes too early.
 TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
   constexpr int64_t kSlow = int64_t{50} << 20;
-  passes::PlannedStep planned = orFail(
+  const passes::PlannedStep planned = orFail(
       chain().plan(chain().share(50), {.offload = true, .recompute = false, .takeOver = true}));
   EXPECT_EQ(chain().differenceOnSlowLinks(planned, kSlow), "");
-  const auto waits = waitsForArrivals(planned.schedule);
+  auto waits = waitsForArrivals(planned.schedule);
   ASSERT_FALSE(waits.empty());
   const auto bytes = [&](const auto& wait) {
     const ir::Residency& to = planned.schedule.residency(planned.schedule.command(wait.second).to);
     return planned.graph.storage(to.storage).bytes;
   };
-  // The largest: it is under way for longest.
-  const auto [run, copy] =
-      *std::max_element(waits.begin(), waits.end(),
-                        [&](const auto& a, const auto& b) { return bytes(a) < bytes(b); });
-  llvm::erase_value(planned.schedule.commands[run].wait, copy);
-  EXPECT_NE(chain().differenceOnSlowLinks(planned, kSlow), "");
+  // The largest are under way for longest. What they bring may lie there already from an earlier
+  // stay, so not each of them shows.
+  std::stable_sort(waits.begin(), waits.end(),
+                   [&](const auto& a, const auto& b) { return bytes(a) > bytes(b); });
+  int shown = 0;
+  constexpr size_t kTried = 6;
+  for (size_t i = 0; i < std::min(waits.size(), kTried); ++i) {
+    passes::PlannedStep broken = planned;
+    llvm::erase_value(broken.schedule.commands[waits[i].first].wait, waits[i].second);
+    shown += chain().differenceOnSlowLinks(broken, kSlow).empty() ? 0 : 1;
+  }
+  EXPECT_GE(shown, 2);
 }
 
 }  // namespace

@@ -318,6 +318,40 @@ TEST(Verify, V13BytesHeldIntoTheNextStep) {
   EXPECT_EQ(rulesOf(kInPlace, {{"%c device 320", "%c device 64"}}), "V13");
 }
 
+// A stay that begins late in a step, reaches over the seam and serves the next step's first run.
+constexpr const char* kOverTheSeam = R"ir(
+graph @seam version=1 device="cpu" target="cpu" {
+  input %x "x" : f32[16]
+  buffer %b "b" : f32[16]
+forward "":
+  %b = aten.add_.Tensor(inout %b, %x, 1)
+  %y : f32[16] = aten.relu.default(%x)
+  %b = aten.add_.Tensor(inout %b, %y, 1)
+  %z : f32[16] = aten.mul.Tensor(%b, %x)
+}
+schedule @seam level=ordered graph="" target="" ops=0 mode=none flowing {
+  arena device 1024
+  arena host 1024
+  residency r0 %b device @-
+  residency r1 %b device @-
+  residency r2 %x device @-
+  residency r3 %y device @-
+  residency r4 %z device @-
+  residency r5 %x host @-
+  boundary %x at [r5]
+  boundary %b at [r0] dirty
+  c0 = run n0 on compute in [r0, r2] out [r0]
+  c1 = run n1 on compute in [r2] out [r3]
+  c2 = run n2 on compute in [r1, r3] out [r1]
+  c3 = run n3 on compute in [r0, r2] out [r4]
+}
+)ir";
+
+TEST(Verify, V7BeforeCopiesAStayOverTheSeamIsFilledAgain) {
+  EXPECT_EQ(rulesOf(kOverTheSeam), "");
+  EXPECT_EQ(rulesOf(kOverTheSeam, {{"boundary %b at [r0]", "boundary %b at [r1]"}}), "V7");
+}
+
 TEST(Verify, V16PlacesOutsideOfTheArena) {
   EXPECT_EQ(rulesOf(kInPlace, {{"%c device 320", "%c device 448"}}), "V16");
   EXPECT_EQ(rulesOf(kInPlace,
