@@ -2,6 +2,8 @@
 #include "planner/evaluate.h"
 
 #include <algorithm>
+#include <optional>
+#include <utility>
 
 #include "planner/evaluation.h"
 
@@ -39,6 +41,26 @@ ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisi
   if (!timetable) return timetable.takeError();
   carryOverNotes(decisions, timetable->decisions);
   return timetable;
+}
+
+ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
+                                       Bytes budget) {
+  constexpr int64_t kParts = 32;  // an attempt gives up at least this part of the allowance
+  const GapTable table(problem);
+  ir::Expected<Actions> actions = actionsOf(table, decisions);
+  if (!actions) return actions.takeError();
+  std::optional<Timetable> lowest;
+  Bytes allowance = budget;
+  while (allowance > Bytes(0)) {
+    ir::Expected<Timetable> next =
+        evaluateActions(table, *actions, allowance.value(), PlacementEffort::kBestOrder);
+    if (!next) return next.takeError();
+    if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
+    if (lowest->deviceHeight <= budget) break;
+    allowance -= std::max(lowest->deviceHeight - budget, Bytes(budget.value() / kParts + 1));
+  }
+  carryOverNotes(decisions, lowest->decisions);
+  return std::move(*lowest);
 }
 
 }  // namespace stowage::planner

@@ -20,6 +20,11 @@ namespace stowage::planner {
 /// ...), naming the storage and the reason.
 ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisions, Bytes budget);
 
+/// The same for an arena of `budget` bytes: where addresses need more than the bytes do, prefetches
+/// are held back until both fit. If nothing helps, the lowest timetable found; the caller compares.
+ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
+                                       Bytes budget);
+
 }  // namespace stowage::planner
 
 #endif  // STOWAGE_PLANNER_EVALUATE_H_

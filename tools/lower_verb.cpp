@@ -60,7 +60,7 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
       planner::makeProblem(plan.graph, inputs.target, inputs.costs);
   if (!problem) return problem.takeError();
   ir::Expected<planner::Timetable> timetable =
-      planner::evaluate(*problem, {.rows = plan.file.schedule.decisions}, plan.file.budget);
+      planner::evaluateWithin(*problem, {.rows = plan.file.schedule.decisions}, plan.file.budget);
   if (!timetable) return timetable.takeError();
   ir::Expected<ir::Schedule> schedule =
       passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget);

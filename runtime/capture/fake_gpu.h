@@ -13,8 +13,9 @@
 
 namespace stowage::runtime {
 
-/// To be called once, before libtorch is first asked about CUDA (first thing in main). Later calls
-/// change the target. Errors: kEnvironment when the process has a real CUDA device.
+/// To be called once, before libtorch is first asked about CUDA and before the process's first
+/// backward pass, which counts the devices (first thing in main). Later calls change the target.
+/// Errors: kEnvironment when the process has a real CUDA device.
 ir::Error enableFakeGpu(const ir::Target& target);
 
 }  // namespace stowage::runtime

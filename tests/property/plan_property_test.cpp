@@ -8,6 +8,7 @@
 #include <set>
 
 #include "ir/verify.h"
+#include "planner/evaluate.h"
 #include "planner/plan.h"
 #include "tests/support/random_step.h"
 
@@ -57,6 +58,10 @@ TEST_P(PlanProperty, KeepsItsPromises) {
     EXPECT_LE(timetable.stepTime.value(), last);
     EXPECT_GE(timetable.stepTime, result->bound);
     last = timetable.stepTime.value();
+    // What `lower` makes of the plan's own decisions fits as well.
+    ir::Expected<Timetable> lowered = evaluateWithin(problem_, timetable.decisions, budget);
+    ASSERT_TRUE(static_cast<bool>(lowered)) << ir::describe(lowered.takeError());
+    EXPECT_LE(lowered->deviceHeight, budget);
     const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
     for (const ir::Violation& violation : ir::verify({.graph = graph_,
                                           .schedule = schedule,
