@@ -18,7 +18,7 @@ struct CalibrateOptions {
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
   bool deterministic = true;  // as in the run: it decides what kernels allocate
-  int runs = 5;  // timed runs per signature; the median counts
+  int runs = 10;              // timed runs per signature; the shortest counts
   /// Rows that are there already are kept.
   ir::CostTable known;
 };

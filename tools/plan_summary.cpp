@@ -34,7 +34,9 @@ const char* costsRemark(ir::CostSource source) {
     case ir::CostSource::kMeasured:
       return "";
     case ir::CostSource::kRoofline:
-      return "  (an estimate: times come from the target's profile, nothing was measured)";
+      return "  (an estimate: times and temporaries come from the target's profile; to run the "
+             "plan, "
+             "measure them with 'stowage profile')";
     case ir::CostSource::kGiven:
       return "  (times as given by hand)";
   }

@@ -212,6 +212,17 @@ std::string excessText(double value, double base) {
   return base <= 0 ? "" : fmt::format(", {:+.1f} %", (value / base - 1) * 100);
 }
 
+std::string stepText(const TrainingRecord& training, const std::string& excess) {
+  if (training.secondsPerStep <= 0) return "step not measured: the first one does not count";
+  return fmt::format("step {:.3f} s (measured{})", training.secondsPerStep, excess);
+}
+
+/// Null where nothing was measured.
+nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
+  if (training.secondsPerStep <= 0) return nullptr;
+  return static_cast<int64_t>(training.secondsPerStep * 1e9);
+}
+
 void printAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   const RunRecord& run = answer.run;
   const TrainingRecord& training = run.training;
@@ -225,8 +236,7 @@ void printAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   os << fmt::format("ran        {} steps{}: arena {}, high-water mark {}, {} allocations outside\n",
                     training.losses.size(), run.stopped ? " (asked to stop)" : "",
                     formatBytes(run.arena), formatBytes(run.highWaterMark), run.allocationsOutside);
-  os << fmt::format("           step {:.3f} s (measured{})\n", training.secondsPerStep,
-                    excessText(training.secondsPerStep, predicted));
+  os << "           " << stepText(training, excessText(training.secondsPerStep, predicted)) << '\n';
   if (!training.losses.empty()) {
     os << fmt::format("           loss {:.4f} -> {:.4f}", training.losses.front(),
                       training.losses.back());
@@ -235,7 +245,7 @@ void printAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
     os << (comparison->difference.empty()
                ? ", identical bits to the unplanned run"
                : ", DIFFERENT from the unplanned run: " + comparison->difference);
-    os << fmt::format("\nunplanned  step {:.3f} s (measured)", comparison->eager.secondsPerStep);
+    os << "\nunplanned  " << stepText(comparison->eager, "");
   }
   os << '\n';
   if (!answer.flags.save.empty()) os << "wrote      " << answer.flags.save << '\n';
@@ -252,7 +262,7 @@ void printJson(const RunAnswer& answer, llvm::raw_ostream& os) {
       {"arena_bytes", run.arena.value()},
       {"high_water_bytes", run.highWaterMark.value()},
       {"allocations_outside", run.allocationsOutside},
-      {"step_ns", static_cast<int64_t>(run.training.secondsPerStep * 1e9)},
+      {"step_ns", stepNanoseconds(run.training)},
       {"predicted",
        {{"peak_bytes", answer.plan.file.schedule.predicted.peakBytes.value()},
         {"step_ns", answer.plan.file.schedule.predicted.stepTime.value()}}}};
@@ -261,7 +271,7 @@ void printJson(const RunAnswer& answer, llvm::raw_ostream& os) {
   if (const Comparison* comparison = answer.comparison) {
     json["unplanned"] = {{"identical", comparison->difference.empty()},
                          {"difference", comparison->difference},
-                         {"step_ns", static_cast<int64_t>(comparison->eager.secondsPerStep * 1e9)}};
+                         {"step_ns", stepNanoseconds(comparison->eager)}};
   }
   os << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
 }
