@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <tuple>
 #include <utility>
 
 namespace stowage::planner {
@@ -55,6 +56,7 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
   KnownPlan keepAll{.height = timetable->deviceHeight.value(),
                     .hostHeight = timetable->hostHeight.value(),
                     .time = timetable->stepTime.value(),
+                    .moved = (timetable->bytesOut + timetable->bytesIn).value(),
                     .budget = unlimited,
                     .actions = chooser->fixedActions()};
   return Frontier(table, std::move(*chooser), std::move(keepAll));
@@ -84,6 +86,7 @@ std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budge
   return KnownPlan{.height = timetable->deviceHeight.value(),
                    .hostHeight = timetable->hostHeight.value(),
                    .time = timetable->stepTime.value(),
+                   .moved = (timetable->bytesOut + timetable->bytesIn).value(),
                    .budget = guard,
                    .actions = std::move(actions)};
 }
@@ -163,8 +166,9 @@ const KnownPlan* Frontier::findBest(int64_t budget) {
   const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& plan) {
     if (plan.height > budget || !keepsToHost(plan)) return;
+    // Equally fast: what moves less leaves the links to others and depends less on estimates.
     const auto isBetter = [](const KnownPlan& a, const KnownPlan& b) {
-      return std::pair(a.time, a.height) < std::pair(b.time, b.height);
+      return std::tie(a.time, a.moved, a.height) < std::tie(b.time, b.moved, b.height);
     };
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };

@@ -23,6 +23,7 @@ struct KnownPlan {
   int64_t height = 0;
   int64_t hostHeight = 0;
   int64_t time = 0;
+  int64_t moved = 0;   // bytes copied in a step, both ways
   int64_t budget = 0;  // given to evaluateActions
   Actions actions;
 };
