@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/copy_schedule.h"
 #include "planner/expand.h"
 #include "planner/known_plan.h"
 #include "planner/link_ledger.h"
@@ -24,6 +25,7 @@ using ir::GapAction;
 constexpr int kRounds = 4;
 constexpr int64_t kEarlyShare = 8;  // of the target may come back before it is used itself
 constexpr int kLooks = 8;
+constexpr int64_t kWorthwhile = 1000;  // of the step: a wait that is not worth a copy
 constexpr int64_t kUnpriced = std::numeric_limits<int64_t>::max();
 
 int64_t pricePerMebibyte(const RerunCost& cost) {
@@ -60,9 +62,11 @@ class Walk {
     }
     for (const Gap& gap : table.gaps()) neededAt_.push_back(gap.end);
     openAt_.resize(table.nodeCount() + 1);
+    for (size_t i = 0; i < hasPlace_.size(); ++i) makeWayForInput(ir::StorageId(i));
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
-      if (fixed.isFixed[g] || !gap.live || !(gap.mayHost || gap.mayRecompute)) continue;
+      if (fixed.isFixed[g] || actions_[g] != GapAction::kKeep || !gap.live) continue;
+      if (!gap.mayHost && !gap.mayRecompute) continue;
       openAt_[static_cast<size_t>(gap.begin + 1)].push_back(g);
       // Open since the step before.
       if (gap.end > nodes_) open(g, 0, gap.end - nodes_);
@@ -101,6 +105,35 @@ class Walk {
 
   bool isOpen(size_t g, int64_t end, int64_t position) const {
     return actions_[g] == GapAction::kKeep && end > position;
+  }
+
+  // An input that is used to the end of a step holds the place of the next step's, so that compute
+  // waits for that one's copy, unless it is away in between.
+  void makeWayForInput(ir::StorageId id) {
+    const std::vector<ir::Touch>& touches = table_.problem().lives[id.index()].touches;
+    if (table_.problem().graph.storage(id).role != ir::Role::kInput || touches.size() < 2) return;
+    int64_t slack = 0;  // compute between its last use and the next step's first
+    int64_t all = 0;
+    for (int64_t node = 0; node < nodes_; ++node) {
+      const int64_t time = table_.nodeTime(static_cast<size_t>(node));
+      all += time;
+      if (node < touches.front().position || node > touches.back().position) slack += time;
+    }
+    const int64_t copy = copyTime(table_.problem().costs.links.hostToDevice, table_.bytes(id));
+    if (copy - slack < all / kWorthwhile) return;
+    size_t longest = table_.gapIndex(id, 0);
+    for (size_t k = 1; k + 1 < touches.size(); ++k) {
+      const size_t g = table_.gapIndex(id, k);
+      const auto length = [&](size_t gap) {
+        return table_.gaps()[gap].end - table_.gaps()[gap].begin;
+      };
+      if (length(g) > length(longest)) longest = g;
+    }
+    const Gap& gap = table_.gaps()[longest];
+    if (!gap.mayHost || !gap.live || fixed_.isFixed[longest]) return;
+    actions_[longest] = GapAction::kHost;
+    links_.book(longest, gap.begin, gap.end);
+    free(longest);
   }
 
   // A gap whose bytes could go to the host, and what compute would wait for that.
@@ -274,7 +307,7 @@ class Walk {
   std::vector<int64_t> neededAt_;  // by gap: its end, or an earlier re-run that needs it
   std::vector<bool> hasPlace_;     // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
-  std::array<HostHeap, 3> hosts_;  // by origin
+  std::array<HostHeap, 3> hosts_;            // by origin
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
 };
 
