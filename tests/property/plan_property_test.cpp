@@ -35,6 +35,17 @@ class PlanProperty : public testing::TestWithParam<int> {
     return error.infeasible() ? error.infeasible()->smallestBudget : Bytes(0);
   }
 
+  void expectProven(const Timetable& timetable, Bytes budget) {
+    const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
+    for (const ir::Violation& violation : ir::verify({.graph = graph_,
+                                          .schedule = schedule,
+                                          .target = target_,
+                                          .costs = &problem_.costs,
+                                          .budget = budget})) {
+      ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
+    }
+  }
+
   uint64_t seed_;
   ir::Graph graph_;
   ir::Target target_;
@@ -62,14 +73,7 @@ TEST_P(PlanProperty, KeepsItsPromises) {
     ir::Expected<Timetable> lowered = evaluateWithin(problem_, timetable.decisions, budget);
     ASSERT_TRUE(static_cast<bool>(lowered)) << ir::describe(lowered.takeError());
     EXPECT_LE(lowered->deviceHeight, budget);
-    const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
-    for (const ir::Violation& violation : ir::verify({.graph = graph_,
-                                          .schedule = schedule,
-                                          .target = target_,
-                                          .costs = &problem_.costs,
-                                          .budget = budget})) {
-      ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
-    }
+    expectProven(timetable, budget);
   }
 }
 
@@ -88,14 +92,7 @@ TEST_P(PlanProperty, RowsSayWhyAndPinnedPlansAreProven) {
     EXPECT_TRUE(name != "h0" || row.action == ir::GapAction::kKeep);
     EXPECT_TRUE(name != "w0" || row.action == ir::GapAction::kHost);
   }
-  const ir::Schedule schedule = tests::toSchedule(graph_, target_, result->timetable, budget);
-  for (const ir::Violation& violation : ir::verify({.graph = graph_,
-                                        .schedule = schedule,
-                                        .target = target_,
-                                        .costs = &problem_.costs,
-                                        .budget = budget})) {
-    ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
-  }
+  expectProven(result->timetable, budget);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PlanProperty, testing::Values(1, 2, 4, 6, 9, 11));
