@@ -39,8 +39,8 @@ TEST(NegativeControl, AnotherRandomStateShows) {
 
 TEST(NegativeControl, ClonesWithoutTheirRandomStateShow) {
   // Masks are what dropout draws.
-  passes::PlannedStep planned = orFail(
-      chain().plan(chain().share(100), {}, {{"*empty_like.*", ir::GapAction::kRecompute}}));
+  passes::PlannedStep planned =
+      orFail(chain().plan(chain().share(100), {}, {{"*empty_like.*", ir::GapAction::kRecompute}}));
   EXPECT_EQ(chain().difference(planned), "");
   int taken = 0;
   for (ir::Command& command : planned.schedule.commands) {

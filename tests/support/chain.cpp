@@ -14,11 +14,11 @@ constexpr uint64_t kSeed = 11;
 /// is. Their times come from the target's profile, so that a test meets the same plans each time.
 ir::CostTable repeatableCosts(const ir::Graph& graph, const ir::Target& target) {
   ir::CostTable costs = planner::rooflineCosts(graph, target);
-  const ir::CostTable measured = orFail(runtime::calibrate(
-      graph, {.intraOpThreads = target.intraOpThreads,
-              .deterministic = target.deterministic,
-              .runs = 1,
-              .known = {}}));
+  const ir::CostTable measured =
+      orFail(runtime::calibrate(graph, {.intraOpThreads = target.intraOpThreads,
+                                        .deterministic = target.deterministic,
+                                        .runs = 1,
+                                        .known = {}}));
   for (const auto& [signature, row] : measured.bySignature) {
     ir::OpCost& cost = costs.bySignature.at(signature);
     const Nanoseconds time = cost.time;
