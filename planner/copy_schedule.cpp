@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/fetch_order.h"
 #include "planner/load_tree.h"
 
 namespace stowage::planner {
@@ -74,7 +75,7 @@ class Simulation {
         outsAfter_(x_.steps.size(), x_.copiesOut.size(),
                    [&](size_t i) { return floorMod(x_.copiesOut[i].after, period_); }),
         releasedBy_(x_.steps.size(), x_.fetches.size(),
-                    [&](size_t i) { return floorMod(x_.fetches[i].release, period_); }),
+                    [&](size_t i) { return floorMod(releaseOf(i), period_); }),
         dueAt_(x_.steps.size(), x_.fetches.size(),
                [&](size_t i) { return int64_t{x_.fetches[i].deadline}; }),
         endsAt_(x_.steps.size(), x_.stays.size(),
@@ -93,20 +94,31 @@ class Simulation {
     }
     clampOutputs();
     for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSource(i);
+    for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
+    noteSteps();
     return std::move(result_);
   }
 
  private:
+  // Joined steps do not run into each other, so what belongs to a step comes after its seam.
+  int64_t releaseOf(size_t fetch) const {
+    const Fetch& one = x_.fetches[fetch];
+    return isJoined_ && one.ofThisStep ? 0 : one.release;
+  }
+
   void prepare() {
     result_.out.resize(x_.copiesOut.size());
     result_.in.resize(x_.fetches.size());
+    stepStarts_.assign(x_.steps.size(), -1);
     remaining_ = static_cast<int64_t>(x_.copiesOut.size() + x_.fetches.size());
     // Copies that would have begun before the first frame count as done.
     for (const CopyOut& out : x_.copiesOut) outDone_.push_back(out.after < period_ ? -1 : -2);
     leaving_.assign(x_.copiesOut.size(), 0);
     fetchQueued_.assign(x_.fetches.size(), -1);
     fetchFrom_.assign(x_.fetches.size(), 0);
-    for (const Fetch& fetch : x_.fetches) fetchReleased_.push_back(fetch.release < 0 ? 0 : -1);
+    for (size_t i = 0; i < x_.fetches.size(); ++i) {
+      fetchReleased_.push_back(releaseOf(i) < 0 ? 0 : -1);
+    }
     missing_.assign(x_.steps.size(), 0);
     for (int64_t step = 0; step < period_; ++step) resetMissing(step);
     for (size_t i = 0; i < x_.fetches.size(); ++i) queueFetch(static_cast<int32_t>(i));
@@ -181,6 +193,7 @@ class Simulation {
     resetMissing(step);
     computing_ = true;
     stepStart_ = now_;
+    if (floorDiv(next_, period_) == kMeasured) stepStarts_[static_cast<size_t>(step)] = now_;
     stepEnd_ = now_ + stepTime(step);
     ++next_;
     return true;
@@ -242,7 +255,7 @@ class Simulation {
     for (const int32_t stay : endsAt_.at(step)) endStay(x_.stays[static_cast<size_t>(stay)], frame);
     for (const int32_t fetch : releasedBy_.at(step)) {
       fetchReleased_[static_cast<size_t>(fetch)] =
-          frame - floorDiv(x_.fetches[static_cast<size_t>(fetch)].release, period_);
+          frame - floorDiv(releaseOf(static_cast<size_t>(fetch)), period_);
       queueFetch(fetch);
     }
   }
@@ -293,6 +306,18 @@ class Simulation {
     source.start = std::min(source.start, Moment{start.step - shift, start.offset});
   }
 
+  void noteSteps() {
+    stepStarts_.front() = std::max<int64_t>(stepStarts_.front(), 0);
+    for (int64_t i = 1; i < period_; ++i) {
+      auto& start = stepStarts_[static_cast<size_t>(i)];
+      if (start < 0) start = stepStarts_[static_cast<size_t>(i - 1)] + stepTime(i - 1);
+    }
+    const int64_t begin = stepStarts_.front();
+    for (const int64_t start : stepStarts_) result_.stepStarts.push_back(start - begin);
+    result_.length =
+        std::max<int64_t>(result_.stepStarts.back() + stepTime(period_ - 1), int64_t{1});
+  }
+
   const GapTable& table_;
   const Expansion& x_;
   const ir::LinkModel& links_;
@@ -303,7 +328,8 @@ class Simulation {
   ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, fetchesOf_;
 
   CopySchedule result_;
-  int64_t remaining_ = 0;  // copies of the measured frame that have not ended
+  std::vector<int64_t> stepStarts_;  // by step, in the measured frame
+  int64_t remaining_ = 0;            // copies of the measured frame that have not ended
   int64_t now_ = 0;
   int64_t next_ = 0;  // step that compute starts next, counted over all frames
   bool computing_ = false;
@@ -354,7 +380,10 @@ std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expans
 
 CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget) {
   if (expansion.copiesOut.empty() && expansion.fetches.empty()) return {};
-  return Simulation(table, expansion, budget).run();
+  CopySchedule schedule = Simulation(table, expansion, budget).run();
+  findLatestStarts(table, expansion, schedule);
+  issueInputsAfterSeam(expansion, schedule);
+  return schedule;
 }
 
 }  // namespace stowage::planner
