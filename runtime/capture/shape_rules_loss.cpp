@@ -85,12 +85,19 @@ Outputs useCudnnCtcLoss(const TracedCall& call) {
   return answer;
 }
 
+Outputs useMiopenCtcLoss(const TracedCall& /*call*/) {
+  Outputs answer;
+  answer.push_back(plainOutput(false));
+  return answer;
+}
+
 constexpr NamedRule kRules[] = {
     {"aten._ctc_loss.Tensor", ctcLossOfTensors},
     {"aten._ctc_loss_backward.Tensor", contiguousLikeSecond},
     {"aten._ctc_loss_backward.default", contiguousLikeSecond},
     {"aten._cudnn_ctc_loss.default", cudnnCtcLoss},
     {"aten._use_cudnn_ctc_loss.default", useCudnnCtcLoss},
+    {"aten._use_miopen_ctc_loss.default", useMiopenCtcLoss},
     {"aten.binary_cross_entropy.default", binaryCrossEntropy},
     {"aten.binary_cross_entropy_backward.default", likeSecond},
     {"aten.binary_cross_entropy_with_logits.default", crossEntropyWithLogits},

@@ -68,6 +68,19 @@ Outputs where(const TracedCall& call) {
   return outputs({elementwise(call, {call.tensor(0), call.tensor(1), call.tensor(2)}, dtype)});
 }
 
+/// The overload that writes to a tensor given as its last argument, which must have the size.
+Outputs intoOut(const TracedCall& call, const OutputTensor& result) {
+  const at::Tensor& out = call.tensor(call.args.size() - 1);
+  TORCH_CHECK(out.sizes() == c10::IntArrayRef(result.shape.sizes),
+              "it resizes an argument (an `out` of another size)");
+  return outputs({itself(out)});
+}
+Outputs whereInto(const TracedCall& call) { return intoOut(call, where(call)[0].tensors[0]); }
+/// smooth_l1_loss_backward.grad_input(grad, self, target, reduction, beta, out)
+Outputs lossGradientInto(const TracedCall& call) {
+  return intoOut(call, freshContiguous(call.tensor(1)));
+}
+
 /// _prelu_kernel_backward(grad_out, self, weight) -> two of the broadcast shape
 Outputs preluBackward(const TracedCall& call) {
   const OutputTensor one = elementwise(call, {call.tensor(1), call.tensor(2), call.tensor(0)},
@@ -108,7 +121,9 @@ constexpr NamedRule kRules[] = {
     {"aten.remainder.Scalar_Tensor", likeSecond},
     {"aten.roll.default", contiguousLikeSelf},
     {"aten.rsub.Tensor", twoOperands},
+    {"aten.smooth_l1_loss_backward.grad_input", lossGradientInto},
     {"aten.where.self", where},
+    {"aten.where.self_out", whereInto},
 };
 
 }  // namespace

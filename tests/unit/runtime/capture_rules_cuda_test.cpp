@@ -330,6 +330,17 @@ std::vector<CudaCase> attentionCases() {
 
 std::vector<CudaCase> otherCases() {
   return {
+      // Asks first whether cuDNN would take it: answered by a rule, and no call of the step.
+      {"aten._ctc_loss.default",
+       [] {
+         return Tensors{at::rand({20, 3, 6}), at::ones({12}, at::kLong)};
+       },
+       [](const Tensors& t) {
+         const std::vector<int64_t> tokens = {20, 20, 20}, lengths = {5, 4, 3};
+         at::ctc_loss(t[0], t[1], tokens, lengths, 0, 0);
+       },
+       "(Float[3] strides=[1] offset=0 #3 12 B) "
+       "(Float[3, 20, 11] strides=[220, 11, 1] offset=0 #4 2640 B)"},
       {"aten._fused_dropout.default", transposedRows,
        [](const Tensors& t) { at::_fused_dropout(t[0], 0.7); },
        "(Float[3, 4, 5] strides=[1, 3, 12] offset=0 #1 240 B) "

@@ -145,6 +145,11 @@ void checkEmbeddingBags() {
 }
 
 void checkMoreLosses() {
+  expectAgreementOn(layoutsOf({3, 4}), {[](const Tensors& t) {
+                      at::Tensor into = at::empty({3, 4}, t[0].options());
+                      at::smooth_l1_loss_backward_out(into, t[0], t[0], t[0], 1, 1.0);
+                      at::where_out(into, t[0].gt(0.5), t[0], t[0]);
+                    }});
   const Tensors rows = layoutsOf({5, 7});
   const Tensors probabilities = layoutsOf({20, 3, 6});
   static const std::vector<int64_t> kTokens = {20, 18, 15}, kTargets = {5, 4, 3};
