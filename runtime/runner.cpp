@@ -129,6 +129,9 @@ ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
   if (this->captured.firstValue(captured) == FirstValue::kLive) {
     return this->captured.liveValue(captured).clone();
   }
+  if (this->captured.firstValue(captured) == FirstValue::kStep) {
+    return this->captured.makeState(captured, [&](ir::StorageId id) { return capturedValue(id); });
+  }
   at::Tensor made;
   const auto isIt = [&](ir::StorageId id) { return id == captured; };
   const auto keep = [&](ir::StorageId, const at::Tensor& bytes) {
@@ -229,7 +232,7 @@ Runner::~Runner() {
   if (impl_->executor) llvm::consumeError(impl_->executor->finish());
 }
 
-ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
+ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
                                                      const RunnablePlan& plan,
                                                      RunnerOptions options) {
   auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
@@ -266,6 +269,7 @@ ir::Error Runner::visitState(StateVisitor visit) {
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     if (!graph.storage(storage).persistent) continue;
+    if (impl_->findBoundary(storage) == nullptr) continue;  // no step touches it
     ir::Expected<at::Tensor> value = impl_->currentValue(storage);
     if (!value) return value.takeError();
     if (ir::Error error = visit(graph.storage(storage), bytesOf(*value))) return error;

@@ -20,7 +20,7 @@
 namespace stowage::runtime {
 
 struct Runner::Impl {
-  CapturedStep& captured;
+  RunnableStep& captured;
   RunnablePlan plan;
   StepMatch match;  // ids below are the plan's; the captured step's say so
   std::unique_ptr<CpuDevice> device;

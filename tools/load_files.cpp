@@ -41,7 +41,7 @@ ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std
 
 /// `graph` in the order whose fingerprint the plan names.
 ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFile plan) {
-  LoadedPlan loaded{.file = std::move(plan), .graph = graph};
+  LoadedPlan loaded{.file = std::move(plan), .step = graph, .graph = graph};
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
     ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
     if (!arranged) return arranged.takeError();

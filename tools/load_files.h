@@ -22,6 +22,7 @@ ir::Expected<ir::Graph> loadGraph(const std::string& path);
 
 struct LoadedPlan {
   planner::PlanFile file;
+  ir::Graph step;   // as its file has it
   ir::Graph graph;  // in the plan's order
   passes::Order order = passes::Order::kProgram;
   std::string graphPath;  // where the graph was found; "" when it was embedded

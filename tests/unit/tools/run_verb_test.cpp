@@ -18,41 +18,23 @@
 #include <thread>
 
 #include "runtime/safetensors.h"
+#include "tests/support/program.h"
 
 namespace stowage::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int code = 0;
-  std::string text;
-  bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
-};
-
-Outcome stowage(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(STOWAGE_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("cannot run stowage");
-  std::array<char, 4096> part{};
-  while (const size_t n = fread(part.data(), 1, part.size(), pipe)) {
-    outcome.text.append(part.data(), n);
-  }
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
-
-std::string readText(const fs::path& path) {
-  std::ifstream stream(path);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 /// The numbers of "losses" in a --json answer, as text.
 std::string lossesOf(const std::string& json) {
   const size_t begin = json.find("\"losses\"");
   return json.substr(begin, json.find(']', begin) - begin);
+}
+
+/// The line with `word` in it.
+std::string lineOf(const std::string& text, const std::string& word) {
+  const size_t place = text.find(word);
+  return place == std::string::npos ? "" : text.substr(place, text.find('\n', place) - place);
 }
 
 /// One plan for all tests of the file: a model of one block, in 60 % of what it needs.
@@ -163,6 +145,28 @@ TEST_F(RunVerb, ReadsWholeStepsByInput) {
   const Outcome uneven = run("--data " + writeStacked("uneven.safetensors", 3, 2));
   EXPECT_EQ(uneven.code, 3);
   EXPECT_TRUE(uneven.says("'targets' has 2 steps, the input before it 3")) << uneven.text;
+}
+
+TEST_F(RunVerb, CapturesAgainWithThePlansBuckets) {
+  const std::string model =
+      "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 "
+      "--set sequence=16 --set context=16 --set optimizer=stowage_adamw -o ";
+  const Outcome wide = stowage(model + at("wide.stow") + " --json");
+  const Outcome narrow = stowage(model + at("narrow.stow") + " --json --bucket 4KiB");
+  ASSERT_EQ(narrow.code, 0) << narrow.text;
+  EXPECT_NE(lineOf(wide.text, "\"nodes\""), lineOf(narrow.text, "\"nodes\""));
+  ASSERT_EQ(stowage("profile " + at("narrow.stow") + " -o " + at("narrow_costs.json")).code, 0);
+  ASSERT_EQ(stowage("plan " + at("narrow.stow") + " --budget 60%peak --costs " +
+                    at("narrow_costs.json") + " -o " + at("narrow.json"))
+                .code,
+            0);
+  const Outcome ran = stowage("run " + at("narrow.json") + " --steps 3 --compare-unplanned");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  const Outcome lowered = stowage("lower " + at("narrow.json") + " -o " + at("narrow_again.json"));
+  EXPECT_EQ(lowered.code, 0) << lowered.text;
+  const Outcome relative = stowage(model + at("no.stow") + " --bucket 50%");
+  EXPECT_EQ(relative.code, 2) << relative.text;
+  EXPECT_TRUE(relative.says("--bucket: expected an absolute size")) << relative.text;
 }
 
 TEST_F(RunVerb, NamesThePlaceOfABadToken) {
