@@ -22,8 +22,12 @@ ir::PlanError betterNo(std::optional<ir::PlanError> known, ir::PlanError other) 
   return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
 }
 
-bool isFaster(const planner::PlanResult& a, const planner::PlanResult& b) {
-  return a.timetable.stepTime < b.timetable.stepTime;
+// Or as fast and moves less.
+bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
+  const auto moved = [](const planner::PlanResult& result) {
+    return result.timetable.bytesOut + result.timetable.bytesIn;
+  };
+  return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
 }  // namespace
@@ -98,7 +102,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
     }
     // The published bound holds for every order considered, so it is the smallest of theirs.
     bound = bound ? std::min(*bound, result->bound) : result->bound;
-    if (best && !isFaster(*result, *best)) continue;
+    if (best && !isBetter(*result, *best)) continue;
     best = std::move(*result);
     chosen = one.get();
   }

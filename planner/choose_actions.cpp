@@ -8,8 +8,8 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/copy_schedule.h"
 #include "planner/expand.h"
+#include "planner/known_plan.h"
 #include "planner/load_tree.h"
 #include "planner/rerun_costs.h"
 
@@ -155,7 +155,8 @@ class Walk {
   }
 
   // A re-run brings its inputs back before they are used themselves, and the inputs of those. Only
-  // so much may come back at one node, else dropping everything would bring everything back at once.
+  // so much may come back at one node, else dropping everything would bring everything back at
+  // once.
   void recompute(size_t g, int64_t position) {
     const Gap& gap = table_.gaps()[g];
     const int64_t at = neededAt_[g];
@@ -219,7 +220,7 @@ class Walk {
   LoadTree host_;
   std::vector<int64_t> early_;     // by node: bytes that come back there before their own use
   std::vector<int64_t> neededAt_;  // by gap: its end, or an earlier re-run that needs it
-  std::vector<bool> hasPlace_;               // by storage: on the host for the whole step
+  std::vector<bool> hasPlace_;     // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
@@ -275,27 +276,8 @@ ir::Expected<ActionChooser> ActionChooser::make(const GapTable& table, FixedActi
   ActionChooser chooser(table, std::move(fixed));
   ir::Expected<Expansion> expansion = expand(table, chooser.fixed_.actions);
   if (!expansion) return expansion.takeError();
-  chooser.loads_ = chooser.loadsByNode(chooser.fixed_.actions);
+  chooser.loads_ = computeNodeLoads(table, chooser.fixed_.actions);
   return chooser;
-}
-
-// Highest load of a node and of the re-runs before it.
-std::vector<int64_t> ActionChooser::loadsByNode(const Actions& actions) const {
-  ir::Expected<Expansion> expansion = expand(*table_, actions);
-  if (!expansion) {
-    llvm::consumeError(expansion.takeError());
-    return {};
-  }
-  const std::vector<int64_t> loads = computeLoads(*table_, *expansion);
-  std::vector<int64_t> result(table_->nodeCount(), 0);
-  int64_t highest = 0;
-  for (size_t i = 1; i < loads.size(); ++i) {
-    highest = std::max(highest, loads[i] + table_->reservedBytes());
-    if (expansion->steps[i].clone != 0) continue;
-    result[expansion->steps[i].node.index()] = highest;
-    highest = 0;
-  }
-  return result;
 }
 
 Actions ActionChooser::choose(const ChoiceRule& rule) const {
@@ -307,7 +289,7 @@ Actions ActionChooser::choose(const ChoiceRule& rule) const {
     Walk walk(*table_, fixed_, std::move(loads), rule);
     Actions actions = walk.walk();
     const std::vector<int64_t> seen = walk.loads();
-    const std::vector<int64_t> real = loadsByNode(actions);
+    const std::vector<int64_t> real = computeNodeLoads(*table_, actions);
     if (real.empty()) return best;
     best = std::move(actions);
     bool fits = true;

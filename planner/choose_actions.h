@@ -41,12 +41,11 @@ class ActionChooser {
   Actions choose(const ChoiceRule& rule) const;
 
   /// Nothing chosen beyond what is fixed.
-  const Actions& fixedActions() const { return fixed_.actions; }
+  const FixedActions& fixed() const { return fixed_; }
 
  private:
   ActionChooser(const GapTable& table, FixedActions fixed)
       : table_(&table), fixed_(std::move(fixed)) {}
-  std::vector<int64_t> loadsByNode(const Actions& actions) const;
 
   const GapTable* table_;
   FixedActions fixed_;

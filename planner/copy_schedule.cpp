@@ -74,7 +74,7 @@ class Simulation {
         outsAfter_(x_.steps.size(), x_.copiesOut.size(),
                    [&](size_t i) { return floorMod(x_.copiesOut[i].after, period_); }),
         releasedBy_(x_.steps.size(), x_.fetches.size(),
-                    [&](size_t i) { return floorMod(x_.fetches[i].release, period_); }),
+                    [&](size_t i) { return floorMod(releaseOf(i), period_); }),
         dueAt_(x_.steps.size(), x_.fetches.size(),
                [&](size_t i) { return int64_t{x_.fetches[i].deadline}; }),
         endsAt_(x_.steps.size(), x_.stays.size(),
@@ -93,10 +93,18 @@ class Simulation {
     }
     clampOutputs();
     for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSource(i);
+    for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
+    for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSeam(i);
     return std::move(result_);
   }
 
  private:
+  // Joined steps do not run into each other, so what belongs to a step comes after its seam.
+  int64_t releaseOf(size_t fetch) const {
+    const Fetch& one = x_.fetches[fetch];
+    return isJoined_ && one.ofThisStep ? 0 : one.release;
+  }
+
   void prepare() {
     result_.out.resize(x_.copiesOut.size());
     result_.in.resize(x_.fetches.size());
@@ -106,7 +114,9 @@ class Simulation {
     leaving_.assign(x_.copiesOut.size(), 0);
     fetchQueued_.assign(x_.fetches.size(), -1);
     fetchFrom_.assign(x_.fetches.size(), 0);
-    for (const Fetch& fetch : x_.fetches) fetchReleased_.push_back(fetch.release < 0 ? 0 : -1);
+    for (size_t i = 0; i < x_.fetches.size(); ++i) {
+      fetchReleased_.push_back(releaseOf(i) < 0 ? 0 : -1);
+    }
     missing_.assign(x_.steps.size(), 0);
     for (int64_t step = 0; step < period_; ++step) resetMissing(step);
     for (size_t i = 0; i < x_.fetches.size(); ++i) queueFetch(static_cast<int32_t>(i));
@@ -242,7 +252,7 @@ class Simulation {
     for (const int32_t stay : endsAt_.at(step)) endStay(x_.stays[static_cast<size_t>(stay)], frame);
     for (const int32_t fetch : releasedBy_.at(step)) {
       fetchReleased_[static_cast<size_t>(fetch)] =
-          frame - floorDiv(x_.fetches[static_cast<size_t>(fetch)].release, period_);
+          frame - floorDiv(releaseOf(static_cast<size_t>(fetch)), period_);
       queueFetch(fetch);
     }
   }
@@ -291,6 +301,15 @@ class Simulation {
     start = std::max(start, Moment{source.end.step + shift, source.end.offset});
     if (start.step >= fetch.deadline) start = {fetch.deadline - 1, kNever};
     source.start = std::min(source.start, Moment{start.step - shift, start.offset});
+  }
+
+  // An input is filled anew each step, so its copy is issued after the seam. Its place is free
+  // before, so that the copy waits for nothing that the step before does in its end.
+  void putAfterSeam(size_t index) {
+    CopySpan& span = result_.in[index];
+    if (!x_.fetches[index].ofThisStep || span.start.step >= 0) return;
+    span.start = {0, 0};
+    span.end = std::max(span.end, Moment{0, 1});
   }
 
   const GapTable& table_;

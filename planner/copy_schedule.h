@@ -35,6 +35,8 @@ struct CopySpan {
 struct CopySchedule {
   std::vector<CopySpan> out;  // by CopyOut
   std::vector<CopySpan> in;   // by Fetch
+  std::vector<Moment> place;  // by Fetch: its bytes on the device are free for it from here on; not
+                              // after the start
 };
 
 /// `budget`: bytes of the device that fetches may fill, reserved regions not counted.

@@ -44,20 +44,22 @@ ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisi
 }
 
 ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
-                                       Bytes budget) {
+                                       Bytes budget, Bytes prefetch) {
   constexpr int64_t kParts = 32;  // an attempt gives up at least this part of the allowance
   const GapTable table(problem);
   ir::Expected<Actions> actions = actionsOf(table, decisions);
   if (!actions) return actions.takeError();
   std::optional<Timetable> lowest;
-  Bytes allowance = budget;
+  Bytes allowance = prefetch;
   while (allowance > Bytes(0)) {
     ir::Expected<Timetable> next =
         evaluateActions(table, *actions, allowance.value(), PlacementEffort::kBestOrder);
     if (!next) return next.takeError();
     if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
     if (lowest->deviceHeight <= budget) break;
-    allowance -= std::max(lowest->deviceHeight - budget, Bytes(budget.value() / kParts + 1));
+    const Bytes part(budget.value() / kParts + 1);
+    allowance =
+        allowance > budget ? budget : allowance - std::max(lowest->deviceHeight - budget, part);
   }
   carryOverNotes(decisions, lowest->decisions);
   return std::move(*lowest);

@@ -22,8 +22,9 @@ ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisi
 
 /// The same for an arena of `budget` bytes: where addresses need more than the bytes do, prefetches
 /// are held back until both fit. If nothing helps, the lowest timetable found; the caller compares.
+/// `prefetch` is tried first; with that of a plan, its own decisions give its own timetable.
 ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
-                                       Bytes budget);
+                                       Bytes budget, Bytes prefetch);
 
 }  // namespace stowage::planner
 

@@ -16,8 +16,11 @@ ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& ac
   const CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
   const bool isUnlimited = budget >= INT64_MAX / 8;
   const IssueOrder order = orderIssues(table, *expansion, copies);
-  const AddressPlan addresses = planAddresses(table, *expansion, order, effort, isUnlimited ? 0 : budget);
-  return writeTimetable({table, *expansion, copies, order, addresses, actions});
+  const AddressPlan addresses =
+      planAddresses(table, *expansion, order, effort, isUnlimited ? 0 : budget);
+  Timetable timetable = writeTimetable({table, *expansion, copies, order, addresses, actions});
+  timetable.prefetch = Bytes(budget);
+  return timetable;
 }
 
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {

@@ -61,6 +61,7 @@ struct Fetch {
   int32_t release = -1;     // not before this step is over: the bytes are still on the device
   int32_t source = -1;      // the copy out that gave the host these bytes; -1: the host has them
   int32_t sourceShift = 0;  // periods between source and fetch: 0 or -1
+  bool ofThisStep = false;  // the host has the bytes only from the seam on: an input's
 };
 
 /// Does the host hold a storage's bytes when a step begins?

@@ -7,6 +7,8 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/give_back.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -15,6 +17,8 @@ constexpr int kGridBudgets = 48;
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
+constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
+constexpr int kGiveBacksWhenLarge = 8;
 constexpr int kAttempts = 4;        // to bring the addresses just below the budget
 constexpr int64_t kSlackPart = 64;  // of the budget that may stay unused
 
@@ -50,16 +54,9 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
   ir::Expected<ActionChooser> chooser = ActionChooser::make(table, std::move(*fixed));
   if (!chooser) return chooser.takeError();
   const int64_t unlimited = INT64_MAX / 4;
-  ir::Expected<Timetable> timetable =
-      evaluateActions(table, chooser->fixedActions(), unlimited, PlacementEffort::kBestOrder);
-  if (!timetable) return timetable.takeError();
-  KnownPlan keepAll{.height = timetable->deviceHeight.value(),
-                    .hostHeight = timetable->hostHeight.value(),
-                    .time = timetable->stepTime.value(),
-                    .moved = (timetable->bytesOut + timetable->bytesIn).value(),
-                    .budget = unlimited,
-                    .actions = chooser->fixedActions()};
-  return Frontier(table, std::move(*chooser), std::move(keepAll));
+  std::optional<KnownPlan> keepAll = tryActions(table, chooser->fixed().actions, unlimited);
+  assert(keepAll && "the fixed actions are possible");
+  return Frontier(table, std::move(*chooser), std::move(*keepAll));
 }
 
 Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll)
@@ -74,26 +71,15 @@ std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budge
   Actions actions = chooser_.choose(rule);
   const int64_t guard = std::min(rule.target, budget);
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
-    return plan.budget == guard && plan.actions == actions;
+    return plan.prefetch == guard && plan.actions == actions;
   });
   if (isKnown) return std::nullopt;
-  ir::Expected<Timetable> timetable =
-      evaluateActions(*table_, actions, guard, PlacementEffort::kBestOrder);
-  if (!timetable) {
-    llvm::consumeError(timetable.takeError());
-    return std::nullopt;
-  }
-  return KnownPlan{.height = timetable->deviceHeight.value(),
-                   .hostHeight = timetable->hostHeight.value(),
-                   .time = timetable->stepTime.value(),
-                   .moved = (timetable->bytesOut + timetable->bytesIn).value(),
-                   .budget = guard,
-                   .actions = std::move(actions)};
+  return tryActions(*table_, std::move(actions), guard);
 }
 
-bool Frontier::keepsToHost(const KnownPlan& plan) const {
-  return plan.hostHeight <= table_->problem().limits.host.value();
-}
+bool Frontier::isLarge() const { return table_->nodeCount() > kLarge; }
+
+bool Frontier::keepsToHost(const KnownPlan& plan) const { return plan.hostHeight <= hostLimit(); }
 
 // Each price level once, with targets that shrink by what the addresses need beyond the bytes, and
 // grow again when that was too much.
@@ -102,9 +88,8 @@ Frontier::Pool Frontier::search(int64_t budget) const {
   const int64_t bound = this->bound(budget);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = INT64_MAX;  // of those that fit
-  const bool isLarge = table_->nodeCount() > kLarge;
   const llvm::ArrayRef<int64_t> all(kPriceLevels);
-  for (const int64_t level : isLarge ? all.take_front(kLevelsWhenLarge) : all) {
+  for (const int64_t level : isLarge() ? all.take_front(kLevelsWhenLarge) : all) {
     tryLevel(perMebibyte / 1000 * level, budget, fastest, found);
     if (fastest <= bound) break;
   }
@@ -113,20 +98,19 @@ Frontier::Pool Frontier::search(int64_t budget) const {
 }
 
 void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const {
-  const int64_t hostLimit = table_->problem().limits.host.value();
-  ChoiceRule rule{.target = budget, .hostTarget = hostLimit, .recomputePrice = price};
+  ChoiceRule rule{.target = budget, .hostTarget = hostLimit(), .recomputePrice = price};
   struct Attempt {
     int64_t target = 0;
     int64_t height = 0;
   };
   std::optional<Attempt> low;   // fits
   std::optional<Attempt> high;  // does not
-  const int attempts = table_->nodeCount() > kLarge ? kAttemptsWhenLarge : kAttempts;
+  const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
     std::optional<KnownPlan> plan = tryRule(rule, budget, found);
     if (!plan) return;
     const Attempt attempt{rule.target, plan->height};
-    const int64_t hostExcess = plan->hostHeight - hostLimit;
+    const int64_t hostExcess = plan->hostHeight - hostLimit();
     const bool fits = plan->height <= budget && hostExcess <= 0;
     const bool isSlow = plan->time >= fastest;
     if (fits) fastest = std::min(fastest, plan->time);
@@ -179,6 +163,13 @@ const KnownPlan* Frontier::findBest(int64_t budget) {
     for (const KnownPlan& plan : pool(i)) consider(plan);
   }
   return best;
+}
+
+KnownPlan Frontier::settle(const KnownPlan& plan, int64_t budget) const {
+  const int evaluations = isLarge() ? kGiveBacksWhenLarge : kGiveBacks;
+  return giveBack(
+      *table_, chooser_.fixed(), plan,
+      {.height = budget, .hostHeight = hostLimit(), .sameTime = true, .evaluations = evaluations});
 }
 
 // A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an

@@ -15,18 +15,10 @@
 
 #include "planner/bound_solver.h"
 #include "planner/choose_actions.h"
+#include "planner/known_plan.h"
 #include "planner/plan.h"
 
 namespace stowage::planner {
-
-struct KnownPlan {
-  int64_t height = 0;
-  int64_t hostHeight = 0;
-  int64_t time = 0;
-  int64_t moved = 0;   // bytes copied in a step, both ways
-  int64_t budget = 0;  // given to evaluateActions
-  Actions actions;
-};
 
 struct LowestPlan {
   const KnownPlan* plan = nullptr;
@@ -41,6 +33,9 @@ class Frontier {
   /// The fastest known plan that needs at most `budget` bytes and keeps to the limit of the host;
   /// null if there is none.
   const KnownPlan* findBest(int64_t budget);
+  /// The same plan as an answer: of what it moves, as much as fits into `budget` stays, where that
+  /// leaves the time as it is.
+  KnownPlan settle(const KnownPlan& plan, int64_t budget) const;
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
   /// All that can be an answer, by falling height, each faster than the lower ones.
@@ -55,6 +50,8 @@ class Frontier {
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
   Pool search(int64_t budget) const;
+  int64_t hostLimit() const { return table_->problem().limits.host.value(); }
+  bool isLarge() const;
   /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
   void tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const;
   bool keepsToHost(const KnownPlan& plan) const;

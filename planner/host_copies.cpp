@@ -42,10 +42,10 @@ class StorageCopies {
     host_.needed = true;
     Fetch& fetch = out_.fetches[static_cast<size_t>(index)];
     const bool fromLastStep = position == 0 || (position == 1 && crossesSeam());
-    const bool isFirstOfInput = position == 0 && !storage_.persistent;
+    fetch.ofThisStep = position == 0 && !storage_.persistent;
     const size_t before = position == 0 ? history_.size() - 1 : position - 1;
     const int32_t shift = fromLastStep ? -1 : 0;
-    fetch.release = isFirstOfInput ? 0 : stay(before).end + shift * out_.stepCount();
+    fetch.release = stay(before).end + shift * out_.stepCount();
     const int32_t version = contentBefore(position);
     if (held_ == version) {
       fetch.source = heldBy_;

@@ -11,7 +11,15 @@ namespace {
 
 // At equal times a node starts before anything that waits for it ends, and what ends makes room for
 // what starts.
-enum class EventKind : uint8_t { kRunStart, kRunEnd, kOutEnd, kFetchEnd, kOutStart, kFetchStart };
+enum class EventKind : uint8_t {
+  kRunStart,
+  kRunEnd,
+  kOutEnd,
+  kFetchEnd,
+  kOutStart,
+  kPlace,
+  kFetchStart
+};
 
 struct Event {
   int64_t step;  // in [0, number of steps)
@@ -48,6 +56,10 @@ class Orderer {
     }
     for (size_t i = 0; i < x_.fetches.size(); ++i) {
       addSpan(copies_.in[i], EventKind::kFetchStart, EventKind::kFetchEnd, i);
+      const Moment& place = copies_.place[i];
+      if (place == copies_.in[i].start) continue;
+      events_.push_back(
+          {wrap(place.step), place.offset, EventKind::kPlace, static_cast<int32_t>(i)});
     }
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
       return std::tie(a.step, a.offset, a.kind, a.index) <
@@ -72,6 +84,7 @@ class Orderer {
     outEnd_.resize(x_.copiesOut.size());
     fetchStart_.resize(x_.fetches.size());
     fetchEnd_.resize(x_.fetches.size());
+    place_.resize(x_.fetches.size(), -1);
     for (size_t tick = 0; tick < events_.size(); ++tick) {
       const Event& event = events_[tick];
       ticksOf(event.kind)[static_cast<size_t>(event.index)] = static_cast<int64_t>(tick);
@@ -84,6 +97,8 @@ class Orderer {
     for (size_t i = 0; i < x_.fetches.size(); ++i) {
       fetchStart_[i] += turns(copies_.in[i].start.step) * result_.period;
       fetchEnd_[i] += turns(copies_.in[i].end.step) * result_.period;
+      const int64_t turned = turns(copies_.place[i].step) * result_.period;
+      place_[i] = place_[i] < 0 ? fetchStart_[i] : place_[i] + turned;
     }
     result_.copyOutStarts = outStart_;
   }
@@ -100,6 +115,8 @@ class Orderer {
         return outEnd_;
       case EventKind::kFetchStart:
         return fetchStart_;
+      case EventKind::kPlace:
+        return place_;
       case EventKind::kFetchEnd:
         break;
     }
@@ -141,7 +158,7 @@ class Orderer {
         result_.stays.push_back({.begin = 0, .end = stay.always ? result_.period : 0});
         continue;
       }
-      const int64_t begin = stay.fetch >= 0 ? fetchStart_[static_cast<size_t>(stay.fetch)]
+      const int64_t begin = stay.fetch >= 0 ? place_[static_cast<size_t>(stay.fetch)]
                                             : runStart_[static_cast<size_t>(stay.begin)];
       result_.stays.push_back(
           fold({.begin = begin, .end = std::max(endOfStep(stay.end) + 1, gone[i])}));
@@ -184,6 +201,7 @@ class Orderer {
   IssueOrder result_;
   std::vector<Event> events_;
   std::vector<int64_t> runStart_, runEnd_, outStart_, outEnd_, fetchStart_, fetchEnd_;
+  std::vector<int64_t> place_;  // by fetch: from when on its stay has its bytes
 };
 
 }  // namespace

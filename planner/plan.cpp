@@ -77,8 +77,9 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   Frontier& frontier = *state_->frontier;
   const KnownPlan* best = frontier.findBest(budget.value());
   if (best == nullptr) return refuse(state_->table, frontier, budget.value());
+  const KnownPlan answer = frontier.settle(*best, budget.value());
   ir::Expected<Timetable> timetable =
-      evaluateActions(state_->table, best->actions, best->budget, PlacementEffort::kBestOrder);
+      evaluateActions(state_->table, answer.actions, answer.prefetch, PlacementEffort::kBestOrder);
   if (!timetable) return timetable.takeError();
   if (ir::Error error = writePins(state_->table, timetable->decisions)) return error;
   PlanResult result{.timetable = std::move(*timetable),

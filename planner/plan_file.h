@@ -41,13 +41,15 @@ struct DecisionLabel {
 };
 
 struct PlanFile {
+  static constexpr Bytes kUnlimited{INT64_MAX / 4};
   std::string stowageVersion;
   std::string torchVersion;  // "" when none took part
   GraphReference graph;
   ir::Target target;
   CostsReference costs;
   Bytes budget;
-  ir::Schedule schedule;              // at level kSynced
+  Bytes prefetch = kUnlimited;  // that prefetches may fill: what `lower` needs beside the decisions
+  ir::Schedule schedule;        // at level kSynced
   std::vector<DecisionLabel> labels;  // one per row of schedule.decisions
   Stalls stalls;
   std::string boundScope;  // orders that predicted.bound holds for, "program,hoisted"; "": not said

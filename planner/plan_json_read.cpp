@@ -83,6 +83,7 @@ class PlanReader {
     targetFingerprint_ = header.field("target").field("fingerprint").text();
     readCosts(header.field("costs"));
     plan_.budget = header.field("budget_bytes").bytes();
+    if (header.has("prefetch_bytes")) plan_.prefetch = header.field("prefetch_bytes").bytes();
     readSpaces(header.field("spaces"));
     readMode(header.field("mode"));
     plan_.schedule.opTableVersion = readInt(header.field("op_table_version"), 0, INT32_MAX);

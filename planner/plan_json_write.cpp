@@ -26,6 +26,7 @@ class PlanWriter {
     writer_.field("fingerprint", plan_.costs.fingerprint);
     writer_.field("source", ir::costSourceName(plan_.costs.source)).endObject();
     writer_.breakLine().field("budget_bytes", plan_.budget);
+    if (plan_.prefetch < PlanFile::kUnlimited) writer_.field("prefetch_bytes", plan_.prefetch);
     writeSpaces();
     writeMode();
     writePredicted();

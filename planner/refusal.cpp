@@ -54,7 +54,7 @@ std::optional<HostNeed> findHostNeed(const Problem& problem, int64_t budget) {
   Variant unlimited(withHost(problem, INT64_MAX / 4));
   const KnownPlan* best = unlimited.findBest(budget);
   if (best == nullptr) return std::nullopt;
-  HostNeed need{.bytes = best->hostHeight, .actions = best->actions, .target = best->budget};
+  HostNeed need{.bytes = best->hostHeight, .actions = best->actions, .target = best->prefetch};
   int64_t tooLittle = problem.limits.host.value();
   const int64_t align = problem.target.alignBytes;
   for (int i = 0; i < kHostRungs && tooLittle + align < need.bytes; ++i) {
@@ -65,7 +65,7 @@ std::optional<HostNeed> findHostNeed(const Problem& problem, int64_t budget) {
     if (plan == nullptr) {
       tooLittle = between;
     } else {
-      need = {.bytes = plan->hostHeight, .actions = plan->actions, .target = plan->budget};
+      need = {.bytes = plan->hostHeight, .actions = plan->actions, .target = plan->prefetch};
     }
   }
   return need;

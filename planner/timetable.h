@@ -34,6 +34,8 @@ struct Timetable {
   std::vector<TimedAction> actions;          // issue order
   std::vector<ir::ReservedRegion> reserved;  // the target's, with their offsets
   bool joined = false;
+  Bytes prefetch;  // bytes that prefetches were allowed to fill; with the decisions, all it takes
+                   // to make the same timetable again
   Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
   Bytes hostHeight;
   Bytes diskHeight;

@@ -59,8 +59,8 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   ir::Expected<planner::Problem> problem =
       planner::makeProblem(plan.graph, inputs.target, inputs.costs);
   if (!problem) return problem.takeError();
-  ir::Expected<planner::Timetable> timetable =
-      planner::evaluateWithin(*problem, {.rows = plan.file.schedule.decisions}, plan.file.budget);
+  ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
+      *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
   if (!timetable) return timetable.takeError();
   ir::Expected<ir::Schedule> schedule =
       passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget);

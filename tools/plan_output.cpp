@@ -42,6 +42,7 @@ planner::PlanFile makeFile(const PlanOutput& output) {
   file.torchVersion = output.inputs.costsTorchVersion;
   file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
                 .source = output.inputs.costs.source};
+  file.prefetch = planned.result.timetable.prefetch;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;
   if (output.embed) {

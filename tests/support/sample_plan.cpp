@@ -137,6 +137,7 @@ planner::PlanFile makeSamplePlan() {
   plan.graph.text = "graph @sample version=1 {\n}\n";
   plan.costs = {.fingerprint = "xxh3:00000000000000ff", .source = ir::CostSource::kRoofline};
   plan.boundScope = "program,hoisted";
+  plan.prefetch = Bytes(3584);
   plan.stalls = {
       .deviceToHost = Nanoseconds(1), .hostToDevice = Nanoseconds(2), .disk = Nanoseconds(3)};
   return plan;

@@ -2,10 +2,13 @@
 //
 // stowage-bench: how long planning takes and how close plans come to their bound.
 //   g10 --data DIR     the training steps of the G10 data set, offload alone and with re-runs
-//   speed              steps in the shape of a Llama, from two thousand to sixty thousand nodes
+//   step FILE          a captured step at several budgets, with `--costs` as measured or an
+//   estimate speed              steps in the shape of a Llama, from two thousand to sixty thousand
+//   nodes
 // Data sets are not part of the project; without them `g10` says so and succeeds.
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
+#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -14,6 +17,9 @@
 #include <string>
 #include <vector>
 
+#include "ir/parser.h"
+#include "passes/plan_step.h"
+#include "planner/cost_json.h"
 #include "planner/plan.h"
 #include "planner/roofline.h"
 #include "tools/bench/g10_step.h"
@@ -38,7 +44,7 @@ Measured planTimed(const planner::Problem& problem, Bytes budget) {
 
 void printRow(const std::string& name, Measured measured) {
   if (!measured.result) {
-    llvm::outs() << fmt::format("{:<34} {:7.2f} s  {}\n", name, measured.seconds,
+    llvm::outs() << fmt::format("{:<30} {:7.2f} s  {}\n", name, measured.seconds,
                                 ir::describe(measured.result.takeError()));
     llvm::outs().flush();
     return;
@@ -46,10 +52,15 @@ void printRow(const std::string& name, Measured measured) {
   const planner::PlanResult& result = *measured.result;
   const auto seconds = [](Nanoseconds time) { return static_cast<double>(time.value()) / 1e9; };
   const double step = seconds(result.timetable.stepTime);
+  const auto gibibytes = [](Bytes bytes) {
+    return static_cast<double>(bytes.value()) / static_cast<double>(int64_t{1} << 30);
+  };
   llvm::outs() << fmt::format(
-      "{:<34} {:7.2f} s  step {:9.4f} s  compute {:9.4f} s  bound {:9.4f} s  {:.4f} x bound\n",
+      "{:<30} {:7.2f} s  step {:9.4f} s  compute {:9.4f} s  bound {:9.4f} s  {:.4f} x bound  needs "
+      "{:.2f} GiB, moves {:.2f} GiB\n",
       name, measured.seconds, step, seconds(result.computeTime), seconds(result.bound),
-      step / seconds(result.bound));
+      step / seconds(result.bound), gibibytes(result.timetable.deviceHeight),
+      gibibytes(result.timetable.bytesOut + result.timetable.bytesIn));
   llvm::outs().flush();
 }
 
@@ -87,6 +98,60 @@ int runG10(const std::string& data) {
   return kExitYes;
 }
 
+ir::Expected<std::string> readText(const std::string& path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (!buffer) return ir::makeError(ir::ErrorCode::kIo, "could not read " + path);
+  return (*buffer)->getBuffer().str();
+}
+
+ir::Expected<ir::CostTable> loadStepCosts(const std::string& path, const ir::Graph& graph,
+                                          const ir::Target& target) {
+  if (path.empty()) return planner::rooflineCosts(graph, target);
+  ir::Expected<std::string> text = readText(path);
+  if (!text) return text.takeError();
+  ir::Expected<planner::CostFile> file = planner::readCosts(*text, path);
+  if (!file) return file.takeError();
+  return std::move(file->table);
+}
+
+struct StepFlags {
+  std::string path;
+  std::string costs;
+  std::string profile = "h200";
+};
+
+// Both orders at 90, 75, 50 and 30 per cent of what the step needs when nothing is done.
+ir::Error planStepFile(const StepFlags& flags) {
+  ir::Expected<std::string> text = readText(flags.path);
+  if (!text) return text.takeError();
+  ir::Expected<ir::Graph> graph = ir::parseGraph(*text, flags.path);
+  if (!graph) return graph.takeError();
+  ir::Expected<ir::Target> target = planner::findTargetProfile(flags.profile);
+  if (!target) return target.takeError();
+  ir::Expected<ir::CostTable> costs = loadStepCosts(flags.costs, *graph, *target);
+  if (!costs) return costs.takeError();
+  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+    ir::Expected<ir::Graph> arranged = passes::arrangeGraph(*graph, order);
+    if (!arranged) return arranged.takeError();
+    ir::Expected<planner::Problem> problem = planner::makeProblem(*arranged, *target, *costs);
+    if (!problem) return problem.takeError();
+    const Bytes all = llvm::cantFail(planner::plan(*problem, Bytes(INT64_MAX / 4))).keepAllHeight;
+    for (const int64_t percent : {90, 75, 50, 30}) {
+      const Bytes budget(all.value() * percent / 100 / target->alignBytes * target->alignBytes);
+      const std::string name = fmt::format("{} {} %", passes::orderName(order), percent);
+      printRow(name, planTimed(*problem, budget));
+    }
+  }
+  return ir::success();
+}
+
+int runStep(const StepFlags& flags) {
+  ir::Error error = planStepFile(flags);
+  if (!error) return kExitYes;
+  llvm::errs() << "error: " << ir::describe(std::move(error)) << '\n';
+  return kExitBadInput;
+}
+
 struct SpeedCase {
   const char* name;
   LlamaShape shape;
@@ -119,10 +184,16 @@ int runBench(int argc, char** argv) {
   std::string data;
   CLI::App* g10 = app.add_subcommand("g10", "plan the steps of the G10 data set");
   g10->add_option("--data", data, "folder with the steps (*.json.gz)");
+  StepFlags stepFlags;
+  CLI::App* step = app.add_subcommand("step", "plan a captured step at several budgets");
+  step->add_option("step", stepFlags.path, "captured and normalised step (.stow)")->required();
+  step->add_option("--costs", stepFlags.costs, "costs measured by 'stowage profile'");
+  step->add_option("--target", stepFlags.profile, "target profile");
   std::vector<std::string> names;
   CLI::App* speed = app.add_subcommand("speed", "plan large made-up steps");
   speed->add_option("case", names, "2k, 10k, 70b, 60k; default: all");
   CLI11_PARSE(app, argc, argv);
+  if (step->parsed()) return runStep(stepFlags);
   return g10->parsed() ? runG10(data) : runSpeed(names);
 }
 

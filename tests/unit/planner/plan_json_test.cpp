@@ -52,6 +52,7 @@ TEST(PlanJson, EveryFieldIsReadBack) {
   EXPECT_EQ(again.costs.fingerprint, plan.costs.fingerprint);
   EXPECT_EQ(again.costs.source, plan.costs.source);
   EXPECT_EQ(again.budget, plan.budget);
+  EXPECT_EQ(again.prefetch, plan.prefetch);
   EXPECT_EQ(again.schedule, plan.schedule);
   EXPECT_EQ(again.labels[1].name, "a \"quoted\" name");
   EXPECT_EQ(again.labels[1].bytes, Bytes(16));
