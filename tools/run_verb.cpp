@@ -117,10 +117,13 @@ ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, Source& sourc
       source.recipe, {.target = plan.file.target, .seed = flags.seed, .withoutMemory = false});
   if (!step) return step.takeError();
   source.model = std::move(*step);
-  ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, plan.order);
-  if (!graph) return graph.takeError();
-  source.graph = std::move(*graph);
-  if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
+  // An embedded graph is in the plan's order already, whichever that is.
+  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+    ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, order);
+    if (!graph) return graph.takeError();
+    source.graph = std::move(*graph);
+    if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
+  }
   return ir::makeError(ir::ErrorCode::kPlanMismatch, "capturing '" + source.recipe.text() +
                                                          "' again gave another graph than the "
                                                          "plan's, " +
