@@ -63,6 +63,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Expected<StepMatch> found = StepMatch::make(captured.graph(), plan.graph);
   if (!found) return found.takeError();
   match = std::move(*found);
+  notes = options.notes;
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
   if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured, match.scalars());

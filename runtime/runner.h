@@ -14,6 +14,7 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -42,6 +43,8 @@ struct RunnerOptions {
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.
   std::vector<std::string> weights;
+  /// Kept in every checkpoint, not interpreted.
+  std::map<std::string, std::string> notes;
 };
 
 /// Where a checkpoint was taken.

@@ -33,6 +33,10 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
+/// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
+std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
+                           const ir::CostTable& costs);
+
 /// The profile that `name` names, or, when it is empty, the one that `graph` was captured for. On
 /// the CPU with `threads` intra-op threads (0: as many as the machine has cores).
 ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name, int threads);

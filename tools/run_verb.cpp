@@ -9,6 +9,7 @@
 // again from the file's bytes and compared with this machine. Nothing is planned here: what does
 // not fit is refused.
 #include <fmt/format.h>
+#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -17,15 +18,14 @@
 #include <csignal>
 #include <memory>
 #include <optional>
-#include <thread>
 
 #include "ir/fingerprint.h"
-#include "ir/verify.h"
 #include "runtime/calibrate.h"
-#include "runtime/torch_version.h"
+#include "runtime/checkpoint.h"
 #include "tools/exit_code.h"
 #include "tools/imported_run.h"
 #include "tools/load_files.h"
+#include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
 #include "tools/training_run.h"
@@ -45,7 +45,7 @@ struct RunFlags : CommonFlags {
   std::string resume;
   int64_t steps = 20;
   int64_t saveEvery = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   int threads = 0;
   bool compare = false;
   // Of imported steps.
@@ -54,41 +54,51 @@ struct RunFlags : CommonFlags {
   bool randomWeights = false;
 };
 
+constexpr const char* kSeedNote = "seed";
+
 /// Set by SIGTERM and SIGINT: the step under way is finished, the state saved.
 volatile std::sig_atomic_t stopAsked = 0;
 void askToStop(int /*signal*/) { stopAsked = 1; }
 
-/// V3: the plan's machine is this one. An op may get fewer threads than the machine has cores, not
-/// more.
-ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
-  ir::Target machine = plan.target;
-  machine.device = ir::DeviceKind::kCpu;
-  machine.computeCapability = 0;
-  machine.reserved.clear();
-  machine.libraries = {{"torch", runtime::torchVersion()}};
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  machine.intraOpThreads = threads > 0 ? threads : std::min(plan.target.intraOpThreads, cores);
-  ir::Error error = planner::checkPlanTarget(plan, machine);
-  if (!error) return ir::success();
-  const ir::PlanError found = ir::takePayload(std::move(error));
-  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
-  for (const std::string& note : found.notes()) problem.note(note);
-  return ir::makeError(std::move(problem));
+/// What the run begins with, checked before anything is measured.
+struct Beginning {
+  uint64_t seed = 0;
+};
+
+/// --resume brings its own first values and random numbers.
+ir::Expected<Beginning> readResume(const RunFlags& flags) {
+  Beginning beginning{.seed = flags.seed.value_or(0)};
+  if (flags.resume.empty()) return beginning;
+  const auto refuse = [](const std::string& flag, const char* why) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         flag + " does not go with --resume: " + why);
+  };
+  if (flags.seed) return refuse("--seed", "the checkpoint has the training's seed");
+  if (flags.randomWeights) return refuse("--random-weights", "values are the checkpoint's");
+  if (!flags.weights.empty() && !flags.compare) {
+    return refuse("--weights",
+                  "values are the checkpoint's (only --compare-unplanned, which trains from the "
+                  "first step, still needs them)");
+  }
+  ir::Expected<runtime::Checkpoint> checkpoint = runtime::Checkpoint::open(flags.resume);
+  if (!checkpoint) return checkpoint.takeError();
+  const auto note = checkpoint->progress().notes.find(kSeedNote);
+  if (note != checkpoint->progress().notes.end()) {
+    llvm::StringRef(note->second).getAsInteger(10, beginning.seed);
+  }
+  return beginning;
 }
 
-ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
-  const std::vector<ir::Violation> violations = ir::verify({.graph = plan.graph,
-                                                            .schedule = plan.file.schedule,
-                                                            .target = plan.file.target,
-                                                            .costs = nullptr,
-                                                            .budget = plan.file.budget});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
-  error.at({.file = path});
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
+/// A checkpoint that this training neither made nor goes on from stays, unless -f says otherwise.
+ir::Error checkSave(const RunFlags& flags) {
+  if (flags.save.empty()) return ir::success();
+  if (ir::Error error = runtime::checkCheckpointFolder(flags.save)) return error;
+  const bool goesOn = !flags.resume.empty() && llvm::sys::fs::equivalent(flags.save, flags.resume);
+  if (flags.replace || goesOn || !runtime::holdsCheckpoint(flags.save)) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       flags.save +
+                           ": holds a checkpoint of another training; -f replaces it, "
+                           "--resume goes on from it");
 }
 
 /// The step that the plan is for: an example model captured again, or an imported graph.
@@ -102,7 +112,7 @@ struct Source {
   }
 };
 
-ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, Source& source) {
+ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed, Source& source) {
   const std::vector<std::pair<bool, const char*>> ofImports = {
       {flags.learningRate.has_value(), "--lr"},
       {!flags.archive.empty(), "--archive"},
@@ -114,7 +124,7 @@ ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, Source& sourc
                              "' is an example model, whose settings 'capture --set' gives");
   }
   ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
-      source.recipe, {.target = plan.file.target, .seed = flags.seed, .withoutMemory = false});
+      source.recipe, {.target = plan.file.target, .seed = seed, .withoutMemory = false});
   if (!step) return step.takeError();
   source.model = std::move(*step);
   // An embedded graph is in the plan's order already, whichever that is.
@@ -131,14 +141,15 @@ ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, Source& sourc
                                                          ": capture and plan it again");
 }
 
-ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, Source& source) {
+ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed,
+                       Source& source) {
   const std::string& file = plan.graphPath.empty() ? flags.plan : plan.graphPath;
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(
       plan.step, {.weights = flags.weights,
                   .archive = flags.archive,
                   .folder = llvm::sys::path::parent_path(file).str(),
                   .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
-                  .seed = flags.seed,
+                  .seed = seed,
                   .learningRate = flags.learningRate,
                   .hasData = !flags.data.empty()});
   if (!run) return run.takeError();
@@ -147,7 +158,7 @@ ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, Source& so
   return ir::success();
 }
 
-ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan) {
+ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed) {
   Source source;
   ir::Expected<Recipe> recipe = parseRecipe(plan.graph.provenance().recipe);
   if (!recipe) return recipe.takeError();
@@ -163,45 +174,10 @@ ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan) {
                              "', expected an example model or a .pt2 archive: steps of other code "
                              "run through the C++ interface");
   }
-  ir::Error error = isModel ? openModel(flags, plan, source) : openImported(flags, plan, source);
+  ir::Error error =
+      isModel ? openModel(flags, plan, seed, source) : openImported(flags, plan, seed, source);
   if (error) return error;
   return source;
-}
-
-struct GrownOp {
-  Bytes need;
-  ir::CommandId command;
-};
-
-/// Ops that need more than the plan gives them, the largest first, one per node.
-std::vector<GrownOp> findGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
-  std::vector<GrownOp> grown;
-  for (size_t i = 0; i < plan.file.schedule.commands.size(); ++i) {
-    const ir::Command& command = plan.file.schedule.commands[i];
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
-    const Bytes need = costs.nodes[command.node.index()].temporary;
-    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
-  }
-  std::stable_sort(grown.begin(), grown.end(),
-                   [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
-  return grown;
-}
-
-ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) {
-  constexpr size_t kShown = 8;
-  ir::PlanError error(ir::ErrorCode::kViolation,
-                      "V17: " + std::to_string(grown.size()) +
-                          " ops need more temporary memory on this machine than the plan has for "
-                          "them; 'stowage profile' measures it, for a new plan with --costs");
-  for (const GrownOp& op : grown.take_front(kShown)) {
-    const ir::Command& command = plan.file.schedule.command(op.command);
-    error.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(op.need) +
-               ", has " + formatBytes(command.temp.bytes));
-  }
-  if (grown.size() > kShown) {
-    error.note("and " + std::to_string(grown.size() - kShown) + " more");
-  }
-  return ir::makeError(std::move(error));
 }
 
 /// How each op allocates here. What needs more than the plan gives it is named.
@@ -214,31 +190,32 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   if (!flags.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(flags.costs);
     if (!known) return known.takeError();
+    const std::string different = differentCosts(plan.file, flags.costs, known->table);
+    if (!different.empty()) remark(different, flags);
     options.known = std::move(known->table);
   }
   ir::Expected<ir::CostTable> table = runtime::calibrate(plan.graph, options);
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();
-  const std::vector<GrownOp> grown = findGrownOps(plan, *costs);
-  if (!grown.empty()) return refuseGrownOps(plan, grown);
+  if (ir::Error error = checkTemporaries(plan, *costs)) return error;
   return costs;
 }
 
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
 ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPlan& plan,
                                           const Source& source, const BatchSource& batches,
-                                          const RunRecord& run) {
+                                          const RunRecord& run, uint64_t seed) {
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
   ir::Expected<TrainingRecord> eager =
       source.model
-          ? trainEagerly(source.recipe, plan.file.target, flags.seed, steps, batches, flags.weights)
+          ? trainEagerly(source.recipe, plan.file.target, seed, steps, batches, flags.weights)
           : trainByReplay({.step = source.imported->step(),
                            .schedule = plan.file.schedule,
                            .planned = plan.graph,
                            .target = plan.file.target,
                            .weights = flags.weights},
-                          flags.seed, steps, batches);
+                          seed, steps, batches);
   if (!eager) return eager.takeError();
   eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
   eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
@@ -249,7 +226,8 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPla
 }
 
 ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Source& source,
-                              const ir::NodeCosts& costs, const BatchSource& batches) {
+                              const ir::NodeCosts& costs, const BatchSource& batches,
+                              uint64_t seed) {
   std::signal(SIGTERM, askToStop);
   std::signal(SIGINT, askToStop);
   Progress progress(!flags.quiet && !flags.json);
@@ -257,9 +235,10 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Sou
                               .schedule = plan.file.schedule,
                               .target = plan.file.target,
                               .costs = &costs};
-  training.options.weights = flags.weights;
+  if (flags.resume.empty()) training.options.weights = flags.weights;
+  training.options.notes = {{kSeedNote, std::to_string(seed)}};
   RunOptions options;
-  options.seed = flags.seed;
+  options.seed = seed;
   options.steps = flags.steps;
   options.batches = batches;
   options.resume = flags.resume;
@@ -274,14 +253,17 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Sou
 }
 
 VerbResult runRun(const RunFlags& flags) {
+  ir::Expected<Beginning> beginning = readResume(flags);
+  if (!beginning) return beginning.takeError();
+  if (ir::Error error = checkSave(flags)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
-  ir::Expected<Source> source = openSource(flags, *plan);
+  ir::Expected<Source> source = openSource(flags, *plan, beginning->seed);
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data =
-      openRunData(flags.data, source->inputs(), flags.seed);
+      openRunData(flags.data, source->inputs(), beginning->seed);
   if (!data) return data.takeError();
   const BatchSource batches = [&](int64_t position) -> ir::Expected<Batch> {
     ir::Expected<Batch> batch = (*data)->at(position);
@@ -291,7 +273,7 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
   if (!costs) return costs.takeError();
 
-  ir::Expected<RunRecord> run = train(flags, *plan, *source, *costs, batches);
+  ir::Expected<RunRecord> run = train(flags, *plan, *source, *costs, batches, beginning->seed);
   if (!run) return run.takeError();
 
   RunAnswer answer = {
@@ -303,7 +285,8 @@ VerbResult runRun(const RunFlags& flags) {
       .save = flags.save};
   std::optional<Comparison> comparison;
   if (flags.compare) {
-    ir::Expected<Comparison> compared = compareUnplanned(flags, *plan, *source, batches, *run);
+    ir::Expected<Comparison> compared =
+        compareUnplanned(flags, *plan, *source, batches, *run, beginning->seed);
     if (!compared) return compared.takeError();
     comparison = std::move(*compared);
     answer.comparison = &*comparison;
@@ -336,13 +319,17 @@ Verb addRunVerb(CLI::App& app) {
       ->excludes("--weights");
   command->add_option("--lr", flags->learningRate,
                       "learning rate of an imported step that takes it as an input");
-  command->add_option("--save", flags->save, "folder for a checkpoint after the last step");
+  command->add_option("--save", flags->save,
+                      "folder for a checkpoint after the last step; one that another training left "
+                      "there stays unless "
+                      "-f is given");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");
   command->add_option("--resume", flags->resume, "folder of the checkpoint to go on from");
-  command->add_option("--seed", flags->seed, "of first values, dropout and random data")
-      ->capture_default_str();
+  command->add_option("--seed", flags->seed,
+                      "of first values, dropout and random data; default: 0, after --resume the "
+                      "checkpoint's");
   command->add_flag("--compare-unplanned", flags->compare,
                     "train by plain libtorch as well and compare every bit");
   command->add_option("--graph", flags->graph,
@@ -354,7 +341,7 @@ Verb addRunVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op on this machine; a plan for another number is refused")
       ->check(CLI::Range(1, 1024));
-  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runRun(*flags); }, .flags = flags.get()};
 }
 
