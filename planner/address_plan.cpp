@@ -29,6 +29,7 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
     ArenaItem& item = items[static_cast<size_t>(owner[i])];
     item.bytes = table.bytes(stay.storage);
     const ir::TickRange& alive = order.stays[i];
+    if (item.alive.isEmpty() || alive.begin < item.alive.begin) item.latest = order.latestBegins[i];
     item.alive = item.alive.isEmpty()
                      ? alive
                      : ir::TickRange{.begin = std::min(item.alive.begin, alive.begin),
@@ -36,7 +37,8 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
   }
   for (size_t i = 1; i < expansion.steps.size(); ++i) {
     items[expansion.stays.size() + i] = {.bytes = table.temporary(expansion.steps[i].node.index()),
-                                         .alive = order.runs[i]};
+                                         .alive = order.runs[i],
+                                         .latest = order.runs[i].begin};
   }
   return items;
 }
@@ -52,18 +54,26 @@ AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
   plan.deviceHeight = device.height;
   for (const int32_t place : owner)
     plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
+  for (const int32_t place : owner) {
+    plan.delays.push_back(device.delays[static_cast<size_t>(place)]);
+  }
   plan.temps.assign(device.offsets.begin() + static_cast<int64_t>(owner.size()),
                     device.offsets.end());
+  return plan;
+}
 
+void planHostAddresses(const GapTable& table, const IssueOrder& order, PlacementEffort effort,
+                       AddressPlan& plan) {
   std::vector<ArenaItem> hosts;
   for (size_t i = 0; i < order.hosts.size(); ++i) {
-    hosts.push_back({.bytes = table.bytes(ir::StorageId(i)), .alive = order.hosts[i]});
+    hosts.push_back({.bytes = table.bytes(ir::StorageId(i)),
+                     .alive = order.hosts[i],
+                     .latest = order.hosts[i].begin});
   }
   const Placement host =
       placeItems(hosts, order.period, 0, effort, table.problem().limits.host.value());
   plan.hosts = host.offsets;
   plan.hostHeight = host.height;
-  return plan;
 }
 
 }  // namespace stowage::planner

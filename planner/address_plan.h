@@ -15,16 +15,20 @@
 namespace stowage::planner {
 
 struct AddressPlan {
-  std::vector<int64_t> stays;  // by stay; of host stays: in the host arena
-  std::vector<int64_t> temps;  // by step
-  std::vector<int64_t> hosts;  // by storage
+  std::vector<int64_t> stays;   // by stay; of host stays: in the host arena
+  std::vector<int64_t> temps;   // by step
+  std::vector<int64_t> hosts;   // by storage
+  std::vector<int64_t> delays;  // by stay: ticks by which its begin must be put off
   int64_t deviceHeight = 0;
   int64_t hostHeight = 0;
 };
 
-/// `goal`: a device height that is good enough.
+/// Addresses on the device. `goal`: a height that is good enough.
 AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
                           const IssueOrder& order, PlacementEffort effort, int64_t goal);
+/// Adds the addresses on the host, once the order is final.
+void planHostAddresses(const GapTable& table, const IssueOrder& order, PlacementEffort effort,
+                       AddressPlan& plan);
 
 }  // namespace stowage::planner
 

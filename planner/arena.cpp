@@ -5,19 +5,23 @@
 #include <functional>
 #include <numeric>
 
+#include "planner/free_since.h"
+
 namespace stowage::planner {
 
 namespace {
 
-bool overlapOnCircle(const ir::TickRange& a, const ir::TickRange& b, int64_t period) {
-  const ir::TickRange later{.begin = b.begin + period, .end = b.end + period};
-  const ir::TickRange earlier{.begin = b.begin - period, .end = b.end - period};
-  return a.overlaps(b) || a.overlaps(later) || a.overlaps(earlier);
-}
-
 constexpr int64_t kMostSlices = 64;
 constexpr int64_t kFewSlices = 3;
 constexpr size_t kManyItems = 20'000;  // from which only two orders are tried
+
+// An item that has a place, with all that decides whether another may share its bytes.
+struct Placed {
+  int64_t offset = 0;
+  int64_t end = 0;  // of the bytes
+  ir::TickRange alive;
+  int32_t item = 0;
+};
 
 // Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
 // offset, so that a short-lived item is held against its neighbours in time alone.
@@ -39,7 +43,7 @@ class Placer {
   }
 
  private:
-  using ByOffset = std::vector<int32_t>;  // items, lowest first
+  using ByOffset = std::vector<Placed>;  // lowest first
 
   struct Slices {
     int64_t first, last;  // may lie beyond the number of slices: they are on a circle
@@ -51,19 +55,20 @@ class Placer {
     return {first, std::min((alive.end - 1) * count / period_, first + count - 1)};
   }
   ByOffset& sliceAt(int64_t slice) { return slices_[static_cast<size_t>(slice) % slices_.size()]; }
-  int64_t offsetOf(int32_t item) const { return result_.offsets[static_cast<size_t>(item)]; }
-  int64_t endOf(int32_t item) const {
-    return offsetOf(item) + items_[static_cast<size_t>(item)].bytes;
+
+  static bool isBelow(const Placed& a, const Placed& b) {
+    return a.offset != b.offset ? a.offset < b.offset : a.item < b.item;
   }
-  bool isBelow(int32_t a, int32_t b) const {
-    return offsetOf(a) != offsetOf(b) ? offsetOf(a) < offsetOf(b) : a < b;
+  // Both begin in [0, period) and are at most a period long.
+  bool meet(const ir::TickRange& a, const ir::TickRange& b) const {
+    return (a.begin < b.end && b.begin < a.end) || b.begin + period_ < a.end ||
+           a.begin + period_ < b.end;
   }
 
   // Those alive at the same time as the item, by offset. A short-lived one looks at its slices, any
   // other at everything.
-  void collectNeighbours(int32_t item) {
+  void collectNeighbours(const ir::TickRange& alive) {
     neighbours_.clear();
-    const ir::TickRange& alive = items_[static_cast<size_t>(item)].alive;
     const Slices slices = slicesOf(alive);
     if (slices.count() > kFewSlices) {
       addNeighbours(placed_, alive);
@@ -73,19 +78,16 @@ class Placer {
       const auto before = static_cast<int64_t>(neighbours_.size());
       addNeighbours(sliceAt(slice), alive);
       std::inplace_merge(neighbours_.begin(), neighbours_.begin() + before, neighbours_.end(),
-                         [this](int32_t a, int32_t b) { return isBelow(a, b); });
+                         isBelow);
     }
   }
   void addNeighbours(const ByOffset& among, const ir::TickRange& alive) {
-    for (const int32_t other : among) {
-      const ir::TickRange& range = items_[static_cast<size_t>(other)].alive;
-      if (overlapOnCircle(alive, range, period_)) neighbours_.push_back(other);
+    for (const Placed& other : among) {
+      if (meet(alive, other.alive)) neighbours_.push_back(other);
     }
   }
-  void insert(ByOffset& into, int32_t item) {
-    const auto at = std::upper_bound(into.begin(), into.end(), item,
-                                     [this](int32_t a, int32_t b) { return isBelow(a, b); });
-    into.insert(at, item);
+  static void insert(ByOffset& into, const Placed& placed) {
+    into.insert(std::upper_bound(into.begin(), into.end(), placed, isBelow), placed);
   }
 
   // All of them are alive at the seam, so none shares bytes with another.
@@ -98,29 +100,31 @@ class Placer {
   void placeOne(int32_t index) {
     const ArenaItem& item = items_[static_cast<size_t>(index)];
     if (item.bytes == 0 || item.alive.isEmpty()) return;
-    collectNeighbours(index);
+    collectNeighbours(item.alive);
     int64_t top = base_;
     int64_t best = -1;
     int64_t bestHole = 0;
-    for (const int32_t other : neighbours_) {
-      const int64_t hole = offsetOf(other) - top;
+    for (const Placed& other : neighbours_) {
+      const int64_t hole = other.offset - top;
       if (hole >= item.bytes && (best < 0 || hole < bestHole)) {
         best = top;
         bestHole = hole;
       }
-      top = std::max(top, endOf(other));
+      top = std::max(top, other.end);
     }
     if (best < 0) best = top;
     put(index, best);
   }
 
   void put(int32_t index, int64_t offset) {
+    const ArenaItem& item = items_[static_cast<size_t>(index)];
+    const Placed placed{offset, offset + item.bytes, item.alive, index};
     result_.offsets[static_cast<size_t>(index)] = offset;
-    result_.height = std::max(result_.height, endOf(index));
-    insert(placed_, index);
-    const Slices slices = slicesOf(items_[static_cast<size_t>(index)].alive);
+    result_.height = std::max(result_.height, placed.end);
+    insert(placed_, placed);
+    const Slices slices = slicesOf(item.alive);
     for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
-      insert(sliceAt(slice), index);
+      insert(sliceAt(slice), placed);
     }
   }
 
@@ -151,10 +155,22 @@ std::vector<int32_t> orderBy(llvm::ArrayRef<ArenaItem> items, llvm::ArrayRef<int
   return order;
 }
 
+// As short as they may be: begins put off as far as possible.
+std::vector<ArenaItem> shorten(llvm::ArrayRef<ArenaItem> items, int64_t period) {
+  std::vector<ArenaItem> result(items.begin(), items.end());
+  for (ArenaItem& item : result) {
+    if (item.alive.end - item.alive.begin >= period || item.latest <= item.alive.begin) continue;
+    const int64_t back = item.latest >= period ? period : 0;
+    item.alive = {.begin = item.latest - back, .end = item.alive.end - back};
+  }
+  return result;
+}
+
 }  // namespace
 
-Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
+Placement placeItems(llvm::ArrayRef<ArenaItem> asked, int64_t period, int64_t base,
                      PlacementEffort effort, int64_t goal) {
+  const std::vector<ArenaItem> items = shorten(asked, period);
   std::vector<int64_t> forEver(items.size(), -1);
   std::vector<int32_t> crossing;
   std::vector<int32_t> others;
@@ -186,6 +202,7 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t ba
   for (size_t i = 0; i < items.size(); ++i) {
     if (forEver[i] >= 0) best.offsets[i] = forEver[i];
   }
+  best.delays = findDelays(asked, best.offsets, period);
   return best;
 }
 

@@ -4,7 +4,8 @@
 // highest used byte is low. Lifetimes lie on a circle of `period` ticks (a step repeats), so an
 // item that crosses the seam (tick 0) keeps its address from one step to the next.
 // Items that live for ever are stacked at the bottom, the rest goes into the lowest hole that is
-// large enough, in several orders; the lowest result counts. Deterministic.
+// large enough, in several orders; the lowest result counts. An item whose begin may be put off is
+// placed as if it were, and then begins as early as its place is free. Deterministic.
 #ifndef STOWAGE_PLANNER_ARENA_H_
 #define STOWAGE_PLANNER_ARENA_H_
 
@@ -20,10 +21,12 @@ namespace stowage::planner {
 struct ArenaItem {
   int64_t bytes = 0;    // a multiple of the alignment
   ir::TickRange alive;  // begin in [0, period), at most a period long; empty: needs no place
+  int64_t latest = 0;   // the begin may be put off up to here; not before it
 };
 
 struct Placement {
   std::vector<int64_t> offsets;  // by item
+  std::vector<int64_t> delays;   // by item: ticks by which its begin is put off
   int64_t height = 0;
 };
 

@@ -2,14 +2,17 @@
 #include "planner/choose_actions.h"
 
 #include <algorithm>
+#include <array>
 #include <cassert>
 #include <limits>
 #include <queue>
 #include <tuple>
 #include <utility>
 
+#include "planner/copy_schedule.h"
 #include "planner/expand.h"
 #include "planner/known_plan.h"
+#include "planner/link_ledger.h"
 #include "planner/load_tree.h"
 #include "planner/rerun_costs.h"
 
@@ -21,6 +24,8 @@ using ir::GapAction;
 
 constexpr int kRounds = 4;
 constexpr int64_t kEarlyShare = 8;  // of the target may come back before it is used itself
+constexpr int kLooks = 8;
+constexpr int64_t kWorthwhile = 1000;  // of the step: a wait that is not worth a copy
 constexpr int64_t kUnpriced = std::numeric_limits<int64_t>::max();
 
 int64_t pricePerMebibyte(const RerunCost& cost) {
@@ -31,6 +36,9 @@ int64_t pricePerMebibyte(const RerunCost& cost) {
 // The walk. Heaps hold gaps that are open at the current position; entries that no longer apply are
 // dropped when they surface.
 class Walk {
+  using HostEntry = std::tuple<int64_t, int64_t, int64_t>;  // next use, bytes, -gap
+  using HostHeap = std::priority_queue<HostEntry>;
+
  public:
   Walk(const GapTable& table, const FixedActions& fixed, std::vector<int64_t> loads,
        const ChoiceRule& rule)
@@ -41,6 +49,7 @@ class Walk {
         actions_(fixed.actions),
         loads_(loads),
         host_(std::vector<int64_t>(table.nodeCount(), 0)),
+        links_(table),
         early_(table.nodeCount(), 0),
         hasPlace_(table.problem().lives.size(), false) {
     for (size_t i = 0; i < hasPlace_.size(); ++i) {
@@ -53,18 +62,22 @@ class Walk {
     }
     for (const Gap& gap : table.gaps()) neededAt_.push_back(gap.end);
     openAt_.resize(table.nodeCount() + 1);
+    for (size_t i = 0; i < hasPlace_.size(); ++i) makeWayForInput(ir::StorageId(i));
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
-      if (fixed.isFixed[g] || !gap.live || !(gap.mayHost || gap.mayRecompute)) continue;
+      if (fixed.isFixed[g] || actions_[g] != GapAction::kKeep || !gap.live) continue;
+      if (!gap.mayHost && !gap.mayRecompute) continue;
       openAt_[static_cast<size_t>(gap.begin + 1)].push_back(g);
       // Open since the step before.
-      if (gap.end > nodes_) open(g, gap.end - nodes_);
+      if (gap.end > nodes_) open(g, 0, gap.end - nodes_);
     }
   }
 
   Actions walk() {
     for (int64_t position = 0; position < nodes_; ++position) {
-      for (const size_t g : openAt_[static_cast<size_t>(position)]) open(g, table_.gaps()[g].end);
+      for (const size_t g : openAt_[static_cast<size_t>(position)]) {
+        open(g, position, table_.gaps()[g].end);
+      }
       while (loads_.at(position) > rule_.target && giveUpOne(position)) {
       }
     }
@@ -78,9 +91,12 @@ class Walk {
   }
 
  private:
-  void open(size_t g, int64_t end) {
+  void open(size_t g, int64_t position, int64_t end) {
     const Gap& gap = table_.gaps()[g];
-    if (gap.mayHost) hosts_.push({end, table_.bytes(gap.storage), -static_cast<int64_t>(g)});
+    if (gap.mayHost) {
+      const auto origin = static_cast<size_t>(links_.origin(g, position));
+      hosts_[origin].push({end, table_.bytes(gap.storage), -static_cast<int64_t>(g)});
+    }
     if (!gap.mayRecompute) return;
     if (const std::optional<RerunCost> cost = computeRerunCost(table_, g, gap.end)) {
       reruns_.push({-pricePerMebibyte(*cost), end, -static_cast<int64_t>(g)});
@@ -91,25 +107,95 @@ class Walk {
     return actions_[g] == GapAction::kKeep && end > position;
   }
 
+  // An input that is used to the end of a step holds the place of the next step's, so that compute
+  // waits for that one's copy, unless it is away in between.
+  void makeWayForInput(ir::StorageId id) {
+    const std::vector<ir::Touch>& touches = table_.problem().lives[id.index()].touches;
+    if (table_.problem().graph.storage(id).role != ir::Role::kInput || touches.size() < 2) return;
+    int64_t slack = 0;  // compute between its last use and the next step's first
+    int64_t all = 0;
+    for (int64_t node = 0; node < nodes_; ++node) {
+      const int64_t time = table_.nodeTime(static_cast<size_t>(node));
+      all += time;
+      if (node < touches.front().position || node > touches.back().position) slack += time;
+    }
+    const int64_t copy = copyTime(table_.problem().costs.links.hostToDevice, table_.bytes(id));
+    if (copy - slack < all / kWorthwhile) return;
+    size_t longest = table_.gapIndex(id, 0);
+    for (size_t k = 1; k + 1 < touches.size(); ++k) {
+      const size_t g = table_.gapIndex(id, k);
+      const auto length = [&](size_t gap) {
+        return table_.gaps()[gap].end - table_.gaps()[gap].begin;
+      };
+      if (length(g) > length(longest)) longest = g;
+    }
+    const Gap& gap = table_.gaps()[longest];
+    if (!gap.mayHost || !gap.live || fixed_.isFixed[longest]) return;
+    actions_[longest] = GapAction::kHost;
+    links_.book(longest, gap.begin, gap.end);
+    free(longest);
+  }
+
+  // A gap whose bytes could go to the host, and what compute would wait for that.
+  struct Candidate {
+    size_t gap = 0;
+    int64_t end = 0;
+    int64_t wait = kUnpriced;
+    bool isBefore(const Candidate& other) const {
+      if (wait != other.wait) return wait < other.wait;
+      return end != other.end ? end > other.end : gap < other.gap;
+    }
+  };
+
   bool giveUpOne(int64_t position) {
     dropStale(position);
-    const bool isCheap = !reruns_.empty() && -std::get<0>(reruns_.top()) <= rule_.recomputePrice;
-    if (isCheap || (hosts_.empty() && !reruns_.empty())) {
+    const std::optional<Candidate> host = findHost(position);
+    int64_t price = rule_.recomputePrice;
+    if (host) price = std::max(price, waitPerMebibyte(*host));
+    const bool isCheap = !reruns_.empty() && -std::get<0>(reruns_.top()) <= price;
+    if (isCheap || (!host && !reruns_.empty())) {
       const auto g = static_cast<size_t>(-std::get<2>(reruns_.top()));
       reruns_.pop();
       recompute(g, position);
       return true;
     }
-    while (!hosts_.empty()) {
-      const auto g = static_cast<size_t>(-std::get<2>(hosts_.top()));
-      hosts_.pop();
-      if (!hasHostRoom(g) || neededAt_[g] <= position) continue;
-      actions_[g] = GapAction::kHost;
-      holdHostBytes(g);
-      free(g);
-      return true;
+    if (!host) return false;
+    actions_[host->gap] = GapAction::kHost;
+    holdHostBytes(host->gap);
+    links_.book(host->gap, position, host->end);
+    free(host->gap);
+    return true;
+  }
+
+  int64_t waitPerMebibyte(const Candidate& host) const {
+    const auto scaled = static_cast<__int128>(host.wait) * (int64_t{1} << 20) /
+                        table_.bytes(table_.gaps()[host.gap].storage);
+    return static_cast<int64_t>(std::min<__int128>(scaled, kUnpriced - 1));
+  }
+
+  // Furthest next use first, but rather what the links have time for. Of each origin a few are
+  // looked at: what is next in line needs the links at nearly the same time.
+  std::optional<Candidate> findHost(int64_t position) {
+    std::optional<Candidate> best;
+    for (HostHeap& heap : hosts_) {
+      llvm::SmallVector<HostEntry, kLooks> seen;
+      for (int look = 0; look < kLooks && !heap.empty(); ++look) {
+        const HostEntry entry = heap.top();
+        const auto [end, bytes, negative] = entry;
+        const auto g = static_cast<size_t>(-negative);
+        heap.pop();
+        if (!isOpen(g, end, position) || neededAt_[g] <= position || !hasHostRoom(g)) {
+          --look;
+          continue;
+        }
+        seen.push_back(entry);
+        const Candidate next{g, end, links_.wait(g, position, end)};
+        if (!best || next.isBefore(*best)) best = next;
+        if (next.wait == 0) break;
+      }
+      for (const HostEntry& entry : seen) heap.push(entry);
     }
-    return !reruns_.empty();  // what cannot go to the host may still be made again
+    return best;
   }
 
   // Bytes on the host, from the node before a gap to the one after; what is written in every step
@@ -143,10 +229,6 @@ class Walk {
                                        std::get<1>(reruns_.top()), position)) {
       reruns_.pop();
     }
-    while (!hosts_.empty() && !isOpen(static_cast<size_t>(-std::get<2>(hosts_.top())),
-                                      std::get<0>(hosts_.top()), position)) {
-      hosts_.pop();
-    }
   }
 
   void free(size_t g) {
@@ -173,8 +255,10 @@ class Walk {
     }
     int64_t& early = early_[static_cast<size_t>(at)];
     if (early + bytes > rule_.target / kEarlyShare) return;
+    const int64_t time = table_.chainTime(gap.storage, g - table_.gapIndex(gap.storage, 0));
     early += bytes;
     actions_[g] = GapAction::kRecompute;
+    links_.lengthen(at, time);
     free(g);
     for (const size_t h : back) bringForward(h, at);
     for (const size_t h : kept) neededAt_[h] = std::min(neededAt_[h], inFrame(h, at));
@@ -218,11 +302,12 @@ class Walk {
   Actions actions_;
   LoadTree loads_;
   LoadTree host_;
+  LinkLedger links_;
   std::vector<int64_t> early_;     // by node: bytes that come back there before their own use
   std::vector<int64_t> neededAt_;  // by gap: its end, or an earlier re-run that needs it
   std::vector<bool> hasPlace_;     // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
-  std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> hosts_;   // next use, bytes, -gap
+  std::array<HostHeap, 3> hosts_;            // by origin
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
 };
 

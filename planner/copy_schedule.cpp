@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/fetch_order.h"
 #include "planner/load_tree.h"
 
 namespace stowage::planner {
@@ -94,7 +95,7 @@ class Simulation {
     clampOutputs();
     for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSource(i);
     for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
-    for (size_t i = 0; i < x_.fetches.size(); ++i) putAfterSeam(i);
+    noteSteps();
     return std::move(result_);
   }
 
@@ -108,6 +109,7 @@ class Simulation {
   void prepare() {
     result_.out.resize(x_.copiesOut.size());
     result_.in.resize(x_.fetches.size());
+    stepStarts_.assign(x_.steps.size(), -1);
     remaining_ = static_cast<int64_t>(x_.copiesOut.size() + x_.fetches.size());
     // Copies that would have begun before the first frame count as done.
     for (const CopyOut& out : x_.copiesOut) outDone_.push_back(out.after < period_ ? -1 : -2);
@@ -191,6 +193,7 @@ class Simulation {
     resetMissing(step);
     computing_ = true;
     stepStart_ = now_;
+    if (floorDiv(next_, period_) == kMeasured) stepStarts_[static_cast<size_t>(step)] = now_;
     stepEnd_ = now_ + stepTime(step);
     ++next_;
     return true;
@@ -303,13 +306,16 @@ class Simulation {
     source.start = std::min(source.start, Moment{start.step - shift, start.offset});
   }
 
-  // An input is filled anew each step, so its copy is issued after the seam. Its place is free
-  // before, so that the copy waits for nothing that the step before does in its end.
-  void putAfterSeam(size_t index) {
-    CopySpan& span = result_.in[index];
-    if (!x_.fetches[index].ofThisStep || span.start.step >= 0) return;
-    span.start = {0, 0};
-    span.end = std::max(span.end, Moment{0, 1});
+  void noteSteps() {
+    stepStarts_.front() = std::max<int64_t>(stepStarts_.front(), 0);
+    for (int64_t i = 1; i < period_; ++i) {
+      auto& start = stepStarts_[static_cast<size_t>(i)];
+      if (start < 0) start = stepStarts_[static_cast<size_t>(i - 1)] + stepTime(i - 1);
+    }
+    const int64_t begin = stepStarts_.front();
+    for (const int64_t start : stepStarts_) result_.stepStarts.push_back(start - begin);
+    result_.length =
+        std::max<int64_t>(result_.stepStarts.back() + stepTime(period_ - 1), int64_t{1});
   }
 
   const GapTable& table_;
@@ -322,7 +328,8 @@ class Simulation {
   ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, fetchesOf_;
 
   CopySchedule result_;
-  int64_t remaining_ = 0;  // copies of the measured frame that have not ended
+  std::vector<int64_t> stepStarts_;  // by step, in the measured frame
+  int64_t remaining_ = 0;            // copies of the measured frame that have not ended
   int64_t now_ = 0;
   int64_t next_ = 0;  // step that compute starts next, counted over all frames
   bool computing_ = false;
@@ -373,7 +380,10 @@ std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expans
 
 CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget) {
   if (expansion.copiesOut.empty() && expansion.fetches.empty()) return {};
-  return Simulation(table, expansion, budget).run();
+  CopySchedule schedule = Simulation(table, expansion, budget).run();
+  findLatestStarts(table, expansion, schedule);
+  issueInputsAfterSeam(expansion, schedule);
+  return schedule;
 }
 
 }  // namespace stowage::planner

@@ -37,6 +37,10 @@ struct CopySchedule {
   std::vector<CopySpan> in;   // by Fetch
   std::vector<Moment> place;  // by Fetch: its bytes on the device are free for it from here on; not
                               // after the start
+  std::vector<Moment> latest;  // by Fetch: a start up to which compute need not wait for it, if
+                               // others keep to theirs; not before the start
+  std::vector<int64_t> stepStarts;  // by step: times since the begin of a period, as simulated
+  int64_t length = 0;               // of a period
 };
 
 /// `budget`: bytes of the device that fetches may fill, reserved regions not counted.

@@ -4,6 +4,7 @@
 #include "planner/address_plan.h"
 #include "planner/copy_schedule.h"
 #include "planner/expand.h"
+#include "planner/fetch_order.h"
 #include "planner/issue_order.h"
 #include "planner/timetable_writer.h"
 
@@ -13,11 +14,14 @@ ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& ac
                                         int64_t budget, PlacementEffort effort) {
   ir::Expected<Expansion> expansion = expand(table, actions);
   if (!expansion) return expansion.takeError();
-  const CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
-  const bool isUnlimited = budget >= INT64_MAX / 8;
-  const IssueOrder order = orderIssues(table, *expansion, copies);
-  const AddressPlan addresses =
-      planAddresses(table, *expansion, order, effort, isUnlimited ? 0 : budget);
+  CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
+  const int64_t goal = budget >= INT64_MAX / 8 ? 0 : budget;
+  IssueOrder order = orderIssues(table, *expansion, copies);
+  AddressPlan addresses = planAddresses(table, *expansion, order, effort, goal);
+  if (putOff(table, *expansion, order, addresses.delays, copies)) {
+    order = orderIssues(table, *expansion, copies);
+  }
+  planHostAddresses(table, order, effort, addresses);
   Timetable timetable = writeTimetable({table, *expansion, copies, order, addresses, actions});
   timetable.prefetch = Bytes(budget);
   return timetable;

@@ -45,7 +45,8 @@ class StorageCopies {
     fetch.ofThisStep = position == 0 && !storage_.persistent;
     const size_t before = position == 0 ? history_.size() - 1 : position - 1;
     const int32_t shift = fromLastStep ? -1 : 0;
-    fetch.release = stay(before).end + shift * out_.stepCount();
+    // The next step's input is other bytes, which need not wait for this step's to go.
+    fetch.release = stay(fetch.ofThisStep ? 0 : before).end + shift * out_.stepCount();
     const int32_t version = contentBefore(position);
     if (held_ == version) {
       fetch.source = heldBy_;

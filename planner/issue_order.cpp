@@ -18,7 +18,8 @@ enum class EventKind : uint8_t {
   kFetchEnd,
   kOutStart,
   kPlace,
-  kFetchStart
+  kFetchStart,
+  kLatest
 };
 
 struct Event {
@@ -56,10 +57,8 @@ class Orderer {
     }
     for (size_t i = 0; i < x_.fetches.size(); ++i) {
       addSpan(copies_.in[i], EventKind::kFetchStart, EventKind::kFetchEnd, i);
-      const Moment& place = copies_.place[i];
-      if (place == copies_.in[i].start) continue;
-      events_.push_back(
-          {wrap(place.step), place.offset, EventKind::kPlace, static_cast<int32_t>(i)});
+      addMoment(copies_.place[i], EventKind::kPlace, i);
+      addMoment(copies_.latest[i], EventKind::kLatest, i);
     }
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
       return std::tie(a.step, a.offset, a.kind, a.index) <
@@ -73,6 +72,10 @@ class Orderer {
     events_.push_back({wrap(span.end.step), span.end.offset, end, id});
   }
 
+  void addMoment(const Moment& moment, EventKind kind, size_t index) {
+    events_.push_back({wrap(moment.step), moment.offset, kind, static_cast<int32_t>(index)});
+  }
+
   int64_t wrap(int64_t step) const { return ((step % steps_) + steps_) % steps_; }
   int64_t turns(int64_t step) const { return (step - wrap(step)) / steps_; }
 
@@ -84,10 +87,12 @@ class Orderer {
     outEnd_.resize(x_.copiesOut.size());
     fetchStart_.resize(x_.fetches.size());
     fetchEnd_.resize(x_.fetches.size());
-    place_.resize(x_.fetches.size(), -1);
+    place_.resize(x_.fetches.size());
+    latest_.resize(x_.fetches.size());
     for (size_t tick = 0; tick < events_.size(); ++tick) {
       const Event& event = events_[tick];
       ticksOf(event.kind)[static_cast<size_t>(event.index)] = static_cast<int64_t>(tick);
+      result_.moments.push_back({event.step, event.offset});
       issue(event, static_cast<int64_t>(tick));
     }
     for (size_t i = 0; i < x_.copiesOut.size(); ++i) {
@@ -97,8 +102,8 @@ class Orderer {
     for (size_t i = 0; i < x_.fetches.size(); ++i) {
       fetchStart_[i] += turns(copies_.in[i].start.step) * result_.period;
       fetchEnd_[i] += turns(copies_.in[i].end.step) * result_.period;
-      const int64_t turned = turns(copies_.place[i].step) * result_.period;
-      place_[i] = place_[i] < 0 ? fetchStart_[i] : place_[i] + turned;
+      place_[i] += turns(copies_.place[i].step) * result_.period;
+      latest_[i] += turns(copies_.latest[i].step) * result_.period;
     }
     result_.copyOutStarts = outStart_;
   }
@@ -117,6 +122,8 @@ class Orderer {
         return fetchStart_;
       case EventKind::kPlace:
         return place_;
+      case EventKind::kLatest:
+        return latest_;
       case EventKind::kFetchEnd:
         break;
     }
@@ -156,12 +163,16 @@ class Orderer {
       const Stay& stay = x_.stays[i];
       if (stay.always || stay.begin < 0) {
         result_.stays.push_back({.begin = 0, .end = stay.always ? result_.period : 0});
+        result_.latestBegins.push_back(0);
         continue;
       }
       const int64_t begin = stay.fetch >= 0 ? place_[static_cast<size_t>(stay.fetch)]
                                             : runStart_[static_cast<size_t>(stay.begin)];
+      const int64_t latest = stay.fetch >= 0 ? latest_[static_cast<size_t>(stay.fetch)] : begin;
       result_.stays.push_back(
           fold({.begin = begin, .end = std::max(endOfStep(stay.end) + 1, gone[i])}));
+      result_.latestBegins.push_back(result_.stays.back().begin +
+                                     std::max<int64_t>(0, latest - begin));
     }
   }
 
@@ -201,7 +212,8 @@ class Orderer {
   IssueOrder result_;
   std::vector<Event> events_;
   std::vector<int64_t> runStart_, runEnd_, outStart_, outEnd_, fetchStart_, fetchEnd_;
-  std::vector<int64_t> place_;  // by fetch: from when on its stay has its bytes
+  std::vector<int64_t> place_;   // by fetch: from when on its stay has its bytes
+  std::vector<int64_t> latest_;  // by fetch: until when that may be put off
 };
 
 }  // namespace

@@ -26,7 +26,9 @@ struct IssueOrder {
   int64_t period = 0;
   std::vector<Issue> issues;
   std::vector<int64_t> issueTick;      // by issue
+  std::vector<Moment> moments;         // by tick
   std::vector<ir::TickRange> stays;    // by stay: begin in [0, period), at most a period long
+  std::vector<int64_t> latestBegins;   // by stay: up to here its begin may be put off; in its frame
   std::vector<ir::TickRange> runs;     // by step
   std::vector<int64_t> copyOutStarts;  // by copy out, in its stay's frame: not wrapped
   std::vector<ir::TickRange> hosts;    // by storage; empty if it has no place on the host

@@ -11,6 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/torch_types.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -61,10 +63,17 @@ TensorShape shapeOf(const at::Tensor& tensor) {
           .dtype = tensor.scalar_type()};
 }
 
+TensorShape shapeOf(const ir::TensorType& type) {
+  return {.sizes = c10::DimVector(type.sizes.begin(), type.sizes.end()),
+          .strides = c10::DimVector(type.strides.begin(), type.strides.end()),
+          .offset = type.offset,
+          .dtype = toScalarType(type.dtype)};
+}
+
 int64_t extentOf(const TensorShape& shape) {
-  return static_cast<int64_t>(
-      at::detail::computeStorageNbytes(shape.sizes, shape.strides, c10::elementSize(shape.dtype),
-                                       static_cast<size_t>(shape.offset)));
+  return static_cast<int64_t>(at::detail::computeStorageNbytes(shape.sizes, shape.strides,
+                                                               c10::elementSize(shape.dtype),
+                                                               static_cast<size_t>(shape.offset)));
 }
 
 c10::Storage makeFakeStorage(int64_t bytes, c10::Device device, bool hostWritable,
@@ -105,9 +114,8 @@ FakeId fakeId(const c10::StorageImpl& storage) {
 }
 
 FakeId fakeId(const at::Tensor& tensor) {
-  return tensor.defined() && tensor.has_storage()
-             ? fakeId(*tensor.storage().unsafeGetStorageImpl())
-             : 0;
+  return tensor.defined() && tensor.has_storage() ? fakeId(*tensor.storage().unsafeGetStorageImpl())
+                                                  : 0;
 }
 
 bool isFake(const at::Tensor& tensor) { return fakeId(tensor) != 0; }

@@ -2,12 +2,12 @@
 //
 // Tensors that look real and have no memory: a plain c10::TensorImpl over a StorageImpl whose size
 // is true and whose data pointer is null. Asking for the pointer throws, so no kernel can crash on
-// it. The exception is what `empty` makes on the CPU: it gets address space that costs nothing until
-// touched, because libtorch fills such tensors by hand (`torch::tensor({1, 2})`).
-// Nothing is subclassed: autograd, version counters, views and set_data treat them as any tensor.
-// A storage is told by its deleter, never by device, and carries an id that no other storage of the
-// process ever has; traces hold ids, since reference counts steer autograd.
-// Not here: which ops are recorded (tracer.h), which results an op has (op_outputs.h).
+// it. The exception is what `empty` makes on the CPU: it gets address space that costs nothing
+// until touched, because libtorch fills such tensors by hand (`torch::tensor({1, 2})`). Nothing is
+// subclassed: autograd, version counters, views and set_data treat them as any tensor. A storage is
+// told by its deleter, never by device, and carries an id that no other storage of the process ever
+// has; traces hold ids, since reference counts steer autograd. Not here: which ops are recorded
+// (tracer.h), which results an op has (op_outputs.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_FAKE_TENSOR_H_
 #define STOWAGE_RUNTIME_CAPTURE_FAKE_TENSOR_H_
 
@@ -17,6 +17,8 @@
 
 #include <cstdint>
 #include <memory>
+
+#include "ir/type.h"
 
 namespace stowage::runtime {
 
@@ -35,6 +37,7 @@ struct TensorShape {
 };
 
 TensorShape shapeOf(const at::Tensor& tensor);
+TensorShape shapeOf(const ir::TensorType& type);
 /// Bytes from a storage's start to one past the last element of `shape`.
 int64_t extentOf(const TensorShape& shape);
 

@@ -9,19 +9,8 @@
 #include "runtime/capture/fake_tensor.h"
 #include "runtime/op_call.h"
 #include "runtime/torch_boundary.h"
-#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
-namespace {
-
-TensorShape shapeOf(const ir::TensorType& type) {
-  return {.sizes = c10::DimVector(type.sizes.begin(), type.sizes.end()),
-          .strides = c10::DimVector(type.strides.begin(), type.strides.end()),
-          .offset = type.offset,
-          .dtype = toScalarType(type.dtype)};
-}
-
-}  // namespace
 
 at::Tensor bytesTensor(const c10::Storage& storage) {
   TensorShape shape{.sizes = {}, .strides = {1}, .offset = 0, .dtype = c10::kByte};
@@ -34,8 +23,7 @@ c10::Storage allocateOnCpu(int64_t bytes) {
                       c10::GetAllocator(c10::kCPU));
 }
 
-GraphReplay::GraphReplay(const ir::Graph& graph)
-    : graph_(graph), bytes_(graph.storages().size()) {}
+GraphReplay::GraphReplay(const ir::Graph& graph) : graph_(graph), bytes_(graph.storages().size()) {}
 
 void GraphReplay::bind(ir::StorageId storage, c10::Storage bytes) {
   bytes_[storage.index()] = std::move(bytes);
@@ -51,7 +39,8 @@ at::Tensor GraphReplay::bytesOf(ir::StorageId storage) const {
   return bytesTensor(bytes_[storage.index()]);
 }
 
-/// Storages that nothing made yet (`empty`, which is never run) get memory when they are first used.
+/// Storages that nothing made yet (`empty`, which is never run) get memory when they are first
+/// used.
 at::Tensor GraphReplay::tensorOf(ir::ValueId value) {
   const ir::StorageId storage = graph_.value(value).storage;
   if (!isBound(storage)) bind(storage, allocateOnCpu(graph_.storage(storage).bytes.value()));
@@ -77,9 +66,8 @@ ir::Error GraphReplay::takeResults(ir::NodeId node, const std::vector<at::Tensor
 
 ir::Error GraphReplay::run(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars) {
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
-  ir::Expected<OpCall> call =
-      prepareCall(graph_, node, CallForm::kAsCaptured,
-                  [&](ir::ValueId value) { return tensorOf(value); });
+  ir::Expected<OpCall> call = prepareCall(graph_, node, CallForm::kAsCaptured,
+                                          [&](ir::ValueId value) { return tensorOf(value); });
   if (!call) return call.takeError();
   std::vector<c10::IValue> stack = makeStack(*call, scalars);
   if (ir::Error error = callTorch(graph_.describeNode(node), [&] { call->op.callBoxed(stack); })) {

@@ -9,17 +9,9 @@
 #include "runtime/capture/meta_kernel.h"
 #include "runtime/op_call.h"
 #include "runtime/torch_boundary.h"
-#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 namespace {
-
-TensorShape shapeOf(const ir::TensorType& type) {
-  return {.sizes = c10::DimVector(type.sizes.begin(), type.sizes.end()),
-          .strides = c10::DimVector(type.strides.begin(), type.strides.end()),
-          .offset = type.offset,
-          .dtype = toScalarType(type.dtype)};
-}
 
 /// The same elements at the same places: strides of dimensions of size 1 do not count.
 bool samePlaces(const TensorShape& a, const TensorShape& b) {
@@ -113,9 +105,8 @@ class ShapeChecker {
     const ir::Value& value = draft_.calls.value(found);
     if (!wanted) return malformed("found result '" + value.name + "', expected none");
     const TensorShape foundShape = shapeOf(value.type);
-    const TensorShape expectedShape = expected.kind == OutputTensor::Kind::kArgument
-                                          ? runtime::shapeOf(expected.base)
-                                          : expected.shape;
+    const TensorShape expectedShape =
+        expected.kind == OutputTensor::Kind::kArgument ? shapeOf(expected.base) : expected.shape;
     if (samePlaces(foundShape, expectedShape)) return ir::success();
     return malformed("found result '" + value.name + "' as " + describe(foundShape) +
                      ", expected " + describe(expectedShape));

@@ -38,8 +38,9 @@ TEST(NegativeControl, AnotherRandomStateShows) {
 }
 
 TEST(NegativeControl, ClonesWithoutTheirRandomStateShow) {
+  // Masks are what dropout draws.
   passes::PlannedStep planned =
-      orFail(chain().plan(chain().share(80), {.offload = false, .takeOver = false}));
+      orFail(chain().plan(chain().share(100), {}, {{"*empty_like.*", ir::GapAction::kRecompute}}));
   EXPECT_EQ(chain().difference(planned), "");
   int taken = 0;
   for (ir::Command& command : planned.schedule.commands) {
@@ -89,17 +90,17 @@ TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
     return planned.graph.storage(to.storage).bytes;
   };
   // The largest are under way for longest. What they bring may lie there already from an earlier
-  // stay, so not each of them shows.
+  // stay, and a busy machine may compute more slowly than they copy, so not each of them shows.
   std::stable_sort(waits.begin(), waits.end(),
                    [&](const auto& a, const auto& b) { return bytes(a) > bytes(b); });
   int shown = 0;
-  constexpr size_t kTried = 6;
-  for (size_t i = 0; i < std::min(waits.size(), kTried); ++i) {
+  constexpr size_t kTried = 12;
+  for (size_t i = 0; i < std::min(waits.size(), kTried) && shown < 2; ++i) {
     passes::PlannedStep broken = planned;
     llvm::erase_value(broken.schedule.commands[waits[i].first].wait, waits[i].second);
     shown += chain().differenceOnSlowLinks(broken, kSlow).empty() ? 0 : 1;
   }
-  EXPECT_GE(shown, 2);
+  EXPECT_EQ(shown, 2);
 }
 
 }  // namespace

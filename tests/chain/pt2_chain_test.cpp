@@ -25,6 +25,7 @@
 #include "runtime/capture/pt2_import.h"
 #include "runtime/graph_step.h"
 #include "runtime/runner.h"
+#include "tests/support/or_fail.h"
 #include "tests/support/pt2_archives.h"
 #include "tests/support/pt2_replay.h"
 #include "tests/support/small_pt2.h"
@@ -34,15 +35,6 @@ namespace {
 
 constexpr int kSteps = 4;
 constexpr uint64_t kSeed = 5;
-
-template <typename T>
-T orFail(ir::Expected<T> value) {
-  if (value) return std::move(*value);
-  throw std::runtime_error(ir::describe(value.takeError()));
-}
-void orFail(ir::Error error) {
-  if (error) throw std::runtime_error(ir::describe(std::move(error)));
-}
 
 std::string bytesOf(const at::Tensor& tensor) {
   const at::Tensor whole = tensor.contiguous();

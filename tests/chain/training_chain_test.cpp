@@ -5,19 +5,23 @@
 // for byte with plain libtorch running the same closures.
 #include <gtest/gtest.h>
 
+#include <llvm/ADT/STLExtras.h>
+
+#include <array>
+
 #include "tests/support/chain.h"
 
 namespace stowage::tests {
 namespace {
 
 constexpr int64_t kSteps = 6;
+constexpr std::array<int64_t, 6> kShares = {100, 80, 65, 50, 40, 35};  // % of the unplanned bytes
 
 struct Training {
   const char* name;
   const char* model;
   std::vector<std::string> settings;
-  std::vector<int64_t> budgets = {100, 80, 65, 50, 40, 35};  // % of the unplanned bytes
-  int64_t fitsFrom = 35;  // from here on a plan must fit; below, the smallest budget stands in
+  int64_t fitsFrom = 35;  // % from which on a plan must fit; below, the smallest budget stands in
 };
 
 // Between them: dropout, tied weights, batch norm, micro-batches, schedules, clipping, both
@@ -27,26 +31,24 @@ const std::vector<Training>& trainings() {
       {"gpt2", "gpt2", {"schedule=step", "clip=1"}},
       {"gpt2_of_24_layers",
        "gpt2",
-       {"layers=24", "hidden=64", "sequence=32", "schedule=cosine", "warmup=2", "clip=1"},
-       {35}},
+       {"layers=24", "hidden=64", "sequence=32", "schedule=cosine", "warmup=2", "clip=1"}},
       {"gpt2_accumulating", "gpt2", {"micro_batches=2", "schedule=cosine", "warmup=2", "clip=1"}},
       {"llama", "llama", {"schedule=cosine", "warmup=2", "clip=1"}},
       {"llama_bfloat16",
        "llama",
        {"precision=bfloat16", "optimizer=stowage_adamw", "master_weights=on", "schedule=step",
         "clip=1"},
-       {100, 80, 65, 50, 40, 35},
        80},
       {"llama_lora", "llama_lora", {"schedule=step", "clip=1"}},
       {"vit_autocast", "vit", {"dropout=0.1", "precision=autocast", "schedule=step", "clip=1"}},
       {"resnet", "resnet", {"optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"}},
       {"resnet_accumulating", "resnet", {"micro_batches=2", "schedule=step", "clip=1"}},
       {"lstm", "lstm", {"schedule=step", "clip=1"}},
-      {"gpt2_bfloat16", "gpt2", {"precision=bfloat16"}, {100, 60}},
-      {"llama_lora_autocast", "llama_lora", {"precision=autocast"}, {100, 60}},
-      {"vit_momentum", "vit", {"optimizer=sgd", "schedule=cosine"}, {100, 60}},
-      {"resnet_autocast", "resnet", {"precision=autocast", "clip=1"}, {100}},
-      {"lstm_accumulating", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}, {100, 60}},
+      {"gpt2_bfloat16", "gpt2", {"precision=bfloat16"}},
+      {"llama_lora_autocast", "llama_lora", {"precision=autocast"}},
+      {"vit_momentum", "vit", {"optimizer=sgd", "schedule=cosine"}},
+      {"resnet_autocast", "resnet", {"precision=autocast", "clip=1"}},
+      {"lstm_accumulating", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}},
   };
   return all;
 }
@@ -71,16 +73,44 @@ passes::PlannedStep planShare(const Chain& chain, int64_t percent) {
   return step;
 }
 
+int64_t countIf(const passes::PlannedStep& step, bool (*holds)(const ir::Command&)) {
+  return llvm::count_if(step.schedule.commands, holds);
+}
+bool copies(const ir::Command& command) { return command.kind == ir::CommandKind::kCopy; }
+bool runsAgain(const ir::Command& command) { return command.clone > 0; }
+bool takesOver(const ir::Command& command) { return command.takes.isValid(); }
+
+void expectEqualAtEveryShare(const Chain& chain, int64_t fitsFrom) {
+  for (const int64_t percent : kShares) {
+    const passes::PlannedStep step = planShare(chain, percent);
+    if (percent >= fitsFrom) {
+      EXPECT_EQ(step.schedule.arenaBytes(ir::Space::kDevice), chain.share(percent)) << percent;
+    }
+    if (percent < 100) {
+      EXPECT_GT(countIf(step, copies), 0) << percent;
+    }
+    EXPECT_GT(countIf(step, takesOver), 0) << percent;
+    EXPECT_EQ(chain.difference(step), "") << percent << " % of " << chain.keepAll().value();
+  }
+}
+
+/// Under the smallest budget that works without a host.
+void expectEqualWithRerunsAlone(const Chain& chain) {
+  constexpr planner::Allowed kRerunsAlone = {.offload = false};
+  const ir::PlanError answer = ir::takePayload(chain.plan(Bytes(1), kRerunsAlone).takeError());
+  ASSERT_EQ(answer.code(), ir::ErrorCode::kInfeasible) << answer.text();
+  const Bytes smallest = answer.infeasible()->smallestBudget;
+  EXPECT_LT(smallest, chain.keepAll());
+  const passes::PlannedStep step = orFail(chain.plan(smallest, kRerunsAlone));
+  EXPECT_GT(countIf(step, runsAgain), 0);
+  EXPECT_EQ(chain.difference(step), "") << "re-runs alone, " << smallest.value();
+}
+
 TEST_P(TrainingChain, EqualsPlainLibtorchAtEveryBudget) {
   const Chain chain({.model = GetParam().model, .settings = GetParam().settings}, kSteps);
   ASSERT_EQ(chain.eager().reports.size(), static_cast<size_t>(kSteps));
-  for (const int64_t percent : GetParam().budgets) {
-    const passes::PlannedStep step = planShare(chain, percent);
-    if (percent >= GetParam().fitsFrom) {
-      EXPECT_EQ(step.schedule.arenaBytes(ir::Space::kDevice), chain.share(percent)) << percent;
-    }
-    EXPECT_EQ(chain.difference(step), "") << percent << " % of " << chain.keepAll().value();
-  }
+  expectEqualAtEveryShare(chain, GetParam().fitsFrom);
+  expectEqualWithRerunsAlone(chain);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainingChain, testing::ValuesIn(trainings()),

@@ -10,8 +10,10 @@
 
 #include "ir/parser.h"
 #include "ir/printer.h"
+#include "passes/plan_step.h"
 #include "tests/property/mutations.h"
 #include "tests/support/byte_oracle.h"
+#include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/sample_graph.h"
@@ -191,26 +193,69 @@ std::shared_ptr<const ir::Graph> makeSmallStep(uint64_t seed) {
   return smallest;
 }
 
-TEST(Mutation, EveryMutantIsRefusedByTheRuleExpected) {
-  const auto graph = parseSample();
-  ASSERT_NE(graph, nullptr);
+std::vector<MutationKind> allKinds() {
   std::vector<MutationKind> kinds = shapeMutations();
   for (const auto& more : {dataMutations(), bytesMutations()}) {
     kinds.insert(kinds.end(), more.begin(), more.end());
   }
+  return kinds;
+}
+
+TEST(Mutation, EveryMutantIsRefusedByTheRuleExpected) {
+  const auto graph = parseSample();
+  ASSERT_NE(graph, nullptr);
   Fuzzer fuzzer;
   for (uint64_t seed = 0; seed < kPlans; ++seed) {
     const Case original = makeCase(seed % 5 == 4 ? makeSmallStep(seed) : graph, seed);
     ASSERT_EQ(toText(rulesOf(ir::verify(original.input()))), " nothing") << "seed " << seed;
     ASSERT_EQ(toText(judgeBytes(original.schedule, *original.graph, original.target)), " nothing")
         << "seed " << seed;
-    for (const MutationKind& kind : kinds) fuzzer.run(kind, original, seed);
+    for (const MutationKind& kind : allKinds()) fuzzer.run(kind, original, seed);
   }
   fuzzer.print();
   for (int rule = 1; rule <= 31; ++rule) {
     if (rule == 29) continue;  // about ranks: no counterpart in one schedule
     EXPECT_GT(fuzzer.caughtBy(rule), 0) << "no mutant was caught by V" << rule;
   }
+}
+
+/// What the planner answers for a small step under a tight budget.
+std::optional<Case> planCase(uint64_t plan) {
+  Case made{.target = makeTestTarget()};
+  const auto step =
+      plan % 2 == 0 ? makeSmallStep(plan) : std::make_shared<const ir::Graph>(makeTinyGraph(plan));
+  const ir::CostTable costs = makeRandomCosts(*step, plan);
+  ir::Expected<passes::PlannedStep> refused =
+      passes::planStep(*step, made.target, costs, {.budget = Bytes(1)});
+  if (refused) return std::nullopt;
+  const ir::PlanError answer = ir::takePayload(refused.takeError());
+  const Bytes roomy(answer.infeasible()->smallestBudget.value() * 9 / 8);
+  // The arena ends where the schedule ends, so that a byte less is missed.
+  made.budget = orFail(passes::planStep(*step, made.target, costs, {.budget = roomy}))
+                    .result.timetable.deviceHeight;
+  passes::PlannedStep planned =
+      orFail(passes::planStep(*step, made.target, costs, {.budget = made.budget}));
+  made.costs = std::make_shared<ir::NodeCosts>(orFail(ir::resolveCosts(planned.graph, costs)));
+  made.graph = std::make_shared<ir::Graph>(std::move(planned.graph));
+  made.schedule = std::move(planned.schedule);
+  return made;
+}
+
+TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
+  Fuzzer fuzzer;
+  int plans = 0;
+  for (uint64_t seed = 0; seed < 12; ++seed) {
+    const std::optional<Case> original = planCase(seed);
+    if (!original) continue;
+    ++plans;
+    ASSERT_EQ(toText(rulesOf(ir::verify(original->input()))), " nothing") << "seed " << seed;
+    ASSERT_EQ(toText(judgeBytes(original->schedule, *original->graph, original->target)),
+              " nothing")
+        << "seed " << seed;
+    for (const MutationKind& kind : allKinds()) fuzzer.run(kind, *original, seed);
+  }
+  fuzzer.print();
+  EXPECT_GE(plans, 8);
 }
 
 }  // namespace

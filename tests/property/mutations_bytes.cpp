@@ -262,7 +262,7 @@ std::vector<MutationKind> claimMutations() {
                   [](ir::Prediction& claim) { claim.computeTime += Nanoseconds(1); }),
       changeClaim("step shorter than its busiest stream", 30,
                   [](ir::Prediction& claim) {
-                    claim.stepTime = claim.stepTime - Nanoseconds(1);
+                    claim.stepTime = Nanoseconds(1);
                     claim.bound = Nanoseconds(0);
                   }),
       once("arena that is not the budget", 20,

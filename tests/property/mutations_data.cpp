@@ -93,7 +93,8 @@ Change dropFill(Case& changed, size_t index) {
     if (writes(command, target) && !reads(command, target)) break;
     if (!reads(command, target)) continue;
     isRead = true;
-    expected = wasFilled ? std::set<int>{6, 7, 23} : std::set<int>{isRun(command) ? 8 : 9};
+    // An earlier fill now has to last, and what used its bytes meanwhile is in the way (V13).
+    expected = wasFilled ? std::set<int>{6, 7, 13, 23} : std::set<int>{isRun(command) ? 8 : 9};
   }
   if (!isRead) expected = {6, 23, 31};
   eraseCommand(schedule, index);

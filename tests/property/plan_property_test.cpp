@@ -37,6 +37,17 @@ class PlanProperty : public testing::TestWithParam<int> {
     return error.infeasible() ? error.infeasible()->smallestBudget : Bytes(0);
   }
 
+  void expectProven(const Timetable& timetable, Bytes budget) {
+    const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
+    for (const ir::Violation& violation : ir::verify({.graph = graph_,
+                                          .schedule = schedule,
+                                          .target = target_,
+                                          .costs = &problem_.costs,
+                                          .budget = budget})) {
+      ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
+    }
+  }
+
   std::string textOf(const Timetable& timetable, Bytes budget) const {
     PlanFile file = makePlanFile(graph_, target_,
                                  tests::toSchedule(graph_, target_, timetable, budget), budget);
@@ -70,7 +81,6 @@ TEST_P(PlanProperty, KeepsItsPromises) {
     EXPECT_LE(timetable.stepTime.value(), last);
     EXPECT_GE(timetable.stepTime, result->bound);
     last = timetable.stepTime.value();
-    const ir::Schedule schedule = tests::toSchedule(graph_, target_, timetable, budget);
     // What `lower` makes of the plan's own decisions is the same schedule; without the plan's
     // allowance for prefetches it is another, but fits as well.
     const Timetable same =
@@ -79,13 +89,7 @@ TEST_P(PlanProperty, KeepsItsPromises) {
     const Timetable other =
         llvm::cantFail(evaluateWithin(problem_, timetable.decisions, budget, budget));
     EXPECT_LE(other.deviceHeight, budget);
-    for (const ir::Violation& violation : ir::verify({.graph = graph_,
-                                          .schedule = schedule,
-                                          .target = target_,
-                                          .costs = &problem_.costs,
-                                          .budget = budget})) {
-      ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
-    }
+    expectProven(timetable, budget);
   }
 }
 
@@ -104,14 +108,7 @@ TEST_P(PlanProperty, RowsSayWhyAndPinnedPlansAreProven) {
     EXPECT_TRUE(name != "h0" || row.action == ir::GapAction::kKeep);
     EXPECT_TRUE(name != "w0" || row.action == ir::GapAction::kHost);
   }
-  const ir::Schedule schedule = tests::toSchedule(graph_, target_, result->timetable, budget);
-  for (const ir::Violation& violation : ir::verify({.graph = graph_,
-                                        .schedule = schedule,
-                                        .target = target_,
-                                        .costs = &problem_.costs,
-                                        .budget = budget})) {
-    ADD_FAILURE() << "V" << violation.rule << " " << violation.message;
-  }
+  expectProven(result->timetable, budget);
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, PlanProperty, testing::Values(1, 2, 4, 6, 9, 11));

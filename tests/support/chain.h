@@ -8,37 +8,29 @@
 
 #include <functional>
 #include <memory>
-#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "passes/plan_step.h"
 #include "runtime/runner.h"
+#include "tests/support/or_fail.h"
 #include "tools/training_run.h"
 
 namespace stowage::tests {
 
-/// The value, or an exception with the error's text.
-template <typename T>
-T orFail(ir::Expected<T> value) {
-  if (value) return std::move(*value);
-  throw std::runtime_error(ir::describe(value.takeError()));
-}
-
 class Chain {
  public:
-  /// Captures, measures each op once, trains `steps` steps eagerly.
+  /// Captures, measures each op's temporaries, trains `steps` steps eagerly.
   Chain(tools::Recipe recipe, int64_t steps);
 
-  const ir::Graph& graph() const { return graph_; }
   const ir::Target& target() const { return target_; }
-  const ir::CostTable& costs() const { return costs_; }
   const tools::TrainingRecord& eager() const { return eager_; }
   Bytes keepAll() const { return keepAll_; }
   /// `percent` of what the step needs when nothing is moved, in whole alignment units.
   Bytes share(int64_t percent) const;
 
-  ir::Expected<passes::PlannedStep> plan(Bytes budget, planner::Allowed allowed = {}) const;
+  ir::Expected<passes::PlannedStep> plan(Bytes budget, planner::Allowed allowed = {},
+                                         std::vector<planner::Pin> pins = {}) const;
   /// Trains by a plan that may have been tampered with.
   tools::TrainingRecord train(const passes::PlannedStep& planned,
                               runtime::RunnerOptions options = {}) const;
@@ -52,7 +44,6 @@ class Chain {
   tools::TrainingRecord trainEagerly(uint64_t seed) const;
   /// The recipe, captured afresh with the same first values: what a Runner uses up.
   std::unique_ptr<tools::ModelStep> capture() const;
-  tools::Batch batch(int64_t step) const { return batches_[static_cast<size_t>(step)]; }
 
  private:
   tools::TrainingRecord train(const passes::PlannedStep& planned, const ir::Target& target,

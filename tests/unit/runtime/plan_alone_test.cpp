@@ -19,6 +19,7 @@
 #include "passes/plan_step.h"
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
+#include "tests/support/or_fail.h"
 
 namespace stowage::tests {
 namespace {
@@ -46,12 +47,6 @@ optimizer "":
   aten.add_.Tensor(inout %w1, %g1, #lr)
 }
 )IR";
-
-template <typename T>
-T orFail(ir::Expected<T> value) {
-  if (value) return std::move(*value);
-  throw std::runtime_error(ir::describe(value.takeError()));
-}
 
 struct Outcome {
   int code = 0;

@@ -9,7 +9,6 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <stdexcept>
 
 #include "ir/liveness.h"
 #include "passes/plan_step.h"
@@ -18,6 +17,7 @@
 #include "runtime/runner.h"
 #include "runtime/safetensors.h"
 #include "tests/support/keep_all_schedule.h"
+#include "tests/support/or_fail.h"
 #include "tools/exit_code.h"
 #include "tools/model_step.h"
 
@@ -27,12 +27,6 @@ namespace {
 using tools::ModelStep;
 
 constexpr uint64_t kSeed = 5;
-
-template <typename T>
-T orFail(ir::Expected<T> value) {
-  if (value) return std::move(*value);
-  throw std::runtime_error(ir::describe(value.takeError()));
-}
 
 using Settings = std::vector<std::string>;
 
@@ -194,8 +188,8 @@ TEST_F(RunnerResume, GoesOnWithAMomentum) {
 }
 
 TEST_F(RunnerResume, GoesOnWithCountsAndMasterWeightsOnTheDevice) {
-  const Planned plan =
-      keepAll(settingsOf(32, {"optimizer=stowage_adamw", "master_weights=on", "precision=bfloat16"}));
+  const Planned plan = keepAll(
+      settingsOf(32, {"optimizer=stowage_adamw", "master_weights=on", "precision=bfloat16"}));
   expectSameAsStraight(2, 6, plan, plan);
 }
 

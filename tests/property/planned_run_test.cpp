@@ -1,0 +1,112 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Planner, passes and executor together, on random steps: what planStep answers under a budget is
+// proven by the verifier and, on the fake device, under random delays and with freed bytes
+// poisoned, gives what the plain execution gives.
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdlib>
+
+#include "ir/verify.h"
+#include "passes/plan_step.h"
+#include "runtime/fake_device.h"
+#include "tests/support/fake_training.h"
+#include "tests/support/or_fail.h"
+#include "tests/support/random_graph.h"
+
+namespace stowage::tests {
+namespace {
+
+// STOWAGE_PLANNED_SEEDS asks for more.
+uint64_t seedCount() {
+  const char* asked = std::getenv("STOWAGE_PLANNED_SEEDS");
+  return asked == nullptr ? 40 : std::strtoull(asked, nullptr, 10);
+}
+
+constexpr int kSteps = 3;
+constexpr std::array<planner::Allowed, 4> kAllowed = {
+    {{}, {.recompute = false}, {.offload = false}, {.takeOver = false}}};
+
+/// What the schedules that ran had in them.
+struct Met {
+  int64_t copies = 0;
+  int64_t reruns = 0;
+  int64_t takeOvers = 0;
+
+  void add(const ir::Schedule& schedule) {
+    for (const ir::Command& command : schedule.commands) {
+      copies += command.kind == ir::CommandKind::kCopy ? 1 : 0;
+      reruns += command.clone > 0 ? 1 : 0;
+      takeOvers += command.takes.isValid() ? 1 : 0;
+    }
+  }
+};
+
+/// A random step with costs whose links differ from seed to seed.
+class PlannedRun {
+ public:
+  explicit PlannedRun(uint64_t seed)
+      : seed_(seed),
+        target_(makeTestTarget()),
+        graph_(seed % 2 == 0 ? makeRandomStep(seed, {.maxLayers = 4}) : makeTinyGraph(seed)),
+        costs_(makeRandomCosts(graph_, seed)) {}
+
+  ir::Expected<passes::PlannedStep> plan(Bytes budget) const {
+    return passes::planStep(graph_, target_, costs_,
+                            {.budget = budget, .allowed = kAllowed[seed_ % kAllowed.size()]});
+  }
+
+  Bytes smallestBudget() const {
+    ir::Expected<passes::PlannedStep> refused = plan(Bytes(1));
+    EXPECT_FALSE(refused) << "seed " << seed_;
+    if (refused) return Bytes(1);
+    const ir::PlanError answer = ir::takePayload(refused.takeError());
+    EXPECT_TRUE(answer.infeasible().has_value()) << "seed " << seed_ << ": " << answer.text();
+    return answer.infeasible() ? answer.infeasible()->smallestBudget : Bytes(1);
+  }
+
+  void expectRight(Bytes budget, Met& met) const {
+    const passes::PlannedStep planned = orFail(plan(budget));
+    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
+                                          .schedule = planned.schedule,
+                                          .target = target_,
+                                          .costs = &costs,
+                                          .budget = budget})) {
+      ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
+                    << " " << violation.message;
+    }
+    for (const Nanoseconds most : {Nanoseconds(0), Nanoseconds(100'000)}) {
+      runtime::FakeDevice device(planned.schedule.arenas,
+                                 {.seed = seed_, .most = most, .commands = {}});
+      EXPECT_EQ(compareWithReference(
+                    device, {planned.graph, planned.schedule, target_, &costs, nullptr}, kSteps),
+                "")
+          << "seed " << seed_ << ", " << budget.value() << " bytes, delays " << most.value();
+    }
+    met.add(planned.schedule);
+  }
+
+ private:
+  uint64_t seed_;
+  ir::Target target_;
+  ir::Graph graph_;
+  ir::CostTable costs_;
+};
+
+TEST(PlannedRun, IsProvenAndGivesWhatThePlainStepGives) {
+  Met met;
+  for (uint64_t seed = 0; seed < seedCount() && !HasFailure(); ++seed) {
+    const PlannedRun run(seed);
+    const int64_t smallest = run.smallestBudget().value();
+    for (const int64_t quarters : {4, 5, 7}) run.expectRight(Bytes(smallest * quarters / 4), met);
+  }
+  std::printf("%ld copies, %ld re-runs, %ld take-overs\n", met.copies, met.reruns, met.takeOvers);
+  EXPECT_GT(met.copies, 0);
+  EXPECT_GT(met.reruns, 0);
+  EXPECT_GT(met.takeOvers, 0);
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans are close to their bound: on steps of which the best time is known, exactly there; on
+// random ones, on average: with sizes all alike, where addresses cost nothing and what is seen is
+// the choice of what leaves and when, and with many sizes.
+#include <gtest/gtest.h>
+
+#include "planner/plan.h"
+#include "tests/support/random_step.h"
+#include "tests/support/small_step.h"
+
+namespace stowage::planner {
+namespace {
+
+using ir::Role;
+
+constexpr int kLayers = 10;
+constexpr int kLarge = 4;
+
+/// A weight and an activation per layer, both read again in reverse order by backward; weights are
+/// updated after their layer's backward, long before they are needed again. The link can carry half
+/// of the activations to the host while forward runs, so the other half of what must leave has to
+/// be weights, although activations of earlier layers are not used for longer.
+tests::SmallStep makeLayers() {
+  tests::SmallStep step;
+  for (int i = 0; i < kLayers; ++i) step.items.push_back({Role::kParameter, kLarge});
+  for (int i = 0; i < kLayers; ++i) step.items.push_back({Role::kActivation, kLarge});
+  for (int i = 0; i < kLayers; ++i) {
+    step.nodes.push_back(
+        {.op = "test.layer.default", .time = 2 * kLarge, .reads = {i}, .results = {kLayers + i}});
+  }
+  for (int i = kLayers; i-- > 0;) {
+    step.nodes.push_back(
+        {.op = "test.grad.default", .time = 4 * kLarge, .reads = {i, kLayers + i}});
+    step.nodes.push_back({.op = "aten.add_.Tensor", .time = kLarge, .reads = {i}, .updates = {i}});
+  }
+  step.outPerUnit = 4;
+  step.inPerUnit = 1;
+  return step;
+}
+
+double gapOf(const PlanResult& result) {
+  return static_cast<double>(result.timetable.stepTime.value()) /
+         static_cast<double>(result.bound.value());
+}
+
+TEST(Quality, WhatTheLinkHasTimeForLeaves) {
+  const tests::SmallStep step = makeLayers();
+  const ir::Graph graph = tests::toGraph(step);
+  const ir::Target target = tests::smallTarget();
+  Problem problem = tests::toProblem(step, graph, target);
+  problem.allowed.recompute = false;
+  const PlanResult all = llvm::cantFail(plan(problem, Bytes(INT64_MAX / 4)));
+  for (int64_t k = 1; k < kLayers; ++k) {
+    const Bytes less(k * kLarge * tests::kUnitBytes);
+    const PlanResult result = llvm::cantFail(plan(problem, all.keepAllHeight - less));
+    EXPECT_EQ(result.timetable.stepTime, result.computeTime) << k << " storages less";
+  }
+}
+
+double meanGap(bool alike) {
+  double sum = 0;
+  int count = 0;
+  for (uint64_t seed = 1; seed <= 10; ++seed) {
+    const ir::Graph graph = tests::makeRandomStep({.seed = seed, .layers = 24, .alike = alike});
+    const ir::Target target = tests::makeSmallTarget(seed);
+    const Problem problem = llvm::cantFail(
+        makeProblem(graph, target, tests::makeRandomCosts(graph, seed, 600), {.recompute = false}));
+    const Bytes all = llvm::cantFail(plan(problem, Bytes(INT64_MAX / 4))).keepAllHeight;
+    for (const int64_t percent : {85, 70}) {
+      ir::Expected<PlanResult> result = plan(problem, Bytes(all.value() * percent / 100));
+      if (!result) {
+        llvm::consumeError(result.takeError());
+        continue;
+      }
+      sum += gapOf(*result) - 1;
+      ++count;
+    }
+  }
+  EXPECT_GT(count, 15);
+  return sum / count;
+}
+
+TEST(Quality, RandomStepsAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(true), 0.042); }
+
+// Addresses cost something here, less if fetches wait for a place that is free soon.
+TEST(Quality, StepsOfManySizesAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(false), 0.05); }
+
+}  // namespace
+}  // namespace stowage::planner

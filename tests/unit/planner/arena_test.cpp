@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Addresses on a circle of ticks: no two items that are alive together share a byte, also where
+// begins are put off, which happens no further than allowed and only where it makes room.
+#include "planner/arena.h"
+
+#include <gtest/gtest.h>
+
+#include <random>
+
+namespace stowage::planner {
+namespace {
+
+constexpr int64_t kPeriod = 100;
+
+ir::TickRange aliveAt(const ArenaItem& item, int64_t delay) {
+  return {.begin = item.alive.begin + delay, .end = item.alive.end};
+}
+
+bool isAliveAt(const ir::TickRange& alive, int64_t tick) {
+  for (const int64_t turn : {-kPeriod, int64_t{0}, kPeriod}) {
+    if (alive.begin <= tick + turn && tick + turn < alive.end) return true;
+  }
+  return false;
+}
+
+std::vector<ArenaItem> drawItems(uint64_t seed) {
+  std::mt19937_64 random(seed);
+  const auto below = [&](int64_t n) {
+    return static_cast<int64_t>(random() % static_cast<uint64_t>(n));
+  };
+  std::vector<ArenaItem> items;
+  for (int i = 0; i < 40; ++i) {
+    const int64_t begin = below(kPeriod);
+    const int64_t length = i % 10 == 0 ? kPeriod : 1 + below(60);
+    const int64_t latest = begin + (i % 3 == 0 ? below(length) : 0);
+    items.push_back({.bytes = 64 * (1 + below(6)),
+                     .alive = {.begin = begin, .end = begin + length},
+                     .latest = latest});
+  }
+  return items;
+}
+
+class Arena : public testing::TestWithParam<int> {};
+
+TEST_P(Arena, WhatIsAliveTogetherIsApart) {
+  const std::vector<ArenaItem> items = drawItems(static_cast<uint64_t>(GetParam()));
+  const Placement placement = placeItems(items, kPeriod, 128, PlacementEffort::kBestOrder);
+  for (size_t i = 0; i < items.size(); ++i) {
+    const ArenaItem& a = items[i];
+    EXPECT_GE(placement.offsets[i], 128);
+    EXPECT_LE(placement.offsets[i] + a.bytes, placement.height);
+    const int64_t most = a.alive.end - a.alive.begin < kPeriod ? a.latest - a.alive.begin : 0;
+    EXPECT_GE(placement.delays[i], 0);
+    EXPECT_LE(placement.delays[i], most);
+    for (size_t j = 0; j < i; ++j) {
+      const ArenaItem& b = items[j];
+      const bool apart = placement.offsets[i] + a.bytes <= placement.offsets[j] ||
+                         placement.offsets[j] + b.bytes <= placement.offsets[i];
+      if (apart) continue;
+      for (int64_t tick = 0; tick < kPeriod; ++tick) {
+        EXPECT_FALSE(isAliveAt(aliveAt(a, placement.delays[i]), tick) &&
+                     isAliveAt(aliveAt(b, placement.delays[j]), tick))
+            << i << " and " << j << " at " << tick;
+      }
+    }
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, Arena, testing::Range(1, 9));
+
+TEST(ArenaDelays, ABeginIsPutOffWhereThatMakesRoomAndNoFurther) {
+  // Two that leave one after the other; a third that wishes to be there all the time and may come
+  // when the second is gone; a fourth with all the room it wants.
+  const std::vector<ArenaItem> items = {
+      {.bytes = 64, .alive = {.begin = 10, .end = 30}, .latest = 10},
+      {.bytes = 64, .alive = {.begin = 30, .end = 50}, .latest = 30},
+      {.bytes = 64, .alive = {.begin = 5, .end = 90}, .latest = 60},
+      {.bytes = 64, .alive = {.begin = 92, .end = 98}, .latest = 96}};
+  const Placement placement = placeItems(items, kPeriod, 0, PlacementEffort::kBestOrder);
+  EXPECT_EQ(placement.height, 64);
+  EXPECT_EQ(placement.delays, (std::vector<int64_t>{0, 0, 45, 0}));
+}
+
+}  // namespace
+}  // namespace stowage::planner
