@@ -41,6 +41,12 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
   PeakHolders peak{.node = expansion->steps[static_cast<size_t>(step)].node,
                    .bytes = Bytes(*highest + table.reservedBytes())};
   const ir::Graph& graph = table.problem().graph;
+  if (table.reservedBytes() > 0) {
+    peak.holders.push_back({"reserved for libraries", Bytes(table.reservedBytes())});
+  }
+  if (peak.node.isValid() && table.temporary(peak.node.index()) > 0) {
+    peak.holders.push_back({"temporaries of the node", Bytes(table.temporary(peak.node.index()))});
+  }
   for (const Stay& stay : expansion->stays) {
     if (!isThereAt(stay, step, expansion->stepCount())) continue;
     peak.holders.push_back({graph.storage(stay.storage).name, Bytes(table.bytes(stay.storage))});

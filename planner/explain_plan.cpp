@@ -140,6 +140,7 @@ void explainPeak(const ExplainInput& input, PlanExplanation& result) {
     if (!isCompute(input.schedule.commands[i])) continue;
     if (peak == bytes.size() || bytes[i] > bytes[peak]) peak = i;
   }
+  result.height = input.schedule.predicted.peakBytes;
   if (peak == bytes.size()) return;
   const ir::Command& command = input.schedule.commands[peak];
   result.peakNode = command.node;

@@ -36,6 +36,7 @@ struct Remedy {
 struct PlanExplanation {
   ir::NodeId peakNode;
   Bytes peakBytes;  // at once there, temporaries and reserved regions included
+  Bytes height;     // highest byte of the device arena that anything is at: what the budget buys
   std::vector<ir::Infeasible::Holder> holders;  // largest first
   std::vector<StallPlace> stalls;               // longest first
   std::vector<Remedy> remedies;                 // longest first

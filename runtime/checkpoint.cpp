@@ -29,6 +29,7 @@ constexpr const char* kStepsKey = "stowage.steps";
 constexpr const char* kPositionKey = "stowage.data_position";
 constexpr const char* kPlanKey = "stowage.plan";
 constexpr const char* kRatesKey = "stowage.learning_rates";
+constexpr const char* kNotePrefix = "stowage.note.";
 
 std::string exactText(double value) {
   std::array<char, 32> text{};
@@ -72,6 +73,7 @@ StateFileLayout optimizerLayout(const PlanSource& source, const std::string& fol
                      {kPositionKey, std::to_string(progress.dataPosition)},
                      {kPlanKey, progress.plan},
                      {kRatesKey, ratesText(progress.learningRates)}};
+  for (const auto& [key, note] : progress.notes) layout.metadata[kNotePrefix + key] = note;
   for (const ir::StorageId storage : findSavedStorages(source)) {
     if (!isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
   }
@@ -146,13 +148,28 @@ std::optional<T> parseNumber(llvm::StringRef text) {
 
 }  // namespace
 
+bool holdsCheckpoint(const std::string& folder) {
+  return llvm::sys::fs::exists(beside(folder, "/") + kModelFile) ||
+         llvm::sys::fs::exists(beside(folder, "/") + kOptimizerFile) ||
+         llvm::sys::fs::exists(beside(folder, ".previous"));
+}
+
+ir::Error checkCheckpointFolder(const std::string& folder) {
+  if (llvm::sys::fs::exists(folder) && !llvm::sys::fs::is_directory(folder)) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         folder + ": is a file, expected a folder or a new name");
+  }
+  for (const char* suffix : {"", ".partial", ".previous"}) {
+    if (ir::Error error = checkReplaceable(beside(folder, suffix))) return error;
+  }
+  return ir::success();
+}
+
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
                          const TrainingProgress& progress) {
   const PlanSource& source = executor.source();
   const std::string partial = beside(folder, ".partial");
-  for (const char* suffix : {"", ".partial", ".previous"}) {
-    if (ir::Error error = checkReplaceable(beside(folder, suffix))) return error;
-  }
+  if (ir::Error error = checkCheckpointFolder(folder)) return error;
   if (ir::Error error = makeEmptyFolder(partial)) return error;
   auto model = StateFileWriter::create(source.graph, modelLayout(source, partial, progress));
   if (!model) return model.takeError();
@@ -246,6 +263,10 @@ ir::Error Checkpoint::readProgress() {
   progress_.dataPosition = *position;
   const auto plan = files_.metadata().find(kPlanKey);
   if (plan != files_.metadata().end()) progress_.plan = plan->second;
+  for (const auto& [key, note] : files_.metadata()) {
+    llvm::StringRef name(key);
+    if (name.consume_front(kNotePrefix)) progress_.notes.emplace(name.str(), note);
+  }
   if (ir::Error error = readRates()) return error;
   if (ir::Error error = readCounts()) return error;
   const SafetensorsEntry* generator = files_.find(kGenerator);

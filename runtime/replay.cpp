@@ -56,18 +56,37 @@ struct Replay::State {
 
   // Memory of its own for everything that is there before a node makes it.
   ir::Error makeLasting() {
-    return callTorch("allocating state", [&] {
-      for (size_t i = 0; i < graph.storages().size(); ++i) {
-        const ir::Storage& storage = graph.storages()[i];
-        if (!storage.persistent && storage.role != ir::Role::kInput) continue;
-        at::Tensor bytes = at::empty({storage.bytes.value()}, at::TensorOptions().dtype(at::kByte));
-        void* address = bytes.data_ptr();
-        hold(ir::StorageId(i), std::move(bytes), address);
-      }
+    for (size_t i = 0; i < graph.storages().size(); ++i) {
+      const ir::Storage& storage = graph.storages()[i];
+      if (!storage.persistent && storage.role != ir::Role::kInput) continue;
+      if (ir::Error error = makeBytes(ir::StorageId(i))) return error;
+    }
+    return ir::success();
+  }
+
+  ir::Error makeBytes(ir::StorageId storage) {
+    return callTorch("allocating '" + graph.storage(storage).name + "'", [&] {
+      at::Tensor bytes =
+          at::empty({graph.storage(storage).bytes.value()}, at::TensorOptions().dtype(at::kByte));
+      void* address = bytes.data_ptr();
+      hold(storage, std::move(bytes), address);
     });
   }
 
+  // What a node fills that no node made: the call that made it (empty_like) was dropped.
+  ir::Error makeFilled(ir::NodeId node) {
+    const std::vector<ir::StorageId> fresh = freshResults(graph, node);
+    for (const ir::Access& access : graph.accesses(node)) {
+      const ir::StorageId storage = access.storage;
+      const bool isMade = std::find(fresh.begin(), fresh.end(), storage) != fresh.end();
+      if (isMade || !access.writes() || holders[storage.index()].defined()) continue;
+      if (ir::Error error = makeBytes(storage)) return error;
+    }
+    return ir::success();
+  }
+
   ir::Error runNode(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars) {
+    if (ir::Error error = makeFilled(node)) return error;
     std::vector<c10::IValue> stack;
     const OpCall& call = calls[node.index()];
     if (ir::Error error = callTorch(graph.describeNode(node), [&] {

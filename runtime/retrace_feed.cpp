@@ -5,7 +5,7 @@
 
 namespace stowage::runtime {
 
-RetraceFeed::RetraceFeed(CapturedStep& captured, std::vector<ir::ScalarId> order)
+RetraceFeed::RetraceFeed(RunnableStep& captured, std::vector<ir::ScalarId> order)
     : captured_(captured), order_(std::move(order)) {
   for (const ir::ScalarId id : order_) {
     const ir::StepScalar& scalar = captured.graph().scalars()[id.index()];

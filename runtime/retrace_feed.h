@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "runtime/capture/capture.h"
+#include "runtime/runnable_step.h"
 #include "runtime/scalar_feed.h"
 
 namespace stowage::runtime {
@@ -18,7 +18,7 @@ namespace stowage::runtime {
 class RetraceFeed : public ScalarFeed {
  public:
   /// `captured` outlives the feed. `order`: which of its scalars are fed, in which order.
-  RetraceFeed(CapturedStep& captured, std::vector<ir::ScalarId> order);
+  RetraceFeed(RunnableStep& captured, std::vector<ir::ScalarId> order);
   ~RetraceFeed() override;
 
   void begin(int64_t step) override;
@@ -31,7 +31,7 @@ class RetraceFeed : public ScalarFeed {
   };
   Answer retrace();
 
-  CapturedStep& captured_;
+  RunnableStep& captured_;
   std::vector<ir::ScalarId> order_;
   std::future<Answer> pending_;
   std::vector<ScalarValue> values_;

@@ -63,6 +63,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Expected<StepMatch> found = StepMatch::make(captured.graph(), plan.graph);
   if (!found) return found.takeError();
   match = std::move(*found);
+  notes = options.notes;
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
   if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured, match.scalars());
@@ -128,6 +129,9 @@ ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
   const std::string& name = this->captured.graph().storage(captured).name;
   if (this->captured.firstValue(captured) == FirstValue::kLive) {
     return this->captured.liveValue(captured).clone();
+  }
+  if (this->captured.firstValue(captured) == FirstValue::kStep) {
+    return this->captured.makeState(captured, [&](ir::StorageId id) { return capturedValue(id); });
   }
   at::Tensor made;
   const auto isIt = [&](ir::StorageId id) { return id == captured; };
@@ -229,7 +233,7 @@ Runner::~Runner() {
   if (impl_->executor) llvm::consumeError(impl_->executor->finish());
 }
 
-ir::Expected<std::unique_ptr<Runner>> Runner::create(CapturedStep& captured,
+ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
                                                      const RunnablePlan& plan,
                                                      RunnerOptions options) {
   auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
@@ -266,6 +270,7 @@ ir::Error Runner::visitState(StateVisitor visit) {
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     if (!graph.storage(storage).persistent) continue;
+    if (impl_->findBoundary(storage) == nullptr) continue;  // no step touches it
     ir::Expected<at::Tensor> value = impl_->currentValue(storage);
     if (!value) return value.takeError();
     if (ir::Error error = visit(graph.storage(storage), bytesOf(*value))) return error;

@@ -3,7 +3,7 @@
 // Runs the steps of a captured training step by its plan: owns device, executor and state; takes
 // the first values from the capture (live module, replayed construction, created optimizer state);
 // feeds the step scalars; hands out what the step reports. The planner takes no part. Ownership:
-// the CapturedStep, graph, schedule and target outlive the runner. While it lives, the state is in
+// the step, graph, schedule and target outlive the runner. While it lives, the state is in
 // its arenas; storeTo gives it to the module again; save and load keep it in files. Not here:
 // planning, plan files.
 #ifndef STOWAGE_RUNTIME_RUNNER_H_
@@ -14,6 +14,7 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -23,7 +24,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
-#include "runtime/capture/capture.h"
+#include "runtime/runnable_step.h"
 
 namespace stowage::runtime {
 
@@ -42,6 +43,8 @@ struct RunnerOptions {
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.
   std::vector<std::string> weights;
+  /// Kept in every checkpoint, not interpreted.
+  std::map<std::string, std::string> notes;
 };
 
 /// Where a checkpoint was taken.
@@ -55,7 +58,7 @@ class Runner {
  public:
   /// Errors: kPlanMismatch (graph, target, threads, library versions; weights, with a note per
   /// tensor), kOutOfDeviceMemory, kUnsupported, kIo and kParse with the file.
-  static ir::Expected<std::unique_ptr<Runner>> create(CapturedStep& captured,
+  static ir::Expected<std::unique_ptr<Runner>> create(RunnableStep& captured,
                                                       const RunnablePlan& plan,
                                                       RunnerOptions options = {});
   ~Runner();
@@ -66,8 +69,8 @@ class Runner {
   /// what `loss` reported: tensors of their own, on the CPU.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
 
-  /// Hands over the bytes of every persistent storage, in order of storage, after everything issued
-  /// is done.
+  /// Hands over the bytes of every persistent storage that the plan touches, in order of storage,
+  /// after everything issued is done.
   using StateVisitor =
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;
   ir::Error visitState(StateVisitor visit);

@@ -5,6 +5,7 @@
 #ifndef STOWAGE_RUNTIME_RUNNER_IMPL_H_
 #define STOWAGE_RUNTIME_RUNNER_IMPL_H_
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -20,14 +21,15 @@
 namespace stowage::runtime {
 
 struct Runner::Impl {
-  CapturedStep& captured;
+  RunnableStep& captured;
   RunnablePlan plan;
   StepMatch match;  // ids below are the plan's; the captured step's say so
   std::unique_ptr<CpuDevice> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
-  std::optional<StateFiles> weights;  // while the state is filled
-  int64_t stepsBefore = 0;            // those of the checkpoint that was loaded
+  std::optional<StateFiles> weights;         // while the state is filled
+  int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
+  std::map<std::string, std::string> notes;  // for checkpoints
   bool over = false;
 
   ir::Error open(const RunnerOptions& options);

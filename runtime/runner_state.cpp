@@ -85,6 +85,7 @@ ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
   progress.learningRates = std::move(host.learningRates);
   progress.stepCounts = std::move(host.stepCounts);
   progress.generator = std::move(*generator);
+  progress.notes = impl_->notes;
   return saveCheckpoint(*impl_->executor, folder, progress);
 }
 

@@ -31,6 +31,7 @@
 #include "ir/target.h"
 #include "ir/units.h"
 #include "planner/problem.h"
+#include "runtime/capture/capture.h"
 #include "runtime/runner.h"
 
 namespace stowage {

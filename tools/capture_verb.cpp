@@ -17,6 +17,7 @@
 #include "ir/printer.h"
 #include "planner/roofline.h"
 #include "runtime/capture/pt2_import.h"
+#include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
 #include "tools/model_step.h"
@@ -31,6 +32,7 @@ struct CaptureFlags : CommonFlags {
   std::string source;
   std::vector<std::string> settings;
   std::string names;
+  std::string bucket;
   std::string device;
   std::string target;
   std::string output;
@@ -90,6 +92,19 @@ std::vector<FrozenNumber> countFrozen(const runtime::ImportedStep& step) {
   return rows;
 }
 
+/// --bucket: how many bytes of parameters one optimizer op works on.
+ir::Expected<Bytes> readBucket(const CaptureFlags& flags) {
+  if (flags.bucket.empty()) return passes::NormaliseOptions().bucketBytes;
+  ir::Expected<SizeFlag> size = parseSizeFlag(flags.bucket);
+  if (!size) return size.takeError();
+  if (size->of != SizeFlag::Of::kAbsolute || size->bytes.value() <= 0) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "--bucket: expected an absolute size like 8MiB, found '" + flags.bucket + "'");
+  }
+  return size->bytes;
+}
+
 /// What a captured step is for this verb, wherever it came from.
 struct Captured {
   ir::Graph graph;
@@ -99,11 +114,25 @@ struct Captured {
   std::vector<FrozenNumber> frozen;
 };
 
-ir::Expected<Captured> importArchive(const CaptureFlags& flags, const ir::Target& target) {
+/// The graph with buckets of that size, which its recipe then says.
+ir::Expected<ir::Graph> normaliseImported(const ir::Graph& imported, Bytes bucketBytes) {
+  ir::Expected<ir::Graph> graph = normaliseStep(imported, bucketBytes);
+  if (!graph) return graph.takeError();
+  ir::Expected<Recipe> recipe = parseRecipe(graph->provenance().recipe);
+  if (!recipe) return recipe.takeError();
+  recipe->bucketBytes = bucketBytes;
+  ir::GraphBuilder builder(*graph);
+  builder.provenance().recipe = recipe->text();
+  for (const ir::Node& node : graph->nodes()) builder.addNode(node);
+  return std::move(builder).finish();
+}
+
+ir::Expected<Captured> importArchive(const CaptureFlags& flags, const ir::Target& target,
+                                     Bytes bucketBytes) {
   ir::Expected<runtime::ImportedStep> step =
       runtime::importTrainingStep(flags.source, target, {.sideFile = flags.names});
   if (!step) return step.takeError();
-  ir::Expected<ir::Graph> graph = normaliseStep(step->graph);
+  ir::Expected<ir::Graph> graph = normaliseImported(step->graph, bucketBytes);
   if (!graph) return graph.takeError();
   Captured captured{.graph = std::move(*graph), .imported = true, .frozen = countFrozen(*step)};
   for (const ir::ValueId rate : step->learningRates) {
@@ -113,13 +142,16 @@ ir::Expected<Captured> importArchive(const CaptureFlags& flags, const ir::Target
 }
 
 ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& target) {
-  if (llvm::StringRef(flags.source).endswith(".pt2")) return importArchive(flags, target);
+  ir::Expected<Bytes> bucket = readBucket(flags);
+  if (!bucket) return bucket.takeError();
+  if (llvm::StringRef(flags.source).endswith(".pt2")) return importArchive(flags, target, *bucket);
   if (!flags.names.empty()) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--names goes with a .pt2 file, not with model '" + flags.source + "'");
   }
   ir::Expected<std::unique_ptr<ModelStep>> step =
-      captureModel({.model = flags.source, .settings = flags.settings}, {.target = target});
+      captureModel({.model = flags.source, .settings = flags.settings, .bucketBytes = *bucket},
+                   {.target = target});
   if (!step) return step.takeError();
   return Captured{.graph = std::move((*step)->graph)};
 }
@@ -210,6 +242,9 @@ Verb addCaptureVerb(CLI::App& app) {
   command->add_option("--set", flags->settings, "a model's setting, key=value; may be repeated");
   command->add_option("--names", flags->names,
                       "what the inputs of a .pt2 file are; default: the .json beside it, if any");
+  command->add_option("--bucket", flags->bucket,
+                      "bytes of parameters that one optimizer op works on, e.g. 4MiB; smaller ones "
+                      "let a step fit smaller budgets; default: 64MiB");
   command->add_option("--device", flags->device, "cpu or cuda; no GPU is needed")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option("--target", flags->target,

@@ -34,13 +34,22 @@ struct ExplainFlags : CommonFlags {
   std::string costs;
 };
 
-ir::Expected<ir::NodeCosts> readNodeCosts(const ExplainFlags& flags, const LoadedPlan& plan) {
-  if (flags.costs.empty()) {
-    return ir::resolveCosts(plan.graph, planner::rooflineCosts(plan.graph, plan.file.target));
-  }
+/// Times of other costs than the plan's would explain another plan.
+ir::Expected<ir::CostTable> readCosts(const ExplainFlags& flags, const LoadedPlan& plan) {
+  if (flags.costs.empty()) return planner::rooflineCosts(plan.graph, plan.file.target);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
-  return ir::resolveCosts(plan.graph, file->table);
+  const std::string different = differentCosts(plan.file, flags.costs, file->table);
+  if (!different.empty()) return ir::makeError(ir::ErrorCode::kPlanMismatch, different);
+  return std::move(file->table);
+}
+
+/// "" when the times are those that the plan was made from.
+std::string costsRemark(const ExplainFlags& flags, const LoadedPlan& plan) {
+  if (!flags.costs.empty() || plan.file.costs.source == ir::CostSource::kRoofline) return "";
+  return "times below are the estimate of profile '" + plan.file.target.profile +
+         "'; the plan was made from costs that were " + ir::costSourceName(plan.file.costs.source) +
+         ": --costs names them";
 }
 
 std::string nameOf(const ir::Graph& graph, ir::StorageId storage) {
@@ -55,7 +64,10 @@ double shareOf(Nanoseconds part, Nanoseconds whole) {
 // --- the whole plan
 // -------------------------------------------------------------------------------
 
-void printPeak(const ir::Graph& graph, const PlanExplanation& explained, llvm::raw_ostream& os) {
+void printPeak(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanation& explained,
+               llvm::raw_ostream& os) {
+  os << "arena      " << formatBytes(plan.file.budget) << ", used up to "
+     << formatBytes(explained.height) << '\n';
   if (!explained.peakNode.isValid()) return;
   os << "peak       " << formatBytes(explained.peakBytes) << " at once, at "
      << graph.describeNode(explained.peakNode) << '\n';
@@ -100,7 +112,8 @@ void printRemedies(const ir::Graph& graph, const PlanExplanation& explained,
   }
 }
 
-Json toJson(const ir::Graph& graph, const PlanExplanation& explained) {
+Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanation& explained,
+            ir::CostSource costs) {
   Json holders = Json::array();
   for (const ir::Infeasible::Holder& holder : explained.holders) {
     holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
@@ -120,7 +133,9 @@ Json toJson(const ir::Graph& graph, const PlanExplanation& explained) {
                         {"at_most_ns", remedy.atMost.value()}});
   }
   const bool hasPeak = explained.peakNode.isValid();
-  return {{"peak",
+  return {{"arena", {{"bytes", plan.file.budget.value()}, {"height", explained.height.value()}}},
+          {"costs", ir::costSourceName(costs)},
+          {"peak",
            {{"node", hasPeak ? graph.describeNode(explained.peakNode) : ""},
             {"bytes", explained.peakBytes.value()},
             {"holders", holders}}},
@@ -204,8 +219,12 @@ ir::Error suggestName(ir::Error error, const ir::Graph& graph, const std::string
 VerbResult runExplain(const ExplainFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  ir::Expected<ir::NodeCosts> costs = readNodeCosts(flags, *plan);
+  ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
+  if (!table) return table.takeError();
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan->graph, *table);
   if (!costs) return costs.takeError();
+  const std::string estimate = costsRemark(flags, *plan);
+  if (!estimate.empty()) remark(estimate, flags);
   const planner::ExplainInput input = {.graph = plan->graph,
                                        .schedule = plan->file.schedule,
                                        .costs = *costs,
@@ -220,10 +239,13 @@ VerbResult runExplain(const ExplainFlags& flags) {
   }
   const PlanExplanation explained = planner::explainPlan(input);
   if (flags.json) {
-    os << toJson(plan->graph, explained).dump(2) << '\n';
+    os << toJson(plan->graph, *plan, explained, table->source).dump(2) << '\n';
     return kExitYes;
   }
-  printPeak(plan->graph, explained, os);
+  printPeak(plan->graph, *plan, explained, os);
+  if (table->source == ir::CostSource::kRoofline) {
+    os << "costs      estimated from profile '" << plan->file.target.profile << "'\n";
+  }
   printStalls(plan->graph, explained, os);
   printRemedies(plan->graph, explained, os);
   return kExitYes;

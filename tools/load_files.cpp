@@ -41,7 +41,7 @@ ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std
 
 /// `graph` in the order whose fingerprint the plan names.
 ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFile plan) {
-  LoadedPlan loaded{.file = std::move(plan), .graph = graph};
+  LoadedPlan loaded{.file = std::move(plan), .step = graph, .graph = graph};
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
     ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
     if (!arranged) return arranged.takeError();
@@ -54,16 +54,75 @@ ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFil
   return loaded;
 }
 
+/// What a file is, as far as its first bytes tell.
+enum class FileKind : uint8_t { kStep, kPlan, kCosts, kArchive, kOtherJson, kUnknown };
+
+FileKind sniff(llvm::StringRef text) {
+  constexpr size_t kHead = 400;
+  if (text.startswith("PK\x03\x04")) return FileKind::kArchive;
+  const llvm::StringRef head = text.ltrim().take_front(kHead);
+  if (head.startswith("graph ")) return FileKind::kStep;
+  if (!head.startswith("{")) return FileKind::kUnknown;
+  if (head.contains("\"kind\":\"plan\"")) return FileKind::kPlan;
+  if (head.contains("\"kind\":\"costs\"")) return FileKind::kCosts;
+  return FileKind::kOtherJson;
+}
+
+const char* wordsFor(FileKind kind) {
+  switch (kind) {
+    case FileKind::kStep:
+      return "a captured step";
+    case FileKind::kPlan:
+      return "a plan";
+    case FileKind::kCosts:
+      return "a table of costs";
+    case FileKind::kArchive:
+      return "an archive";
+    case FileKind::kOtherJson:
+      return "JSON of another kind";
+    case FileKind::kUnknown:
+      break;
+  }
+  return "nothing that stowage wrote";
+}
+
+const char* makerOf(FileKind kind) {
+  if (kind == FileKind::kPlan) return "'stowage plan -o FILE'";
+  return kind == FileKind::kCosts ? "'stowage profile -o FILE'" : "'stowage capture -o FILE'";
+}
+
+/// Text that is clearly something else. JSON and step texts that only look like nothing known are
+/// left to their readers, which say where.
+ir::Error checkKind(const std::string& path, llvm::StringRef text, FileKind wanted) {
+  const FileKind found = sniff(text);
+  const bool readable = found == wanted ||
+                        (wanted != FileKind::kStep && found == FileKind::kOtherJson) ||
+                        (wanted == FileKind::kStep && text.ltrim().find_first_of("#;/") == 0);
+  if (readable) return ir::success();
+  const std::string what = text.trim().empty() ? "is empty" : std::string("is ") + wordsFor(found);
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kParse, what + ", expected " +
+                                                                wordsFor(wanted) + ", as " +
+                                                                makerOf(wanted) + " writes it")
+                           .at({.file = path}));
+}
+
+ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
+  ir::Expected<std::string> text = readWholeFile(path);
+  if (!text) return text.takeError();
+  if (ir::Error error = checkKind(path, *text, kind)) return error;
+  return text;
+}
+
 }  // namespace
 
 ir::Expected<ir::Graph> loadGraph(const std::string& path) {
-  ir::Expected<std::string> text = readWholeFile(path);
+  ir::Expected<std::string> text = readFileOf(path, FileKind::kStep);
   if (!text) return text.takeError();
   return ir::parseGraph(*text, path);
 }
 
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
-  ir::Expected<std::string> text = readWholeFile(planPath);
+  ir::Expected<std::string> text = readFileOf(planPath, FileKind::kPlan);
   if (!text) return text.takeError();
   ir::Expected<planner::PlanFile> plan = planner::readPlan(*text, planPath);
   if (!plan) return plan.takeError();
@@ -79,9 +138,18 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
 }
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
-  ir::Expected<std::string> text = readWholeFile(path);
+  ir::Expected<std::string> text = readFileOf(path, FileKind::kCosts);
   if (!text) return text.takeError();
   return planner::readCosts(*text, path);
+}
+
+std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
+                           const ir::CostTable& costs) {
+  const std::string found = planner::costsFingerprint(costs);
+  if (plan.costs.fingerprint.empty() || found == plan.costs.fingerprint) return "";
+  return path + ": other costs than those the plan was made from: found " + found + " (" +
+         ir::costSourceName(costs.source) + "), the plan says " + plan.costs.fingerprint + " (" +
+         ir::costSourceName(plan.costs.source) + ")";
 }
 
 ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name,

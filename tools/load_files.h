@@ -22,6 +22,7 @@ ir::Expected<ir::Graph> loadGraph(const std::string& path);
 
 struct LoadedPlan {
   planner::PlanFile file;
+  ir::Graph step;   // as its file has it
   ir::Graph graph;  // in the plan's order
   passes::Order order = passes::Order::kProgram;
   std::string graphPath;  // where the graph was found; "" when it was embedded
@@ -31,6 +32,10 @@ struct LoadedPlan {
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath);
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
+
+/// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
+std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
+                           const ir::CostTable& costs);
 
 /// The profile that `name` names, or, when it is empty, the one that `graph` was captured for. On
 /// the CPU with `threads` intra-op threads (0: as many as the machine has cores).

@@ -50,6 +50,8 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   }
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
+  const std::string different = differentCosts(plan.file, flags.costs, file->table);
+  if (!different.empty()) remark(different, flags);
   inputs.costs = std::move(file->table);
   inputs.costsTorchVersion = std::move(file->torchVersion);
   return inputs;

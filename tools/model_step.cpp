@@ -16,16 +16,23 @@
 
 namespace stowage::tools {
 
-ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph) {
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes) {
   passes::PassState state;
   state.graph = graph;
-  const passes::PassManager manager(passes::makeNormalisingPasses({.reorder = false}));
+  const passes::PassManager manager(
+      passes::makeNormalisingPasses({.bucketBytes = bucketBytes, .reorder = false}));
   ir::Expected<std::vector<passes::PassRecord>> reports = manager.run(state);
   if (!reports) return reports.takeError();
   return std::move(state.graph);
 }
 
 namespace {
+
+constexpr const char* kFingerprintWord = "fingerprint=";
+constexpr const char* kBucketWord = "bucket_bytes=";
+
+llvm::StringRef lastWord(llvm::StringRef text) { return text.rsplit(' ').second; }
+llvm::StringRef dropLastWord(llvm::StringRef text) { return text.rsplit(' ').first.rtrim(); }
 
 /// Without memory nothing of the model is held: its first values come from the record, or from a
 /// file.
@@ -47,23 +54,45 @@ ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOp
 
 }  // namespace
 
+bool Recipe::isArchive() const {
+  return !fingerprint.empty() || llvm::StringRef(model).endswith(".pt2");
+}
+
 std::string Recipe::text() const {
   std::string joined = model;
   for (const std::string& setting : settings) joined += " " + setting;
+  if (!fingerprint.empty()) joined += " " + std::string(kFingerprintWord) + fingerprint;
+  if (bucketBytes != passes::NormaliseOptions().bucketBytes) {
+    joined += " " + std::string(kBucketWord) + std::to_string(bucketBytes.value());
+  }
   return joined;
 }
 
 ir::Expected<Recipe> parseRecipe(const std::string& text) {
-  llvm::SmallVector<llvm::StringRef> words;
-  llvm::StringRef(text).split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
-  if (words.empty()) {
+  Recipe recipe;
+  llvm::StringRef rest = llvm::StringRef(text).trim();
+  int64_t bucket = 0;
+  llvm::StringRef word = lastWord(rest);
+  if (word.consume_front(kBucketWord) && !word.getAsInteger(10, bucket) && bucket > 0) {
+    recipe.bucketBytes = Bytes(bucket);
+    rest = dropLastWord(rest);
+  }
+  word = lastWord(rest);
+  if (word.consume_front(kFingerprintWord)) {
+    recipe.fingerprint = word.str();
+    rest = dropLastWord(rest);
+  }
+  if (rest.empty()) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "an empty recipe, expected a model's name and its settings");
   }
-  Recipe recipe;
+  recipe.model = rest.str();
+  if (recipe.isArchive()) return recipe;  // a file's name, which may have spaces
+  llvm::SmallVector<llvm::StringRef> words;
+  rest.split(words, ' ', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   recipe.model = words.front().str();
-  for (const llvm::StringRef word : llvm::ArrayRef<llvm::StringRef>(words).drop_front()) {
-    recipe.settings.push_back(word.str());
+  for (const llvm::StringRef setting : llvm::ArrayRef<llvm::StringRef>(words).drop_front()) {
+    recipe.settings.push_back(setting.str());
   }
   return recipe;
 }
@@ -95,7 +124,7 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
       {.target = options.target, .name = recipe.model, .recipe = recipe.text()});
   if (!captured) return captured.takeError();
   step->captured = std::move(*captured);
-  ir::Expected<ir::Graph> graph = normaliseStep(step->captured->graph());
+  ir::Expected<ir::Graph> graph = normaliseStep(step->captured->graph(), recipe.bucketBytes);
   if (!graph) return graph.takeError();
   step->graph = std::move(*graph);
   return step;

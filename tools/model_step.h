@@ -2,7 +2,7 @@
 //
 // From a recipe ("gpt2 preset=tiny batch=4", as on the command line and in captured files) to a
 // captured training step: the example model's closures traced for a target. The same recipe gives
-// the same graph every time.
+// the same graph every time. An archive's recipe says which file it was.
 #ifndef STOWAGE_TOOLS_MODEL_STEP_H_
 #define STOWAGE_TOOLS_MODEL_STEP_H_
 
@@ -13,22 +13,26 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "passes/pipeline.h"
 #include "runtime/capture/capture.h"
 #include "tools/models/model.h"
 
 namespace stowage::tools {
 
 struct Recipe {
-  std::string model;
-  std::vector<std::string> settings;  // "key=value"
-  std::string text() const;           // "model key=value ..."
+  std::string model;                                           // or an archive's file name
+  std::vector<std::string> settings;                           // "key=value"
+  std::string fingerprint = "";                                // of the archive; "" for a model
+  Bytes bucketBytes = passes::NormaliseOptions().bucketBytes;  // of list ops
+  bool isArchive() const;
+  std::string text() const;  // "model key=value ...", "step.pt2 fingerprint=xxh64:..."
 };
 /// Errors: kInvalidArgument for an empty text.
 ir::Expected<Recipe> parseRecipe(const std::string& text);
 
-/// A captured or imported step as it goes into files: without dead calls, list ops in buckets. Ids
-/// change, names of storages stay. Errors: those of the passes.
-ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph);
+/// A captured or imported step as it goes into files: without dead calls, list ops in buckets of at
+/// most so many bytes. Ids change, names of storages stay. Errors: those of the passes.
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes);
 
 struct ModelStep {
   TrainingStep training;  // outlived by nothing that uses `captured`

@@ -44,6 +44,21 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   return ir::success();
 }
 
+/// Where an op over many parameters needs the most, smaller buckets are what helps.
+ir::Error suggestBuckets(ir::Error error) {
+  ir::PlanError no = ir::takePayload(std::move(error));
+  const auto& infeasible = no.infeasible();
+  const bool isListOp =
+      infeasible && (llvm::StringRef(infeasible->peakNode).contains("_foreach_") ||
+                     llvm::StringRef(infeasible->peakNode).contains("_fused_"));
+  if (isListOp) {
+    no.note(
+        "this op works on a bucket of parameters at once: 'stowage capture --bucket' makes "
+        "the buckets smaller (64MiB by default)");
+  }
+  return ir::makeError(std::move(no));
+}
+
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
     if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
@@ -58,7 +73,7 @@ VerbResult runPlan(const PlanFlags& flags) {
       Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);
   ir::Expected<passes::PlannedStep> planned =
       passes::planStep(inputs->graph, inputs->target, inputs->costs, inputs->options);
-  if (!planned) return planned.takeError();
+  if (!planned) return suggestBuckets(planned.takeError());
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,
                              .graphPath = flags.graph,

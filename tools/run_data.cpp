@@ -54,6 +54,8 @@ std::optional<c10::ScalarType> scalarTypeOf(const SafetensorsEntry& entry) {
       return c10::kShort;
     case ir::DType::kU8:
       return c10::kByte;
+    case ir::DType::kBool:
+      return c10::kBool;
     default:
       return std::nullopt;
   }
@@ -82,8 +84,8 @@ ir::Error checkRange(const std::string& file, const std::string& tensor, int64_t
 
 class StoredData : public RunData {
  public:
-  StoredData(SafetensorsReader file, const TrainingStep& step)
-      : file_(std::move(file)), step_(step) {}
+  StoredData(SafetensorsReader file, const std::vector<Input>& inputs)
+      : file_(std::move(file)), inputs_(inputs) {}
 
   ir::Error open() {
     const SafetensorsEntry* tokens = file_.find("tokens");
@@ -102,21 +104,21 @@ class StoredData : public RunData {
  private:
   /// Two inputs of equal shape: tokens, and the tokens after them.
   bool readsTokens() const {
-    return step_.inputs.size() == 2 && step_.inputs[0].sizes.size() == 2 &&
-           step_.inputs[0].sizes == step_.inputs[1].sizes && step_.inputs[0].dtype == c10::kLong &&
-           step_.inputs[1].dtype == c10::kLong;
+    return inputs_.size() == 2 && inputs_[0].sizes.size() == 2 &&
+           inputs_[0].sizes == inputs_[1].sizes && inputs_[0].dtype == c10::kLong &&
+           inputs_[1].dtype == c10::kLong;
   }
 
   ir::Error openRow(const SafetensorsEntry& tokens) {
     const std::optional<c10::ScalarType> type = scalarTypeOf(tokens);
-    if (!type || !mayBecome(*type, step_.inputs[0])) {
+    if (!type || !mayBecome(*type, inputs_[0])) {
       return badData(file_.path(), "'tokens' is " + tokens.dtypeText + ", expected integers");
     }
-    batches_ = (tokens.sizes[0] - 1) / countOf(step_.inputs[0].sizes);
+    batches_ = (tokens.sizes[0] - 1) / countOf(inputs_[0].sizes);
     if (batches_ < 1) {
       return badData(file_.path(), "'tokens' has " + std::to_string(tokens.sizes[0]) +
                                        " values, expected at least " +
-                                       std::to_string(countOf(step_.inputs[0].sizes) + 1) +
+                                       std::to_string(countOf(inputs_[0].sizes) + 1) +
                                        " for one batch");
     }
     row_ = &tokens;
@@ -126,7 +128,7 @@ class StoredData : public RunData {
   ir::Error openStacked() {
     ir::PlanError problems(ir::ErrorCode::kParse, "the file does not hold this step's inputs");
     problems.at({.file = file_.path()});
-    for (const Input& input : step_.inputs) checkStacked(input, problems);
+    for (const Input& input : inputs_) checkStacked(input, problems);
     return problems.notes().empty() ? ir::success() : ir::makeError(std::move(problems));
   }
 
@@ -171,7 +173,7 @@ class StoredData : public RunData {
 
   ir::Expected<Batch> rowAt(int64_t row) const {
     Batch batch;
-    for (const Input& input : step_.inputs) {
+    for (const Input& input : inputs_) {
       const int64_t count = countOf(input.sizes);
       ir::Expected<at::Tensor> values = read(*file_.find(input.name), row * count, count, input);
       if (!values) return values.takeError();
@@ -181,7 +183,7 @@ class StoredData : public RunData {
   }
 
   ir::Expected<Batch> windowAt(int64_t window) const {
-    const Input& input = step_.inputs[0];
+    const Input& input = inputs_[0];
     const int64_t count = countOf(input.sizes);
     ir::Expected<at::Tensor> values = read(*row_, window * count, count + 1, input);
     if (!values) return values.takeError();
@@ -190,7 +192,7 @@ class StoredData : public RunData {
   }
 
   SafetensorsReader file_;
-  const TrainingStep& step_;
+  const std::vector<Input>& inputs_;
   const SafetensorsEntry* row_ = nullptr;  // of tokens; else stacked
   int64_t batches_ = 0;
 };
@@ -215,22 +217,22 @@ class TextData : public RunData {
 
 class RandomData : public RunData {
  public:
-  RandomData(const TrainingStep& step, uint64_t seed) : step_(step), seed_(seed) {}
+  RandomData(const std::vector<Input>& inputs, uint64_t seed) : inputs_(inputs), seed_(seed) {}
   ir::Expected<Batch> at(int64_t position) override {
-    return makeInputs(step_, seed_ * 1'000'003 + static_cast<uint64_t>(position));
+    return makeInputs(inputs_, seed_ * 1'000'003 + static_cast<uint64_t>(position));
   }
   std::string describe() const override { return "random numbers"; }
 
  private:
-  const TrainingStep& step_;
+  const std::vector<Input>& inputs_;
   uint64_t seed_;
 };
 
 ir::Expected<std::unique_ptr<RunData>> openText(const std::vector<std::string>& files,
-                                                const TrainingStep& step, uint64_t seed) {
+                                                const std::vector<Input>& inputs, uint64_t seed) {
   constexpr int64_t kByteValues = 256;
-  const Input& input = step.inputs.front();
-  const bool readsBytes = step.inputs.size() == 2 && input.sizes.size() == 2 &&
+  const Input& input = inputs.front();
+  const bool readsBytes = inputs.size() == 2 && input.sizes.size() == 2 &&
                           input.dtype == c10::kLong && input.upperBound >= kByteValues;
   if (!readsBytes) {
     return badData(files.front(),
@@ -247,15 +249,17 @@ ir::Expected<std::unique_ptr<RunData>> openText(const std::vector<std::string>& 
 }  // namespace
 
 ir::Expected<std::unique_ptr<RunData>> openRunData(const std::vector<std::string>& files,
-                                                   const TrainingStep& step, uint64_t seed) {
-  if (files.empty()) return std::make_unique<RandomData>(step, seed);
-  if (!llvm::StringRef(files.front()).endswith(".safetensors")) return openText(files, step, seed);
+                                                   const std::vector<Input>& inputs,
+                                                   uint64_t seed) {
+  if (files.empty()) return std::make_unique<RandomData>(inputs, seed);
+  if (!llvm::StringRef(files.front()).endswith(".safetensors"))
+    return openText(files, inputs, seed);
   if (files.size() > 1) {
     return badData(files[1], "a second data file, expected one file of safetensors");
   }
   ir::Expected<SafetensorsReader> file = SafetensorsReader::open(files.front());
   if (!file) return file.takeError();
-  auto data = std::make_unique<StoredData>(std::move(*file), step);
+  auto data = std::make_unique<StoredData>(std::move(*file), inputs);
   if (ir::Error error = data->open()) return error;
   return data;
 }

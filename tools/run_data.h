@@ -30,10 +30,11 @@ class RunData {
   virtual std::string describe() const = 0;
 };
 
-/// `step` outlives the data. Errors: kIo, kParse with the file, what was found and what was
+/// `inputs` outlives the data. Errors: kIo, kParse with the file, what was found and what was
 /// expected.
 ir::Expected<std::unique_ptr<RunData>> openRunData(const std::vector<std::string>& files,
-                                                   const TrainingStep& step, uint64_t seed);
+                                                   const std::vector<TrainingStep::Input>& inputs,
+                                                   uint64_t seed);
 
 }  // namespace stowage::tools
 

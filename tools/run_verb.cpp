@@ -3,28 +3,31 @@
 // stowage run plan.json --steps 100 --data tokens.safetensors --weights model.safetensors --save
 // out
 //
-// Trains by a plan that was made before: the same step is captured again from the recipe in the
-// graph, must have the plan's fingerprint, and runs inside the plan's arenas. The plan is proved
+// Trains by a plan that was made before: an example model is captured again from the recipe in the
+// graph and must have the plan's fingerprint, an imported step is its graph; either runs inside the
+// plan's arenas. The plan is proved
 // again from the file's bytes and compared with this machine. Nothing is planned here: what does
 // not fit is refused.
 #include <fmt/format.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <csignal>
 #include <memory>
-#include <nlohmann/json.hpp>
 #include <optional>
-#include <thread>
 
 #include "ir/fingerprint.h"
-#include "ir/verify.h"
 #include "runtime/calibrate.h"
-#include "runtime/torch_version.h"
+#include "runtime/checkpoint.h"
 #include "tools/exit_code.h"
+#include "tools/imported_run.h"
 #include "tools/load_files.h"
+#include "tools/run_checks.h"
 #include "tools/run_data.h"
+#include "tools/run_output.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
 
@@ -42,120 +45,139 @@ struct RunFlags : CommonFlags {
   std::string resume;
   int64_t steps = 20;
   int64_t saveEvery = 0;
-  uint64_t seed = 0;
+  std::optional<uint64_t> seed;
   int threads = 0;
   bool compare = false;
+  // Of imported steps.
+  std::string archive;
+  std::optional<double> learningRate;
+  bool randomWeights = false;
 };
+
+constexpr const char* kSeedNote = "seed";
 
 /// Set by SIGTERM and SIGINT: the step under way is finished, the state saved.
 volatile std::sig_atomic_t stopAsked = 0;
 void askToStop(int /*signal*/) { stopAsked = 1; }
 
-/// V3: the plan's machine is this one. An op may get fewer threads than the machine has cores, not
-/// more.
-ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
-  ir::Target machine = plan.target;
-  machine.device = ir::DeviceKind::kCpu;
-  machine.computeCapability = 0;
-  machine.reserved.clear();
-  machine.libraries = {{"torch", runtime::torchVersion()}};
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  machine.intraOpThreads = threads > 0 ? threads : std::min(plan.target.intraOpThreads, cores);
-  ir::Error error = planner::checkPlanTarget(plan, machine);
-  if (!error) return ir::success();
-  const ir::PlanError found = ir::takePayload(std::move(error));
-  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
-  for (const std::string& note : found.notes()) problem.note(note);
-  return ir::makeError(std::move(problem));
-}
-
-ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
-  const std::vector<ir::Violation> violations = ir::verify({.graph = plan.graph,
-                                                            .schedule = plan.file.schedule,
-                                                            .target = plan.file.target,
-                                                            .costs = nullptr,
-                                                            .budget = plan.file.budget});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
-  error.at({.file = path});
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
-}
-
-/// The step that the plan is for, captured again, and its graph in the plan's order.
-struct Recaptured {
-  std::unique_ptr<ModelStep> step;
-  Recipe recipe;
-  ir::Graph graph;
+/// What the run begins with, checked before anything is measured.
+struct Beginning {
+  uint64_t seed = 0;
 };
 
-ir::Expected<Recaptured> captureAgain(const LoadedPlan& plan, uint64_t seed) {
-  Recaptured again;
-  ir::Expected<Recipe> recipe = parseRecipe(plan.graph.provenance().recipe);
-  if (!recipe) return recipe.takeError();
-  again.recipe = std::move(*recipe);
-  const std::vector<ModelInfo>& known = modelCatalogue();
-  if (std::none_of(known.begin(), known.end(),
-                   [&](const ModelInfo& model) { return model.name == again.recipe.model; })) {
-    return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "the graph was captured from '" + plan.graph.provenance().recipe +
-                             "', expected one of the example models: 'run' makes their steps "
-                             "again, others run through the C++ interface");
+/// --resume brings its own first values and random numbers.
+ir::Expected<Beginning> readResume(const RunFlags& flags) {
+  Beginning beginning{.seed = flags.seed.value_or(0)};
+  if (flags.resume.empty()) return beginning;
+  const auto refuse = [](const std::string& flag, const char* why) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         flag + " does not go with --resume: " + why);
+  };
+  if (flags.seed) return refuse("--seed", "the checkpoint has the training's seed");
+  if (flags.randomWeights) return refuse("--random-weights", "values are the checkpoint's");
+  if (!flags.weights.empty() && !flags.compare) {
+    return refuse("--weights",
+                  "values are the checkpoint's (only --compare-unplanned, which trains from the "
+                  "first step, still needs them)");
+  }
+  ir::Expected<runtime::Checkpoint> checkpoint = runtime::Checkpoint::open(flags.resume);
+  if (!checkpoint) return checkpoint.takeError();
+  const auto note = checkpoint->progress().notes.find(kSeedNote);
+  if (note != checkpoint->progress().notes.end()) {
+    llvm::StringRef(note->second).getAsInteger(10, beginning.seed);
+  }
+  return beginning;
+}
+
+/// A checkpoint that this training neither made nor goes on from stays, unless -f says otherwise.
+ir::Error checkSave(const RunFlags& flags) {
+  if (flags.save.empty()) return ir::success();
+  if (ir::Error error = runtime::checkCheckpointFolder(flags.save)) return error;
+  const bool goesOn = !flags.resume.empty() && llvm::sys::fs::equivalent(flags.save, flags.resume);
+  if (flags.replace || goesOn || !runtime::holdsCheckpoint(flags.save)) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       flags.save +
+                           ": holds a checkpoint of another training; -f replaces it, "
+                           "--resume goes on from it");
+}
+
+/// The step that the plan is for: an example model captured again, or an imported graph.
+struct Source {
+  Recipe recipe;
+  std::unique_ptr<ModelStep> model;
+  std::unique_ptr<ImportedRun> imported;
+  ir::Graph graph;  // in the plan's order
+  const std::vector<TrainingStep::Input>& inputs() const {
+    return model ? model->training.inputs : imported->inputs();
+  }
+};
+
+ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed, Source& source) {
+  const std::vector<std::pair<bool, const char*>> ofImports = {
+      {flags.learningRate.has_value(), "--lr"},
+      {!flags.archive.empty(), "--archive"},
+      {flags.randomWeights, "--random-weights"}};
+  for (const auto& [given, name] : ofImports) {
+    if (!given) continue;
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         std::string(name) + " goes with imported steps; '" + source.recipe.model +
+                             "' is an example model, whose settings 'capture --set' gives");
   }
   ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
-      again.recipe, {.target = plan.file.target, .seed = seed, .withoutMemory = false});
+      source.recipe, {.target = plan.file.target, .seed = seed, .withoutMemory = false});
   if (!step) return step.takeError();
-  again.step = std::move(*step);
+  source.model = std::move(*step);
+  // An embedded graph is in the plan's order already, whichever that is.
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
-    ir::Expected<ir::Graph> graph = passes::arrangeGraph(again.step->graph, order);
+    ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, order);
     if (!graph) return graph.takeError();
-    if (ir::fingerprint(*graph) != plan.file.graph.fingerprint) continue;
-    again.graph = std::move(*graph);
-    return again;
+    source.graph = std::move(*graph);
+    if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
   }
-  return ir::makeError(ir::ErrorCode::kPlanMismatch, "capturing '" + again.recipe.text() +
+  return ir::makeError(ir::ErrorCode::kPlanMismatch, "capturing '" + source.recipe.text() +
                                                          "' again gave another graph than the "
                                                          "plan's, " +
                                                          plan.file.graph.fingerprint +
                                                          ": capture and plan it again");
 }
 
-struct GrownOp {
-  Bytes need;
-  ir::CommandId command;
-};
-
-/// Ops that need more than the plan gives them, the largest first, one per node.
-std::vector<GrownOp> findGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
-  std::vector<GrownOp> grown;
-  for (size_t i = 0; i < plan.file.schedule.commands.size(); ++i) {
-    const ir::Command& command = plan.file.schedule.commands[i];
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
-    const Bytes need = costs.nodes[command.node.index()].temporary;
-    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
-  }
-  std::stable_sort(grown.begin(), grown.end(),
-                   [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
-  return grown;
+ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed,
+                       Source& source) {
+  const std::string& file = plan.graphPath.empty() ? flags.plan : plan.graphPath;
+  ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(
+      plan.step, {.weights = flags.weights,
+                  .archive = flags.archive,
+                  .folder = llvm::sys::path::parent_path(file).str(),
+                  .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
+                  .seed = seed,
+                  .learningRate = flags.learningRate,
+                  .hasData = !flags.data.empty()});
+  if (!run) return run.takeError();
+  source.imported = std::move(*run);
+  source.graph = plan.graph;
+  return ir::success();
 }
 
-ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) {
-  constexpr size_t kShown = 8;
-  ir::PlanError error(ir::ErrorCode::kViolation,
-                      "V17: " + std::to_string(grown.size()) +
-                          " ops need more temporary memory on this machine than the plan has for "
-                          "them; 'stowage profile' measures it, for a new plan with --costs");
-  for (const GrownOp& op : grown.take_front(kShown)) {
-    const ir::Command& command = plan.file.schedule.command(op.command);
-    error.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(op.need) +
-               ", has " + formatBytes(command.temp.bytes));
+ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed) {
+  Source source;
+  ir::Expected<Recipe> recipe = parseRecipe(plan.graph.provenance().recipe);
+  if (!recipe) return recipe.takeError();
+  source.recipe = std::move(*recipe);
+  const std::vector<ModelInfo>& known = modelCatalogue();
+  const bool isModel = !source.recipe.isArchive() &&
+                       std::any_of(known.begin(), known.end(), [&](const ModelInfo& model) {
+                         return model.name == source.recipe.model;
+                       });
+  if (!isModel && !source.recipe.isArchive()) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "the graph was captured from '" + plan.graph.provenance().recipe +
+                             "', expected an example model or a .pt2 archive: steps of other code "
+                             "run through the C++ interface");
   }
-  if (grown.size() > kShown) {
-    error.note("and " + std::to_string(grown.size() - kShown) + " more");
-  }
-  return ir::makeError(std::move(error));
+  ir::Error error =
+      isModel ? openModel(flags, plan, seed, source) : openImported(flags, plan, seed, source);
+  if (error) return error;
+  return source;
 }
 
 /// How each op allocates here. What needs more than the plan gives it is named.
@@ -168,29 +190,32 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   if (!flags.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(flags.costs);
     if (!known) return known.takeError();
+    const std::string different = differentCosts(plan.file, flags.costs, known->table);
+    if (!different.empty()) remark(different, flags);
     options.known = std::move(known->table);
   }
   ir::Expected<ir::CostTable> table = runtime::calibrate(plan.graph, options);
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();
-  const std::vector<GrownOp> grown = findGrownOps(plan, *costs);
-  if (!grown.empty()) return refuseGrownOps(plan, grown);
+  if (ir::Error error = checkTemporaries(plan, *costs)) return error;
   return costs;
 }
 
-struct Comparison {
-  TrainingRecord eager;
-  std::string difference;
-};
-
-/// The whole training from its first step, by plain libtorch.
+/// The whole training from its first step, by plain libtorch; an imported step op by op.
 ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPlan& plan,
-                                          const Recipe& recipe, const BatchSource& batches,
-                                          const RunRecord& run) {
-  const auto steps = static_cast<int64_t>(run.training.losses.size());
-  ir::Expected<TrainingRecord> eager = trainEagerly(recipe, plan.file.target, flags.seed,
-                                                    run.firstStep + steps, batches, flags.weights);
+                                          const Source& source, const BatchSource& batches,
+                                          const RunRecord& run, uint64_t seed) {
+  const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
+  ir::Expected<TrainingRecord> eager =
+      source.model
+          ? trainEagerly(source.recipe, plan.file.target, seed, steps, batches, flags.weights)
+          : trainByReplay({.step = source.imported->step(),
+                           .schedule = plan.file.schedule,
+                           .planned = plan.graph,
+                           .target = plan.file.target,
+                           .weights = flags.weights},
+                          seed, steps, batches);
   if (!eager) return eager.takeError();
   eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
   eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
@@ -200,94 +225,20 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPla
   return comparison;
 }
 
-struct RunAnswer {
-  const RunFlags& flags;
-  const LoadedPlan& plan;
-  const RunRecord& run;
-  std::string data;
-  const Comparison* comparison = nullptr;
-};
-
-std::string excessText(double value, double base) {
-  return base <= 0 ? "" : fmt::format(", {:+.1f} %", (value / base - 1) * 100);
-}
-
-std::string stepText(const TrainingRecord& training, const std::string& excess) {
-  if (training.secondsPerStep <= 0) return "step not measured: the first one does not count";
-  return fmt::format("step {:.3f} s (measured{})", training.secondsPerStep, excess);
-}
-
-/// Null where nothing was measured.
-nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
-  if (training.secondsPerStep <= 0) return nullptr;
-  return static_cast<int64_t>(training.secondsPerStep * 1e9);
-}
-
-void printAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
-  const RunRecord& run = answer.run;
-  const TrainingRecord& training = run.training;
-  const double predicted =
-      static_cast<double>(answer.plan.file.schedule.predicted.stepTime.value()) / 1e9;
-  if (!answer.flags.resume.empty()) {
-    os << fmt::format("resumed    after {} steps{}\n", run.firstStep,
-                      run.samePlan ? "" : ", saved under another plan");
-  }
-  os << "data       " << answer.data << '\n';
-  os << fmt::format("ran        {} steps{}: arena {}, high-water mark {}, {} allocations outside\n",
-                    training.losses.size(), run.stopped ? " (asked to stop)" : "",
-                    formatBytes(run.arena), formatBytes(run.highWaterMark), run.allocationsOutside);
-  os << "           " << stepText(training, excessText(training.secondsPerStep, predicted)) << '\n';
-  if (!training.losses.empty()) {
-    os << fmt::format("           loss {:.4f} -> {:.4f}", training.losses.front(),
-                      training.losses.back());
-  }
-  if (const Comparison* comparison = answer.comparison) {
-    os << (comparison->difference.empty()
-               ? ", identical bits to the unplanned run"
-               : ", DIFFERENT from the unplanned run: " + comparison->difference);
-    os << "\nunplanned  " << stepText(comparison->eager, "");
-  }
-  os << '\n';
-  if (!answer.flags.save.empty()) os << "wrote      " << answer.flags.save << '\n';
-}
-
-void printJson(const RunAnswer& answer, llvm::raw_ostream& os) {
-  const RunRecord& run = answer.run;
-  nlohmann::ordered_json json = {
-      {"steps", run.training.losses.size()},
-      {"first_step", run.firstStep},
-      {"stopped", run.stopped},
-      {"data", answer.data},
-      {"losses", run.training.losses},
-      {"arena_bytes", run.arena.value()},
-      {"high_water_bytes", run.highWaterMark.value()},
-      {"allocations_outside", run.allocationsOutside},
-      {"step_ns", stepNanoseconds(run.training)},
-      {"predicted",
-       {{"peak_bytes", answer.plan.file.schedule.predicted.peakBytes.value()},
-        {"step_ns", answer.plan.file.schedule.predicted.stepTime.value()}}}};
-  if (!answer.flags.resume.empty()) json["same_plan"] = run.samePlan;
-  if (!answer.flags.save.empty()) json["saved"] = answer.flags.save;
-  if (const Comparison* comparison = answer.comparison) {
-    json["unplanned"] = {{"identical", comparison->difference.empty()},
-                         {"difference", comparison->difference},
-                         {"step_ns", stepNanoseconds(comparison->eager)}};
-  }
-  os << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
-}
-
-ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Recaptured& again,
-                              const ir::NodeCosts& costs, const BatchSource& batches) {
+ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Source& source,
+                              const ir::NodeCosts& costs, const BatchSource& batches,
+                              uint64_t seed) {
   std::signal(SIGTERM, askToStop);
   std::signal(SIGINT, askToStop);
   Progress progress(!flags.quiet && !flags.json);
-  PlannedTraining training = {.graph = again.graph,
+  PlannedTraining training = {.graph = source.graph,
                               .schedule = plan.file.schedule,
                               .target = plan.file.target,
                               .costs = &costs};
-  training.options.weights = flags.weights;
+  if (flags.resume.empty()) training.options.weights = flags.weights;
+  training.options.notes = {{kSeedNote, std::to_string(seed)}};
   RunOptions options;
-  options.seed = flags.seed;
+  options.seed = seed;
   options.steps = flags.steps;
   options.batches = batches;
   options.resume = flags.resume;
@@ -297,36 +248,50 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Rec
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
-  return runByPlan(*again.step, training, options);
+  return source.model ? runByPlan(*source.model, training, options)
+                      : runByPlan(source.imported->step(), training, options);
 }
 
 VerbResult runRun(const RunFlags& flags) {
+  ir::Expected<Beginning> beginning = readResume(flags);
+  if (!beginning) return beginning.takeError();
+  if (ir::Error error = checkSave(flags)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
-  ir::Expected<Recaptured> again = captureAgain(*plan, flags.seed);
-  if (!again) return again.takeError();
+  ir::Expected<Source> source = openSource(flags, *plan, beginning->seed);
+  if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data =
-      openRunData(flags.data, again->step->training, flags.seed);
+      openRunData(flags.data, source->inputs(), beginning->seed);
   if (!data) return data.takeError();
-  const BatchSource batches = [&](int64_t position) { return (*data)->at(position); };
+  const BatchSource batches = [&](int64_t position) -> ir::Expected<Batch> {
+    ir::Expected<Batch> batch = (*data)->at(position);
+    if (!batch || source->model) return batch;
+    return source->imported->withRates(std::move(*batch));
+  };
   ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
   if (!costs) return costs.takeError();
 
-  ir::Expected<RunRecord> run = train(flags, *plan, *again, *costs, batches);
+  ir::Expected<RunRecord> run = train(flags, *plan, *source, *costs, batches, beginning->seed);
   if (!run) return run.takeError();
 
-  RunAnswer answer = {.flags = flags, .plan = *plan, .run = *run, .data = (*data)->describe()};
+  RunAnswer answer = {
+      .plan = plan->file,
+      .run = *run,
+      .data = (*data)->describe(),
+      .weights = source->model || !flags.resume.empty() ? "" : source->imported->origin(),
+      .resume = flags.resume,
+      .save = flags.save};
   std::optional<Comparison> comparison;
   if (flags.compare) {
     ir::Expected<Comparison> compared =
-        compareUnplanned(flags, *plan, again->recipe, batches, *run);
+        compareUnplanned(flags, *plan, *source, batches, *run, beginning->seed);
     if (!compared) return compared.takeError();
     comparison = std::move(*compared);
     answer.comparison = &*comparison;
   }
-  flags.json ? printJson(answer, llvm::outs()) : printAnswer(answer, llvm::outs());
+  flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   return !comparison || comparison->difference.empty() ? kExitYes : kExitNo;
 }
 
@@ -343,15 +308,28 @@ Verb addRunVerb(CLI::App& app) {
                       "batches: a safetensors file with the step's inputs or one row of tokens, or "
                       "text files; default: random numbers");
   command->add_option("--weights", flags->weights,
-                      "safetensors files with every parameter and buffer; default: first values "
-                      "drawn from --seed");
-  command->add_option("--save", flags->save, "folder for a checkpoint after the last step");
+                      "safetensors files with every parameter and buffer; default: an imported "
+                      "step's archive, for an example model first values drawn from --seed");
+  command->add_option("--archive", flags->archive,
+                      "the .pt2 file that an imported step came from, for the weights in it; "
+                      "default: the one beside the step's file");
+  command
+      ->add_flag("--random-weights", flags->randomWeights,
+                 "an imported step without weights: draw them from --seed, for a trial")
+      ->excludes("--weights");
+  command->add_option("--lr", flags->learningRate,
+                      "learning rate of an imported step that takes it as an input");
+  command->add_option("--save", flags->save,
+                      "folder for a checkpoint after the last step; one that another training left "
+                      "there stays unless "
+                      "-f is given");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");
   command->add_option("--resume", flags->resume, "folder of the checkpoint to go on from");
-  command->add_option("--seed", flags->seed, "of first values, dropout and random data")
-      ->capture_default_str();
+  command->add_option("--seed", flags->seed,
+                      "of first values, dropout and random data; default: 0, after --resume the "
+                      "checkpoint's");
   command->add_flag("--compare-unplanned", flags->compare,
                     "train by plain libtorch as well and compare every bit");
   command->add_option("--graph", flags->graph,
@@ -363,7 +341,7 @@ Verb addRunVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op on this machine; a plan for another number is refused")
       ->check(CLI::Range(1, 1024));
-  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runRun(*flags); }, .flags = flags.get()};
 }
 

@@ -8,40 +8,16 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <optional>
 
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/state_io.h"
+#include "tools/step_timer.h"
 
 namespace stowage::tools {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-/// Random numbers of the steps start here in both trainings, whatever construction drew.
-void seedSteps(uint64_t seed) { at::manual_seed(seed ^ 0x5354455053ULL); }
-
-class StepTimer {
- public:
-  void stepDone() {
-    const Clock::time_point now = Clock::now();
-    if (steps_++ > 0) total_ += now - last_;
-    last_ = now;
-  }
-  double secondsPerStep() const {
-    return steps_ < 2
-               ? 0
-               : std::chrono::duration<double>(total_).count() / static_cast<double>(steps_ - 1);
-  }
-
- private:
-  int64_t steps_ = 0;
-  Clock::time_point last_;
-  Clock::duration total_{};
-};
 
 void addReport(TrainingRecord& record, const at::Tensor& report) {
   record.reports.push_back(report.detach().clone());
@@ -180,15 +156,19 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
   return record;
 }
 
-ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
-                                  const RunOptions& options) {
-  ir::Expected<std::unique_ptr<runtime::Runner>> runner = runtime::Runner::create(
-      *step.captured,
+namespace {
+
+using RunnerPtr = std::unique_ptr<runtime::Runner>;
+
+/// All but what the training leaves behind.
+ir::Expected<RunnerPtr> runSteps(runtime::RunnableStep& step, const PlannedTraining& plan,
+                                 const RunOptions& options, RunRecord& record) {
+  ir::Expected<RunnerPtr> runner = runtime::Runner::create(
+      step,
       {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
       plan.options);
   if (!runner) return runner.takeError();
   seedSteps(options.seed);
-  RunRecord record;
   if (!options.resume.empty()) {
     ir::Expected<runtime::ResumePoint> point = (*runner)->load(options.resume);
     if (!point) return point.takeError();
@@ -197,8 +177,43 @@ ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
   }
   if (ir::Error error = takeSteps(**runner, options, record)) return error;
   if (ir::Error error = measureMemory(**runner, record)) return error;
+  return runner;
+}
+
+void sortByName(TrainingRecord& record) {
+  std::sort(record.state.begin(), record.state.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
+at::Tensor copyOfBytes(llvm::ArrayRef<uint8_t> bytes) {
+  at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+  std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
+  return copy;
+}
+
+}  // namespace
+
+ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
+                                  const RunOptions& options) {
+  RunRecord record;
+  ir::Expected<RunnerPtr> runner = runSteps(*step.captured, plan, options, record);
+  if (!runner) return runner.takeError();
   if (ir::Error error = (*runner)->storeTo()) return error;
   keepState(record.training, step.training);
+  return record;
+}
+
+ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTraining& plan,
+                                  const RunOptions& options) {
+  RunRecord record;
+  ir::Expected<RunnerPtr> runner = runSteps(step, plan, options, record);
+  if (!runner) return runner.takeError();
+  const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
+    record.training.state.emplace_back(storage.name, copyOfBytes(bytes));
+    return ir::success();
+  };
+  if (ir::Error error = (*runner)->visitState(keep)) return error;
+  sortByName(record.training);
   return record;
 }
 

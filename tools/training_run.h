@@ -17,6 +17,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
+#include "runtime/graph_step.h"
 #include "runtime/runner.h"
 #include "tools/model_step.h"
 
@@ -51,6 +52,19 @@ struct PlannedTraining {
 ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
                                          uint64_t seed, int64_t steps, const BatchSource& batches);
 
+/// The step op by op with ordinary memory, without a plan: what a planned run of an imported step
+/// is compared with. `step` gives inputs and first values, `weights` those of parameters and
+/// buffers where they come from files; `schedule` says which state lasts between steps.
+struct ReplayTraining {
+  const runtime::GraphStep& step;
+  const ir::Schedule& schedule;
+  const ir::Graph& planned;  // the schedule's
+  const ir::Target& target;
+  std::vector<std::string> weights;
+};
+ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_t seed,
+                                           int64_t steps, const BatchSource& batches);
+
 /// A training that may be taken up where it was saved, stopped early and saved.
 struct RunOptions {
   uint64_t seed = 0;
@@ -73,6 +87,8 @@ struct RunRecord {
 };
 /// By plan. `step` is used up.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
+                                  const RunOptions& options);
+ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTraining& plan,
                                   const RunOptions& options);
 
 /// "" when losses, parameters, buffers and optimizer state are equal byte for byte, else the first

@@ -84,6 +84,10 @@ int reportError(ir::Error error, const CommonFlags& flags) {
   return exitCodeFor(payload.code());
 }
 
+void remark(const std::string& text, const CommonFlags& flags) {
+  if (!flags.quiet) llvm::errs() << "note: " << text << '\n';
+}
+
 Progress::Progress(bool enabled)
     : enabled_(enabled && ::isatty(STDERR_FILENO) != 0 && std::getenv("CI") == nullptr),
       startedNs_(nowNs()) {}

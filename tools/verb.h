@@ -43,6 +43,9 @@ void addCommonFlags(CLI::App& command, CommonFlags& flags, bool writesFiles);
 /// goes with it.
 int reportError(ir::Error error, const CommonFlags& flags);
 
+/// Something that the user should know and that stops nothing: one line on stderr; nothing with -q.
+void remark(const std::string& text, const CommonFlags& flags);
+
 /// One-line progress on stderr: only when a terminal watches, only after a second. Erased when it
 /// is destroyed.
 class Progress {

@@ -52,6 +52,8 @@ VerbResult runVerify(const VerifyFlags& flags) {
   if (!flags.costs.empty()) {
     ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
     if (!file) return file.takeError();
+    const std::string different = differentCosts(plan->file, flags.costs, file->table);
+    if (!different.empty()) remark(different, flags);
     ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan->graph, file->table);
     if (!resolved) return resolved.takeError();
     costs = std::move(*resolved);

@@ -17,7 +17,6 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,6 +24,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "runtime/runnable_step.h"
 #include "runtime/scalar_feed.h"
 
 namespace torch::nn {
@@ -73,65 +73,50 @@ struct CaptureOptions {
   bool keepGradients = false;  // marks the gradients as outputs of the step
 };
 
-/// Host numbers of the optimizer object at one moment: what a checkpoint keeps of it.
-struct HostProgress {
-  std::vector<double> learningRates;         // by parameter group
-  std::map<std::string, double> stepCounts;  // by parameter, of optimizers that count on the host
-};
-
-/// Where the first value of a persistent storage comes from.
-enum class FirstValue : uint8_t {
-  kLive,          // a real tensor that existed before capture: `liveValue`
-  kConstruction,  // built under WithoutMemory: `replayConstruction`
-  kStep           // created by the first step (optimizer state): `makeState`
-};
-
-class CapturedStep {
+class CapturedStep : public RunnableStep {
  public:
   struct Impl;
   explicit CapturedStep(std::unique_ptr<Impl> impl);
-  ~CapturedStep();
+  ~CapturedStep() override;
   CapturedStep(const CapturedStep&) = delete;
   CapturedStep& operator=(const CapturedStep&) = delete;
 
-  const ir::Graph& graph() const;
+  const ir::Graph& graph() const override;
   /// One value per InputSpec, in order.
-  const std::vector<ir::ValueId>& inputs() const;
+  const std::vector<ir::ValueId>& inputs() const override;
   /// What `loss` returned, in order; then what the step read back with item(), in order of the
   /// reads.
-  const std::vector<ir::ValueId>& reports() const;
+  const std::vector<ir::ValueId>& reports() const override;
   const std::vector<ir::ValueId>& readBacks() const;
 
   /// The step scalars of the next step, by ScalarId, from running `update` once more on
   /// tensors without memory. The first call answers for step 1. To be called once per step, from
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
-  ir::Expected<std::vector<ScalarValue>> nextScalars();
+  ir::Expected<std::vector<ScalarValue>> nextScalars() override;
 
   /// Nothing when the step names no optimizer. Not while nextScalars runs.
-  HostProgress hostProgress() const;
-  void setLearningRates(const std::vector<double>& rates);
+  HostProgress hostProgress() const override;
+  void setLearningRates(const std::vector<double>& rates) override;
 
-  FirstValue firstValue(ir::StorageId storage) const;
+  FirstValue firstValue(ir::StorageId storage) const override;
   /// The bytes of a kLive storage, uint8 [n], on the device where they were. Undefined after
   /// releaseLiveValues.
-  at::Tensor liveValue(ir::StorageId storage) const;
+  at::Tensor liveValue(ir::StorageId storage) const override;
   void releaseLiveValues();
 
-  using Deliver = std::function<ir::Error(ir::StorageId, const at::Tensor& bytes)>;
   /// Runs the recorded construction on the CPU, from the state that torch's default CPU generator
   /// had then, and hands over each kConstruction storage that `wanted` asks for as soon as it is
   /// final. Equal, bit for bit, to constructing with memory, and leaves the generator as that would
   /// have. Holds what the construction itself needs at one time, not the model.
   ir::Error replayConstruction(const std::function<bool(ir::StorageId)>& wanted,
-                               const Deliver& deliver) const;
-  using ValueOf = std::function<ir::Expected<at::Tensor>(ir::StorageId)>;
+                               const Deliver& deliver) const override;
   /// The first value of a kStep storage, uint8 [n] on the CPU. `valueOf` gives the bytes of other
   /// persistent storages that it is made from (a master weight from its parameter).
-  ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const;
+  ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const override;
 
   /// Gives every tensor of module and optimizer its memory back: `bytesOf` returns uint8 [n], whose
   /// storage the tensors then share. Afterwards nextScalars fails.
-  ir::Error storeTo(const ValueOf& bytesOf);
+  ir::Error storeTo(const ValueOf& bytesOf) override;
 
   /// For captureStep, which fills it.
   Impl& internals();

@@ -16,6 +16,7 @@
 #include "runtime/capture/pt2_phases.h"
 #include "runtime/capture/pt2_roles.h"
 #include "runtime/capture/pt2_shapes.h"
+#include "runtime/capture/pt2_weights.h"
 #include "runtime/capture/pt2_zip.h"
 
 namespace stowage::runtime {
@@ -38,8 +39,10 @@ class Importer {
     ir::Expected<std::string> device = findDevice(*program);
     if (!device) return device.takeError();
     if (ir::Error error = readSideFile()) return error;
+    ir::Expected<std::string> fingerprint = archiveFingerprint(path_);
+    if (!fingerprint) return fingerprint.takeError();
     ir::Expected<Pt2Graph> draft =
-        makePt2Graph(*program, ops_, stepName(), provenance(*program, *device));
+        makePt2Graph(*program, ops_, stepName(), provenance(*program, *device, *fingerprint));
     if (!draft) return inArchive(draft.takeError());
     if (ir::Error error = checkPt2Shapes(*program, *draft, target_)) {
       return inArchive(std::move(error));
@@ -126,9 +129,10 @@ class Importer {
                                        ", as the target is; choose a target of that kind"));
   }
 
-  ir::Provenance provenance(const Pt2Program& program, const std::string& device) const {
+  ir::Provenance provenance(const Pt2Program& program, const std::string& device,
+                            const std::string& fingerprint) const {
     return {.producer = "torch.export, torch " + program.torchVersion,
-            .recipe = llvm::sys::path::filename(path_).str(),
+            .recipe = llvm::sys::path::filename(path_).str() + " fingerprint=" + fingerprint,
             .device = device,
             .target = target_.profile,
             .stepsCaptured = 1};

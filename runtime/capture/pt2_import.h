@@ -9,8 +9,8 @@
 // says what the inputs are and how parameters are called (README.md here); without it both follow
 // from the archive, with neutral names. Refused, naming file and node: damaged or hostile files,
 // other schema versions, symbolic shapes, steps that were made functional, ops that this libtorch
-// does not know or that are made of others. Not here: values. The archives hold none of the
-// parameters; what is inside one is named only.
+// does not know or that are made of others. Not here: values
+// (pt2_weights.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_IMPORT_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_IMPORT_H_
 

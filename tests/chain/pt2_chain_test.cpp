@@ -6,6 +6,7 @@
 // folder that STOWAGE_DATA names (skipped without): its cuda/*.pt2 are imported and planned only.
 
 #include <ATen/Context.h>
+#include <ATen/ops/empty.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -20,10 +21,10 @@
 #include "passes/pipeline.h"
 #include "passes/plan_step.h"
 #include "planner/roofline.h"
-#include "runtime/boundary_state.h"
 #include "runtime/calibrate.h"
 #include "runtime/capture/pt2_import.h"
-#include "runtime/cpu_device.h"
+#include "runtime/graph_step.h"
+#include "runtime/runner.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/pt2_archives.h"
 #include "tests/support/pt2_replay.h"
@@ -118,49 +119,36 @@ class Pt2Chain : public testing::Test {
   }
 
   Record runByPlan(const passes::PlannedStep& planned, const ir::CostTable& costs) const {
-    at::globalContext().setDeterministicAlgorithms(target_.deterministic, /*warn_only=*/false);
     std::map<std::string, std::string> first;
+    std::map<std::string, at::Tensor> given;
     std::vector<at::Tensor> values = firstValues();
-    for (size_t i = 0; i < values.size(); ++i)
+    for (size_t i = 0; i < values.size(); ++i) {
       first[nameOf(step_.arguments[i])] = bytesOf(values[i]);
-    const auto device = orFail(
-        runtime::CpuDevice::open({.deviceBytes = planned.schedule.arenaBytes(ir::Space::kDevice),
-                                  .hostBytes = planned.schedule.arenaBytes(ir::Space::kHost),
-                                  .intraOpThreads = target_.intraOpThreads,
-                                  .alignBytes = target_.alignBytes}));
+      given[nameOf(step_.arguments[i])] = values[i];
+    }
+    const auto step =
+        orFail(runtime::GraphStep::make(graph_, [&](ir::StorageId id) -> ir::Expected<at::Tensor> {
+          const std::string& bytes = first.at(graph_.storage(id).name);
+          const at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+          std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
+          return copy;
+        }));
     const ir::NodeCosts nodes = orFail(ir::resolveCosts(planned.graph, costs));
-    runtime::CapturedScalars feed(planned.graph);
-    const auto executor = orFail(runtime::Executor::create(*device, {.graph = planned.graph,
-                                                                     .schedule = planned.schedule,
-                                                                     .target = target_,
-                                                                     .costs = &nodes,
-                                                                     .feed = &feed}));
-    const auto& storages = planned.graph.storages();
-    orFail(runtime::loadState(*executor, [&](ir::StorageId id, llvm::MutableArrayRef<uint8_t> to) {
-      const std::string& bytes = first.at(storages[id.index()].name);
-      if (bytes.size() != to.size()) throw std::runtime_error(storages[id.index()].name);
-      std::memcpy(to.data(), bytes.data(), to.size());
-      return ir::success();
-    }));
-    std::vector<runtime::InputBytes> inputs;
-    ir::StorageId loss;
-    for (size_t i = 0; i < storages.size(); ++i) {
-      if (storages[i].name == nameOf(*step_.loss)) loss = ir::StorageId(i);
-      if (storages[i].role != ir::Role::kInput) continue;
-      const std::string& bytes = first.at(storages[i].name);
-      inputs.push_back(
-          {ir::StorageId(i), {reinterpret_cast<const uint8_t*>(bytes.data()), bytes.size()}});
+    const auto runner = orFail(runtime::Runner::create(*step, {.graph = planned.graph,
+                                                               .schedule = planned.schedule,
+                                                               .target = target_,
+                                                               .costs = &nodes}));
+    std::vector<at::Tensor> inputs;
+    for (const ir::ValueId id : step->inputs()) {
+      inputs.push_back(given.at(graph_.storage(graph_.value(id).storage).name));
     }
     Record record;
     at::manual_seed(kSeed);
     for (int i = 0; i < kSteps; ++i) {
-      const int64_t number = orFail(executor->issueStep(inputs));
-      const llvm::ArrayRef<uint8_t> bytes = orFail(executor->output(number, loss));
-      record.losses.emplace_back(bytes.begin(), bytes.end());
+      record.losses.push_back(bytesOf(orFail(runner->step(inputs)).front()));
     }
-    orFail(executor->finish());
-    orFail(runtime::drainState(*executor, [&](ir::StorageId id, llvm::ArrayRef<uint8_t> bytes) {
-      record.state[storages[id.index()].name] = std::string(bytes.begin(), bytes.end());
+    orFail(runner->visitState([&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
+      record.state[storage.name] = std::string(bytes.begin(), bytes.end());
       return ir::success();
     }));
     return record;

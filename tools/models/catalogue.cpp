@@ -3,6 +3,8 @@
 #include <ATen/ops/randint.h>
 #include <ATen/ops/randn.h>
 
+#include <algorithm>
+
 #include "tools/models/model.h"
 #include "tools/models/recipe.h"
 
@@ -39,14 +41,17 @@ ir::Expected<TrainingStep> makeTrainingStep(std::string_view name,
   return unknownName("model", name, names);
 }
 
-std::vector<at::Tensor> makeInputs(const TrainingStep& step, uint64_t seed, c10::Device device) {
+std::vector<at::Tensor> makeInputs(const std::vector<TrainingStep::Input>& wanted, uint64_t seed,
+                                   c10::Device device) {
   at::Generator generator = at::detail::createCPUGenerator(seed);
   std::vector<at::Tensor> inputs;
-  for (const TrainingStep::Input& input : step.inputs) {
+  for (const TrainingStep::Input& input : wanted) {
     const auto options = at::TensorOptions().dtype(input.dtype);
-    const at::Tensor values = c10::isIntegralType(input.dtype, /*includeBool=*/false)
-                                  ? at::randint(input.upperBound, input.sizes, generator, options)
-                                  : at::randn(input.sizes, generator, options);
+    const int64_t below = input.upperBound > 0 ? input.upperBound : input.drawBelow;
+    const at::Tensor values =
+        c10::isIntegralType(input.dtype, /*includeBool=*/true)
+            ? at::randint(std::max<int64_t>(below, 1), input.sizes, generator, options)
+            : at::randn(input.sizes, generator, options);
     inputs.push_back(values.to(device));
   }
   return inputs;

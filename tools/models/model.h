@@ -43,7 +43,8 @@ struct TrainingStep {
     std::string name;
     std::vector<int64_t> sizes;
     c10::ScalarType dtype;
-    int64_t upperBound = 0;  // integer inputs: values are in [0, upperBound); 0 for other dtypes
+    int64_t upperBound = 0;  // integer inputs: values are in [0, upperBound); 0: not checked
+    int64_t drawBelow = 0;   // for random integers where upperBound is 0
   };
 
   std::shared_ptr<torch::nn::Module> module;
@@ -68,8 +69,12 @@ ir::Expected<TrainingStep> makeTrainingStep(std::string_view name,
 
 /// Random inputs of one step on `device`: integers uniform below their bound, other values normal.
 /// Has a generator of its own, so that torch's default one is left alone.
-std::vector<at::Tensor> makeInputs(const TrainingStep& step, uint64_t seed,
+std::vector<at::Tensor> makeInputs(const std::vector<TrainingStep::Input>& inputs, uint64_t seed,
                                    c10::Device device = c10::Device(c10::kCPU));
+inline std::vector<at::Tensor> makeInputs(const TrainingStep& step, uint64_t seed,
+                                          c10::Device device = c10::Device(c10::kCPU)) {
+  return makeInputs(step.inputs, seed, device);
+}
 
 }  // namespace stowage::tools
 

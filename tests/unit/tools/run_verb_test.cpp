@@ -18,41 +18,23 @@
 #include <thread>
 
 #include "runtime/safetensors.h"
+#include "tests/support/program.h"
 
 namespace stowage::tests {
 namespace {
 
 namespace fs = std::filesystem;
 
-struct Outcome {
-  int code = 0;
-  std::string text;
-  bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
-};
-
-Outcome stowage(const std::string& arguments) {
-  Outcome outcome;
-  FILE* pipe = popen((std::string(STOWAGE_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
-  if (pipe == nullptr) throw std::runtime_error("cannot run stowage");
-  std::array<char, 4096> part{};
-  while (const size_t n = fread(part.data(), 1, part.size(), pipe)) {
-    outcome.text.append(part.data(), n);
-  }
-  outcome.code = WEXITSTATUS(pclose(pipe));
-  return outcome;
-}
-
-std::string readText(const fs::path& path) {
-  std::ifstream stream(path);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 /// The numbers of "losses" in a --json answer, as text.
 std::string lossesOf(const std::string& json) {
   const size_t begin = json.find("\"losses\"");
   return json.substr(begin, json.find(']', begin) - begin);
+}
+
+/// The line with `word` in it.
+std::string lineOf(const std::string& text, const std::string& word) {
+  const size_t place = text.find(word);
+  return place == std::string::npos ? "" : text.substr(place, text.find('\n', place) - place);
 }
 
 /// One plan for all tests of the file: a model of one block, in 60 % of what it needs.
@@ -134,6 +116,76 @@ TEST_F(RunVerb, GoesOnFromACheckpoint) {
   EXPECT_TRUE(second.says("identical bits")) << second.text;
 }
 
+TEST_F(RunVerb, KeepsTheCheckpointOfAnotherTraining) {
+  ASSERT_EQ(run("--steps 1 --save " + at("kept")).code, 0);
+  const std::string before = readText(at("kept/optimizer.safetensors"));
+  const Outcome again = run("--steps 2 --save " + at("kept"));
+  EXPECT_EQ(again.code, 2) << again.text;
+  EXPECT_TRUE(again.says("kept: holds a checkpoint of another training; -f replaces it"))
+      << again.text;
+  EXPECT_EQ(readText(at("kept/optimizer.safetensors")), before);
+  EXPECT_EQ(run("--steps 1 --resume " + at("kept") + " --save " + at("kept")).code, 0);
+  EXPECT_NE(readText(at("kept/optimizer.safetensors")), before);
+  EXPECT_EQ(run("--steps 2 --save-every 1 -f --save " + at("kept")).code, 0);
+}
+
+TEST_F(RunVerb, ResumeBringsTheSeedAndTheWeights) {
+  // Random batches and the unplanned run need the seed that the training began with.
+  ASSERT_EQ(run("--steps 2 --seed 5 --save " + at("seeded")).code, 0);
+  const Outcome resumed = run("--steps 2 --compare-unplanned --resume " + at("seeded"));
+  EXPECT_EQ(resumed.code, 0) << resumed.text;
+  const Outcome straight = run("--steps 4 --seed 5 --json");
+  const Outcome rest = run("--steps 2 --json --resume " + at("seeded"));
+  const std::string tail = lossesOf(rest.text).substr(10);
+  EXPECT_NE(lossesOf(straight.text).find(tail.substr(tail.find_first_of("0123456789"))),
+            std::string::npos)
+      << straight.text << rest.text;
+  for (const std::string flag : {"--seed 7", "--weights seeded/model.safetensors"}) {
+    const Outcome refused = run(flag + " --resume " + at("seeded"));
+    EXPECT_EQ(refused.code, 2) << refused.text;
+    EXPECT_TRUE(refused.says("does not go with --resume")) << refused.text;
+  }
+}
+
+TEST_F(RunVerb, SaysWhenCostsAreNotThePlans) {
+  ASSERT_EQ(run("--steps 1 -q --costs " + at("costs.json")).text.find("note:"), std::string::npos);
+  std::string costs = readText(at("costs.json"));
+  const size_t place = costs.find("\"ns\":") + 5;
+  costs.insert(place, "1");
+  writeText(at("other_costs.json"), costs);
+  const std::string flag = " --costs " + at("other_costs.json");
+  const Outcome ran = run("--steps 1" + flag);
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  EXPECT_TRUE(ran.says("other costs than those the plan was made from")) << ran.text;
+  const Outcome verified = stowage("verify " + at("plan.json") + flag);
+  EXPECT_TRUE(verified.says("other costs than those")) << verified.text;
+  const Outcome lowered = stowage("lower " + at("plan.json") + flag + " -o " + at("l.json"));
+  EXPECT_TRUE(lowered.says("other costs than those")) << lowered.text;
+  const Outcome explained = stowage("explain " + at("plan.json") + flag);
+  EXPECT_EQ(explained.code, 3) << explained.text;
+  EXPECT_TRUE(explained.says("other costs than those")) << explained.text;
+  const Outcome own = stowage("explain " + at("plan.json") + " --costs " + at("costs.json"));
+  EXPECT_EQ(own.code, 0) << own.text;
+}
+
+TEST_F(RunVerb, RefusesCostsOfAnotherTorchAndMemoryThatIsNotThere) {
+  std::string text = readText(at("plan.json"));
+  const size_t torch = text.find("\"torch\":\"") + 9;
+  text.insert(torch, "1.");
+  writeText(at("old.json"), text);
+  const Outcome old = stowage("run " + at("old.json") + " --graph " + at("step.stow"));
+  EXPECT_EQ(old.code, 4) << old.text;
+  EXPECT_TRUE(old.says("made from costs of torch 1.2.11")) << old.text;
+
+  text = readText(at("plan.json"));
+  const size_t host = text.find("\"arena_bytes\":", text.find("\"host\":")) + 14;
+  text.replace(host, text.find_first_not_of("0123456789", host) - host, "1125899906842624");
+  writeText(at("huge.json"), text);
+  const Outcome huge = stowage("run " + at("huge.json") + " --graph " + at("step.stow"));
+  EXPECT_EQ(huge.code, 4) << huge.text;
+  EXPECT_TRUE(huge.says("V3: the plan's arenas need 1")) << huge.text;
+}
+
 TEST_F(RunVerb, TakesWeightsFromAModelFile) {
   ASSERT_EQ(run("--steps 2 --seed 9 --save " + at("other")).code, 0);
   const Outcome outcome =
@@ -163,6 +215,28 @@ TEST_F(RunVerb, ReadsWholeStepsByInput) {
   const Outcome uneven = run("--data " + writeStacked("uneven.safetensors", 3, 2));
   EXPECT_EQ(uneven.code, 3);
   EXPECT_TRUE(uneven.says("'targets' has 2 steps, the input before it 3")) << uneven.text;
+}
+
+TEST_F(RunVerb, CapturesAgainWithThePlansBuckets) {
+  const std::string model =
+      "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 "
+      "--set sequence=16 --set context=16 --set optimizer=stowage_adamw -o ";
+  const Outcome wide = stowage(model + at("wide.stow") + " --json");
+  const Outcome narrow = stowage(model + at("narrow.stow") + " --json --bucket 4KiB");
+  ASSERT_EQ(narrow.code, 0) << narrow.text;
+  EXPECT_NE(lineOf(wide.text, "\"nodes\""), lineOf(narrow.text, "\"nodes\""));
+  ASSERT_EQ(stowage("profile " + at("narrow.stow") + " -o " + at("narrow_costs.json")).code, 0);
+  ASSERT_EQ(stowage("plan " + at("narrow.stow") + " --budget 60%peak --costs " +
+                    at("narrow_costs.json") + " -o " + at("narrow.json"))
+                .code,
+            0);
+  const Outcome ran = stowage("run " + at("narrow.json") + " --steps 3 --compare-unplanned");
+  EXPECT_EQ(ran.code, 0) << ran.text;
+  const Outcome lowered = stowage("lower " + at("narrow.json") + " -o " + at("narrow_again.json"));
+  EXPECT_EQ(lowered.code, 0) << lowered.text;
+  const Outcome relative = stowage(model + at("no.stow") + " --bucket 50%");
+  EXPECT_EQ(relative.code, 2) << relative.text;
+  EXPECT_TRUE(relative.says("--bucket: expected an absolute size")) << relative.text;
 }
 
 TEST_F(RunVerb, NamesThePlaceOfABadToken) {

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Runner has to know about a step beside its plan: which values are inputs and reports,
+// where the first values of persistent storages come from, what the step scalars are in the next
+// step, how far the host's side is, and what gets the state back at the end. A CapturedStep
+// (runtime/capture/capture.h) answers from the code that it was traced from; a GraphStep
+// (runtime/graph_step.h) from the graph alone, with values that somebody else gives.
+// Ids are those of `graph()`; a plan's graph has its own (runtime/step_match.h).
+#ifndef STOWAGE_RUNTIME_RUNNABLE_STEP_H_
+#define STOWAGE_RUNTIME_RUNNABLE_STEP_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "runtime/scalar_feed.h"
+
+namespace stowage::runtime {
+
+/// Host numbers of the optimizer object at one moment: what a checkpoint keeps of it.
+struct HostProgress {
+  std::vector<double> learningRates;         // by parameter group
+  std::map<std::string, double> stepCounts;  // by parameter, of optimizers that count on the host
+};
+
+/// Where the first value of a persistent storage comes from.
+enum class FirstValue : uint8_t {
+  kLive,          // a real tensor that existed before capture: `liveValue`
+  kConstruction,  // built under WithoutMemory: `replayConstruction`
+  kStep           // made on demand (optimizer state, values from files): `makeState`
+};
+
+class RunnableStep {
+ public:
+  using Deliver = std::function<ir::Error(ir::StorageId, const at::Tensor& bytes)>;
+  using ValueOf = std::function<ir::Expected<at::Tensor>(ir::StorageId)>;
+
+  virtual ~RunnableStep() = default;
+
+  virtual const ir::Graph& graph() const = 0;
+  /// What is given anew each step, and what the step returns, in order.
+  virtual const std::vector<ir::ValueId>& inputs() const = 0;
+  virtual const std::vector<ir::ValueId>& reports() const = 0;
+
+  /// The step scalars of the next step, by ScalarId. To be called once per step, from one thread at
+  /// a time. Errors: kPlanMismatch when the step is no longer the captured one.
+  virtual ir::Expected<std::vector<ScalarValue>> nextScalars() = 0;
+  /// Nothing when there is no optimizer object. Not while nextScalars runs.
+  virtual HostProgress hostProgress() const = 0;
+  virtual void setLearningRates(const std::vector<double>& rates) = 0;
+
+  virtual FirstValue firstValue(ir::StorageId storage) const = 0;
+  /// The bytes of a kLive storage, uint8 [n].
+  virtual at::Tensor liveValue(ir::StorageId storage) const = 0;
+  /// Hands over each kConstruction storage that `wanted` asks for.
+  virtual ir::Error replayConstruction(const std::function<bool(ir::StorageId)>& wanted,
+                                       const Deliver& deliver) const = 0;
+  /// The first value of a kStep storage, uint8 [n] on the CPU. `valueOf` gives the bytes of other
+  /// persistent storages that it is made from (a master weight from its parameter).
+  virtual ir::Expected<at::Tensor> makeState(ir::StorageId storage,
+                                             const ValueOf& valueOf) const = 0;
+  /// Gives the state to whoever owned it before. `bytesOf` returns uint8 [n].
+  virtual ir::Error storeTo(const ValueOf& bytesOf) = 0;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RUNNABLE_STEP_H_

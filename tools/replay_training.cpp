@@ -1,0 +1,154 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// An imported step trained without a plan (tools/training_run.h): its ops one after another with
+// ordinary memory, from the first values that the planned run has.
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/ops/empty.h>
+#include <llvm/ADT/STLExtras.h>
+
+#include <algorithm>
+#include <cstring>
+#include <memory>
+#include <optional>
+#include <utility>
+
+#include "runtime/replay.h"
+#include "runtime/state_io.h"
+#include "runtime/state_names.h"
+#include "runtime/torch_types.h"
+#include "tools/step_timer.h"
+#include "tools/training_run.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using runtime::Replay;
+
+class ReplayRun {
+ public:
+  explicit ReplayRun(const ReplayTraining& replay) : replay_(replay), graph_(replay.step.graph()) {}
+
+  ir::Error open() {
+    ir::Expected<std::unique_ptr<Replay>> made = Replay::make(graph_);
+    if (!made) return made.takeError();
+    run_ = std::move(*made);
+    if (!replay_.weights.empty()) {
+      ir::Expected<runtime::StateFiles> files = runtime::StateFiles::open(replay_.weights);
+      if (!files) return files.takeError();
+      weights_ = std::move(*files);
+    }
+    // Masters are made from parameters: those first.
+    for (const bool master : {false, true}) {
+      for (size_t i = 0; i < graph_.storages().size(); ++i) {
+        const ir::Storage& storage = graph_.storages()[i];
+        if (!storage.persistent || (storage.role == ir::Role::kMaster) != master) continue;
+        if (ir::Error error = fill(ir::StorageId(i))) return error;
+      }
+    }
+    return ir::success();
+  }
+
+  ir::Expected<at::Tensor> step(const Batch& batch) {
+    std::vector<runtime::InputBytes> inputs;
+    Batch held;
+    for (size_t i = 0; i < batch.size(); ++i) {
+      held.push_back(batch[i].contiguous());
+      const ir::Value& value = graph_.value(replay_.step.inputs()[i]);
+      inputs.push_back(
+          {value.storage, {static_cast<const uint8_t*>(held[i].data_ptr()), held[i].nbytes()}});
+    }
+    const std::vector<runtime::ScalarValue> scalars = capturedScalars();
+    if (ir::Error error = run_->runStep(inputs, scalars)) return error;
+    return loss();
+  }
+
+  /// What the planned run has between steps as well.
+  void keepState(TrainingRecord& record) const {
+    for (const ir::BoundaryEntry& entry : replay_.schedule.boundary) {
+      const std::string& name = replay_.planned.storage(entry.storage).name;
+      for (size_t i = 0; i < graph_.storages().size(); ++i) {
+        const ir::Storage& storage = graph_.storages()[i];
+        if (storage.name != name || !storage.persistent) continue;
+        at::Tensor bytes = at::empty({storage.bytes.value()}, at::kByte).zero_();
+        // Without a place between steps it holds nothing; the planned run says zeros.
+        if (!entry.at.empty()) copy(run_->bytes(ir::StorageId(i)), bytes);
+        record.state.emplace_back(name, bytes);
+      }
+    }
+    std::sort(record.state.begin(), record.state.end(),
+              [](const auto& a, const auto& b) { return a.first < b.first; });
+  }
+
+ private:
+  static void copy(llvm::ArrayRef<uint8_t> from, const at::Tensor& to) {
+    std::memcpy(to.data_ptr(), from.data(), std::min(from.size(), to.nbytes()));
+  }
+
+  ir::Error fill(ir::StorageId storage) {
+    const llvm::MutableArrayRef<uint8_t> place = run_->bytes(storage);
+    if (weights_ && runtime::isModelState(graph_.storage(storage))) {
+      return weights_->read(graph_, storage, {}, place);
+    }
+    const auto valueOf = [&](ir::StorageId id) -> ir::Expected<at::Tensor> {
+      const llvm::ArrayRef<uint8_t> bytes = run_->bytes(id);
+      at::Tensor value = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
+      copy(bytes, value);
+      return value;
+    };
+    ir::Expected<at::Tensor> value = replay_.step.makeState(storage, valueOf);
+    if (!value) return value.takeError();
+    std::memcpy(place.data(), value->data_ptr(), std::min(place.size(), value->nbytes()));
+    return ir::success();
+  }
+
+  std::vector<runtime::ScalarValue> capturedScalars() const {
+    std::vector<runtime::ScalarValue> scalars;
+    for (const ir::StepScalar& scalar : graph_.scalars()) {
+      scalars.push_back({scalar.isInteger, scalar.value, scalar.integer});
+    }
+    return scalars;
+  }
+
+  at::Tensor loss() const {
+    const ir::Value& value = graph_.value(replay_.step.reports().front());
+    at::Tensor tensor =
+        at::empty({value.type.numElements()}, runtime::toScalarType(value.type.dtype));
+    const auto first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
+    copy(llvm::ArrayRef<uint8_t>(run_->bytes(value.storage)).drop_front(first), tensor);
+    return tensor.reshape(c10::IntArrayRef(value.type.sizes.data(), value.type.sizes.size()));
+  }
+
+  const ReplayTraining& replay_;
+  const ir::Graph& graph_;
+  std::unique_ptr<Replay> run_;
+  std::optional<runtime::StateFiles> weights_;
+};
+
+}  // namespace
+
+ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_t seed,
+                                           int64_t steps, const BatchSource& batches) {
+  at::set_num_threads(replay.target.intraOpThreads);
+  at::globalContext().setDeterministicAlgorithms(replay.target.deterministic, /*warn_only=*/false);
+  ReplayRun run(replay);
+  if (ir::Error error = run.open()) return error;
+  seedSteps(seed);
+  TrainingRecord record;
+  StepTimer timer;
+  for (int64_t step = 0; step < steps; ++step) {
+    ir::Expected<Batch> batch = batches(step);
+    if (!batch) return batch.takeError();
+    ir::Expected<at::Tensor> loss = run.step(*batch);
+    if (!loss) return loss.takeError();
+    record.reports.push_back(*loss);
+    record.losses.push_back(loss->item<double>());
+    timer.stepDone();
+  }
+  record.secondsPerStep = timer.secondsPerStep();
+  run.keepState(record);
+  return record;
+}
+
+}  // namespace stowage::tools

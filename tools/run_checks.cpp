@@ -1,0 +1,125 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run_checks.h"
+
+#include <llvm/ADT/ArrayRef.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <thread>
+
+#include "ir/verify.h"
+#include "planner/roofline.h"
+#include "runtime/torch_version.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct GrownOp {
+  Bytes need;
+  ir::CommandId command;
+};
+
+/// Ops that need more than the plan gives them, the largest first, one per node.
+std::vector<GrownOp> findGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
+  std::vector<GrownOp> grown;
+  for (size_t i = 0; i < plan.file.schedule.commands.size(); ++i) {
+    const ir::Command& command = plan.file.schedule.commands[i];
+    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    const Bytes need = costs.nodes[command.node.index()].temporary;
+    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
+  }
+  std::stable_sort(grown.begin(), grown.end(),
+                   [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
+  return grown;
+}
+
+ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) {
+  constexpr size_t kShown = 8;
+  ir::PlanError error(ir::ErrorCode::kViolation,
+                      "V17: " + std::to_string(grown.size()) +
+                          " ops need more temporary memory on this machine than the plan has for "
+                          "them; 'stowage profile' measures it, for a new plan with --costs");
+  for (const GrownOp& op : grown.take_front(kShown)) {
+    const ir::Command& command = plan.file.schedule.command(op.command);
+    error.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(op.need) +
+               ", has " + formatBytes(command.temp.bytes));
+  }
+  if (grown.size() > kShown) {
+    error.note("and " + std::to_string(grown.size() - kShown) + " more");
+  }
+  return ir::makeError(std::move(error));
+}
+
+/// Bytes of memory that this machine has.
+Bytes physicalMemory() {
+  return Bytes(static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+               static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE)));
+}
+
+/// Both arenas are mapped and filled before the first step: what is not there ends the process.
+ir::Error checkMemory(const planner::PlanFile& plan) {
+  const Bytes needed =
+      plan.schedule.arenaBytes(ir::Space::kDevice) + plan.schedule.arenaBytes(ir::Space::kHost);
+  if (needed <= physicalMemory()) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       "V3: the plan's arenas need " + formatBytes(needed) +
+                           " of memory, this machine has " + formatBytes(physicalMemory()));
+}
+
+/// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
+ir::Error checkCostsVersion(const planner::PlanFile& plan) {
+  if (plan.torchVersion.empty() || plan.torchVersion == runtime::torchVersion()) {
+    return ir::success();
+  }
+  return ir::makeError(ir::ErrorCode::kEnvironment, "V3: the plan was made from costs of torch " +
+                                                        plan.torchVersion + ", this is torch " +
+                                                        runtime::torchVersion() +
+                                                        ": profile and plan again");
+}
+
+}  // namespace
+
+ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
+  ir::Target machine = plan.target;
+  machine.device = ir::DeviceKind::kCpu;
+  machine.computeCapability = 0;
+  machine.reserved.clear();
+  machine.libraries = {{"torch", runtime::torchVersion()}};
+  if (ir::Expected<ir::Target> cpu = planner::findTargetProfile("cpu")) {
+    machine.alignBytes = cpu->alignBytes;
+  } else {
+    return cpu.takeError();
+  }
+  const int cores = static_cast<int>(std::thread::hardware_concurrency());
+  machine.intraOpThreads = threads > 0 ? threads : std::min(plan.target.intraOpThreads, cores);
+  if (ir::Error error = checkMemory(plan)) return error;
+  ir::Error error = planner::checkPlanTarget(plan, machine);
+  if (!error) return checkCostsVersion(plan);
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
+  for (const std::string& note : found.notes()) problem.note(note);
+  return ir::makeError(std::move(problem));
+}
+
+ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
+  const std::vector<ir::Violation> violations = ir::verify({.graph = plan.graph,
+                                                            .schedule = plan.file.schedule,
+                                                            .target = plan.file.target,
+                                                            .costs = nullptr,
+                                                            .budget = plan.file.budget});
+  if (violations.empty()) return ir::success();
+  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
+  error.at({.file = path});
+  for (const ir::Violation& violation : violations) {
+    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
+  }
+  return ir::makeError(std::move(error));
+}
+
+ir::Error checkTemporaries(const LoadedPlan& plan, const ir::NodeCosts& costs) {
+  const std::vector<GrownOp> grown = findGrownOps(plan, costs);
+  return grown.empty() ? ir::success() : refuseGrownOps(plan, grown);
+}
+
+}  // namespace stowage::tools

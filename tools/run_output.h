@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `stowage run` says at its end: how far it came, memory, times, the comparison with the
+// unplanned run; as lines or as JSON.
+#ifndef STOWAGE_TOOLS_RUN_OUTPUT_H_
+#define STOWAGE_TOOLS_RUN_OUTPUT_H_
+
+#include <string>
+
+#include "planner/plan_file.h"
+#include "tools/training_run.h"
+
+namespace llvm {
+class raw_ostream;
+}
+
+namespace stowage::tools {
+
+struct Comparison {
+  TrainingRecord eager;
+  std::string difference;
+};
+
+struct RunAnswer {
+  const planner::PlanFile& plan;
+  const RunRecord& run;
+  std::string data;
+  std::string weights;  // where first values came from; "": of the example model
+  std::string resume;   // folders; "": none
+  std::string save;
+  const Comparison* comparison = nullptr;
+};
+void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os);
+void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_RUN_OUTPUT_H_
