@@ -195,6 +195,13 @@ ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
   const bool killedBetween =
       !llvm::sys::fs::exists(beside(folder, "")) && llvm::sys::fs::exists(previous);
   const std::string& place = killedBetween ? previous : folder;
+  if (!holdsCheckpoint(folder)) {
+    return ir::makeError(
+        ir::PlanError(ir::ErrorCode::kIo, std::string("holds no checkpoint, expected a folder "
+                                                      "with ") +
+                                              kModelFile + " and " + kOptimizerFile)
+            .at({.file = folder}));
+  }
   ir::Expected<StateFiles> files =
       StateFiles::open({place + "/" + kModelFile, place + "/" + kOptimizerFile});
   if (!files) return files.takeError();

@@ -18,7 +18,7 @@ ir::Error ioError(const std::string& path, const std::string& what) {
 }
 
 ir::Error systemError(const std::string& path, const char* call) {
-  return ioError(path, std::string(call) + ": " + std::strerror(errno));
+  return ioError(path, "cannot " + std::string(call) + ": " + std::strerror(errno));
 }
 
 ir::Error readAt(int file, const std::string& path, int64_t offset,
