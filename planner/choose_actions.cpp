@@ -41,16 +41,18 @@ class Walk {
 
  public:
   Walk(const GapTable& table, const FixedActions& fixed, std::vector<int64_t> loads,
-       const ChoiceRule& rule)
+       const ChoiceRule& rule, int64_t mostEarly)
       : table_(table),
         fixed_(fixed),
         rule_(rule),
+        mostEarly_(mostEarly),
         nodes_(static_cast<int64_t>(table.nodeCount())),
         actions_(fixed.actions),
         loads_(loads),
         host_(std::vector<int64_t>(table.nodeCount(), 0)),
         links_(table),
-        early_(table.nodeCount(), 0),
+        stuck_(std::vector<int64_t>(table.nodeCount(), 0)),
+        early_(std::vector<int64_t>(table.nodeCount(), 0)),
         hasPlace_(table.problem().lives.size(), false) {
     for (size_t i = 0; i < hasPlace_.size(); ++i) {
       const ir::StorageId id(i);
@@ -151,7 +153,7 @@ class Walk {
     dropStale(position);
     const std::optional<Candidate> host = findHost(position);
     int64_t price = rule_.recomputePrice;
-    if (host) price = std::max(price, waitPerMebibyte(*host));
+    if (host && price >= 0) price = std::max(price, waitPerMebibyte(*host));
     const bool isCheap = !reruns_.empty() && -std::get<0>(reruns_.top()) <= price;
     if (isCheap || (!host && !reruns_.empty())) {
       const auto g = static_cast<size_t>(-std::get<2>(reruns_.top()));
@@ -253,15 +255,36 @@ class Walk {
       const bool isMadeAgain = actions_[back[i]] == GapAction::kRecompute;
       if (isMadeAgain && !collectInputs(back[i], at, back, kept, extended)) return;
     }
-    int64_t& early = early_[static_cast<size_t>(at)];
-    if (early + bytes > rule_.target / kEarlyShare) return;
+    int64_t last = gap.end;
+    for (const size_t h : back) last = std::max(last, neededAt_[h] - (inFrame(h, at) - at));
+    if (early_.highest(at, last) + bytes > mostEarly_) return;
+    int64_t stuck = 0;
+    int64_t end = at;
+    for (const size_t h : kept) {
+      if (neededAt_[h] <= inFrame(h, at)) continue;
+      stuck += table_.bytes(table_.gaps()[h].storage);
+      end = std::max(end, neededAt_[h] - (inFrame(h, at) - at));
+    }
+    if (stuck_.highest(at, end) + stuck > 4 * mostEarly_) return;
+    for (const size_t h : extended) {
+      // Where the walk has been, nothing can make room any more.
+      const int64_t from = table_.gaps()[h].begin + 1;
+      const int64_t bytesOfIt = table_.bytes(table_.gaps()[h].storage);
+      if (loads_.highest(from, std::min(at, position)) + bytesOfIt > rule_.target) return;
+    }
     const int64_t time = table_.chainTime(gap.storage, g - table_.gapIndex(gap.storage, 0));
-    early += bytes;
+    early_.add(at, gap.end, at < gap.end ? table_.bytes(gap.storage) : 0);
     actions_[g] = GapAction::kRecompute;
     links_.lengthen(at, time);
     free(g);
     for (const size_t h : back) bringForward(h, at);
-    for (const size_t h : kept) neededAt_[h] = std::min(neededAt_[h], inFrame(h, at));
+    for (const size_t h : kept) {
+      const int64_t from = inFrame(h, at);
+      if (from < neededAt_[h]) {
+        stuck_.add(from, neededAt_[h], table_.bytes(table_.gaps()[h].storage));
+        neededAt_[h] = from;
+      }
+    }
     for (const size_t h : extended) {
       const Gap& dead = table_.gaps()[h];
       loads_.add(dead.begin + 1, at, table_.bytes(dead.storage));
@@ -292,18 +315,21 @@ class Walk {
   void bringForward(size_t g, int64_t at) {
     const int64_t from = inFrame(g, at);
     loads_.add(from, neededAt_[g], table_.bytes(table_.gaps()[g].storage));
+    early_.add(from, neededAt_[g], table_.bytes(table_.gaps()[g].storage));
     neededAt_[g] = from;
   }
 
   const GapTable& table_;
   const FixedActions& fixed_;
   ChoiceRule rule_;
+  int64_t mostEarly_;  // bytes that may be back before their own use
   int64_t nodes_;
   Actions actions_;
   LoadTree loads_;
   LoadTree host_;
   LinkLedger links_;
-  std::vector<int64_t> early_;     // by node: bytes that come back there before their own use
+  LoadTree stuck_;                 // bytes that may not leave any more, for a re-run has read them
+  LoadTree early_;                 // bytes that are back before their own use
   std::vector<int64_t> neededAt_;  // by gap: its end, or an earlier re-run that needs it
   std::vector<bool> hasPlace_;     // by storage: on the host for the whole step
   std::vector<std::vector<size_t>> openAt_;  // gaps whose first inner position it is
@@ -311,51 +337,7 @@ class Walk {
   std::priority_queue<std::tuple<int64_t, int64_t, int64_t>> reruns_;  // -price, next use, -gap
 };
 
-// What never comes to the device is on the host without being asked.
-bool isAlwaysSo(const GapTable& table, const Pin& pin) {
-  const auto& storages = table.problem().graph.storages();
-  for (size_t i = 0; i < storages.size() && pin.action == GapAction::kHost; ++i) {
-    if (table.isHostOnly(ir::StorageId(i)) && matchesGlob(pin.pattern, storages[i].name))
-      return true;
-  }
-  return false;
-}
-
 }  // namespace
-
-ir::Expected<FixedActions> fixActions(const GapTable& table) {
-  FixedActions fixed{.actions = Actions(table.gaps().size(), GapAction::kKeep),
-                     .isFixed = std::vector<bool>(table.gaps().size(), false)};
-  const Problem& problem = table.problem();
-  for (const Pin& pin : problem.pins) {
-    bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
-    for (size_t g = 0; g < table.gaps().size(); ++g) {
-      const Gap& gap = table.gaps()[g];
-      if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
-      const bool possible = pin.action == GapAction::kKeep ||
-                            (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
-                            (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);
-      if (!possible) continue;
-      isPossible = true;
-      fixed.actions[g] = pin.action;
-      fixed.isFixed[g] = true;
-    }
-    if (isPossible) continue;
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "pin '" + describePin(pin) + "': found no gap in which that is possible");
-  }
-  ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
-  if (!rows) return rows.takeError();
-  for (const ir::DecisionRow& row : problem.pinnedRows) {
-    for (size_t k = 0; k < table.gapCount(row.storage); ++k) {
-      const size_t g = table.gapIndex(row.storage, k);
-      if (table.gaps()[g].begin != row.gapBegin) continue;
-      fixed.actions[g] = row.action;
-      fixed.isFixed[g] = true;
-    }
-  }
-  return fixed;
-}
 
 ir::Expected<ActionChooser> ActionChooser::make(const GapTable& table, FixedActions fixed) {
   ActionChooser chooser(table, std::move(fixed));
@@ -365,23 +347,25 @@ ir::Expected<ActionChooser> ActionChooser::make(const GapTable& table, FixedActi
   return chooser;
 }
 
-Actions ActionChooser::choose(const ChoiceRule& rule) const {
+Choice ActionChooser::choose(const ChoiceRule& rule) const {
   std::vector<int64_t> correction(loads_.size(), 0);
-  Actions best = fixed_.actions;
-  for (int round = 0; round < kRounds; ++round) {
+  Choice best{.actions = fixed_.actions};
+  // What comes back early cannot leave again, so when it does not fit there may be less of that.
+  int64_t mostEarly = rule.target / kEarlyShare;
+  for (int round = 0; round < kRounds; ++round, mostEarly /= 4) {
     std::vector<int64_t> loads = loads_;
     for (size_t i = 0; i < loads.size(); ++i) loads[i] += correction[i];
-    Walk walk(*table_, fixed_, std::move(loads), rule);
+    Walk walk(*table_, fixed_, std::move(loads), rule, mostEarly);
     Actions actions = walk.walk();
     const std::vector<int64_t> seen = walk.loads();
     const std::vector<int64_t> real = computeNodeLoads(*table_, actions);
     if (real.empty()) return best;
-    best = std::move(actions);
+    best = {.actions = std::move(actions), .bytes = *std::max_element(real.begin(), real.end())};
     bool fits = true;
     for (size_t i = 0; i < real.size(); ++i) {
-      if (real[i] <= rule.target || real[i] <= seen[i]) continue;
+      if (real[i] <= rule.target) continue;
       fits = false;
-      correction[i] += real[i] - seen[i];
+      correction[i] += std::max<int64_t>(0, real[i] - seen[i]);
     }
     if (fits) break;
   }

@@ -12,8 +12,7 @@
 
 #include <vector>
 
-#include "planner/evaluation.h"
-#include "planner/gaps.h"
+#include "planner/fixed_actions.h"
 
 namespace stowage::planner {
 
@@ -23,14 +22,10 @@ struct ChoiceRule {
   int64_t recomputePrice = 0;  // nanoseconds per MiB up to which a re-run is preferred to a copy
 };
 
-/// What pins and pinned rows fix; kKeep where they fix nothing.
-struct FixedActions {
+struct Choice {
   Actions actions;
-  std::vector<bool> isFixed;  // by gap
+  int64_t bytes = 0;  // at the fullest node, before any prefetch
 };
-
-/// Errors: kInvalidArgument for a pin that is possible nowhere, for a pinned row that names no gap.
-ir::Expected<FixedActions> fixActions(const GapTable& table);
 
 class ActionChooser {
  public:
@@ -38,7 +33,7 @@ class ActionChooser {
   static ir::Expected<ActionChooser> make(const GapTable& table, FixedActions fixed);
 
   /// Always possible (expand succeeds); may need more than the target.
-  Actions choose(const ChoiceRule& rule) const;
+  Choice choose(const ChoiceRule& rule) const;
 
   /// Nothing chosen beyond what is fixed.
   const FixedActions& fixed() const { return fixed_; }

@@ -19,12 +19,13 @@ constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
 constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
 constexpr int kGiveBacksWhenLarge = 8;
-constexpr int kAttempts = 4;        // to bring the addresses just below the budget
-constexpr int64_t kSlackPart = 64;  // of the budget that may stay unused
+constexpr int kAttempts = 4;          // to bring the addresses just below the budget
+constexpr int64_t kSlackPart = 64;    // of the budget that may stay unused
+constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
 
 // Parts of the time that a byte spends on both links, in permille, up to which it is rather made
 // again. The likely ones first, for a level that starts slower than what is found is left at once.
-constexpr int64_t kPriceLevels[] = {350, 1000, 125, 3000, 30, 1'000'000, 0};
+constexpr int64_t kPriceLevels[] = {350, 0, 1000, -1, 125, 3000, 30};
 
 int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
   const Bytes mebibyte(int64_t{1} << 20);
@@ -68,13 +69,15 @@ Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepA
 
 std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget,
                                            const Pool& known) const {
-  Actions actions = chooser_.choose(rule);
+  Choice choice = chooser_.choose(rule);
+  // Where the bytes alone are far too many, addresses will not do either.
+  if (choice.bytes > budget + budget / kHopelessPart) return std::nullopt;
   const int64_t guard = std::min(rule.target, budget);
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
-    return plan.prefetch == guard && plan.actions == actions;
+    return plan.prefetch == guard && plan.actions == choice.actions;
   });
   if (isKnown) return std::nullopt;
-  return tryActions(*table_, std::move(actions), guard);
+  return tryActions(*table_, std::move(choice.actions), guard);
 }
 
 bool Frontier::isLarge() const { return table_->nodeCount() > kLarge; }

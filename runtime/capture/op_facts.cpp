@@ -26,8 +26,12 @@ struct HiddenWrites {
   std::string_view name;
   uint32_t first, second;
 };
-constexpr std::array<HiddenWrites, 2> kHiddenWrites = {
-    {{"aten::native_batch_norm", 3, 4}, {"aten::cudnn_batch_norm", 3, 4}}};
+constexpr std::array<HiddenWrites, 5> kHiddenWrites = {
+    {{"aten::native_batch_norm", 3, 4},
+     {"aten::cudnn_batch_norm", 3, 4},
+     {"aten::batch_norm_gather_stats", 3, 4},
+     {"aten::batch_norm_gather_stats_with_counts", 3, 4},
+     {"aten::batch_norm_update_stats", 1, 2}}};
 
 struct Refusal {
   std::string_view name;
@@ -89,8 +93,10 @@ const char* findRefusal(const c10::OperatorHandle& op) {
   for (const Refusal& refusal : kRefusals) {
     if (refusal.name == name) return refusal.why;
   }
-  // Indexing has a fixed shape unless the index is a mask, which the tracer looks at.
-  if (name == "aten::index") return nullptr;
+  // Of these the rule sees in the arguments whether the shape is fixed.
+  for (const char* sees : {"aten::index", "aten::repeat_interleave", "aten::_ctc_loss"}) {
+    if (name == sees) return nullptr;
+  }
   return op.hasTag(at::Tag::dynamic_output_shape) ? kDataDependent : nullptr;
 }
 

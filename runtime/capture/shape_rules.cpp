@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "ir/type.h"
 
@@ -16,8 +17,9 @@ using RuleMap = std::map<llvm::StringRef, ShapeRule>;
 RuleMap collectRules() {
   RuleMap rules;
   for (const llvm::ArrayRef<NamedRule> table :
-       {attentionRules(), convolutionRules(), indexRules(), lossRules(), normRules(),
-        optimizerRules(), pointwiseRules()}) {
+       {attentionRules(), convolutionRules(), embeddingBagRules(), imageRules(), indexRules(),
+        lossRules(), matrixRules(), normRules(), optimizerRules(), pointwiseRules(), randomRules(),
+        reductionRules(), syncNormRules()}) {
     for (const NamedRule& row : table) rules.emplace(row.op, row.rule);
   }
   return rules;
@@ -69,7 +71,51 @@ OutputTensor freshLike(const at::Tensor& tensor, c10::ScalarType dtype) {
   return freshStrided(sizes, strides, dtype);
 }
 
+OutputTensor freshContiguous(const at::Tensor& tensor) {
+  return fresh({tensor.sizes().data(), tensor.sizes().size()}, tensor.scalar_type());
+}
+
+OutputTensor inFormat(const std::vector<int64_t>& sizes, c10::MemoryFormat format,
+                      c10::ScalarType dtype) {
+  if (format == c10::MemoryFormat::ChannelsLast) {
+    return freshStrided(sizes, c10::get_channels_last_strides_2d(sizes), dtype);
+  }
+  if (format == c10::MemoryFormat::ChannelsLast3d) {
+    return freshStrided(sizes, c10::get_channels_last_strides_3d(sizes), dtype);
+  }
+  return fresh(sizes, dtype);
+}
+
+OutputTensor freshInFormat(const at::Tensor& tensor) {
+  return inFormat(tensor.sizes().vec(), tensor.suggest_memory_format(), tensor.scalar_type());
+}
+
+OutputTensor reduced(const at::Tensor& self, llvm::ArrayRef<int64_t> dims, bool keep,
+                     c10::ScalarType dtype) {
+  std::vector<int64_t> sizes;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    const bool isGone = dims.empty() || std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
+                          return dim == d || dim + self.dim() == d;
+                        });
+    if (!isGone) sizes.push_back(self.size(d));
+    if (isGone && keep) sizes.push_back(1);
+  }
+  return fresh(sizes, dtype);
+}
+
 OutputTensor undefinedOutput() { return {}; }
+
+Output plainOutput(c10::IValue value) {
+  Output output;
+  output.plain = std::move(value);
+  return output;
+}
+
+Output tensorOutput(OutputTensor tensor) {
+  Output output;
+  output.tensors.push_back(std::move(tensor));
+  return output;
+}
 
 OutputTensor itself(const at::Tensor& tensor) {
   OutputTensor output;

@@ -11,6 +11,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/ivalue.h>
+#include <c10/core/MemoryFormat.h>
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringRef.h>
@@ -79,11 +80,17 @@ std::vector<NamedRule> allShapeRules();
 // The tables, one per file of rules.
 llvm::ArrayRef<NamedRule> attentionRules();
 llvm::ArrayRef<NamedRule> convolutionRules();
+llvm::ArrayRef<NamedRule> embeddingBagRules();
+llvm::ArrayRef<NamedRule> imageRules();
 llvm::ArrayRef<NamedRule> indexRules();
 llvm::ArrayRef<NamedRule> lossRules();
+llvm::ArrayRef<NamedRule> matrixRules();
 llvm::ArrayRef<NamedRule> normRules();
 llvm::ArrayRef<NamedRule> optimizerRules();
 llvm::ArrayRef<NamedRule> pointwiseRules();
+llvm::ArrayRef<NamedRule> randomRules();
+llvm::ArrayRef<NamedRule> reductionRules();
+llvm::ArrayRef<NamedRule> syncNormRules();
 
 // For writing rules.
 
@@ -94,7 +101,19 @@ OutputTensor freshStrided(llvm::ArrayRef<int64_t> sizes, llvm::ArrayRef<int64_t>
 /// Like at::empty_like(tensor): keeps dense strides.
 OutputTensor freshLike(const at::Tensor& tensor);
 OutputTensor freshLike(const at::Tensor& tensor, c10::ScalarType dtype);
+/// Row-major with the tensor's sizes and type.
+OutputTensor freshContiguous(const at::Tensor& tensor);
+/// Row-major or channels last.
+OutputTensor inFormat(const std::vector<int64_t>& sizes, c10::MemoryFormat format,
+                      c10::ScalarType dtype);
+/// Channels last when the tensor is, else row-major.
+OutputTensor freshInFormat(const at::Tensor& tensor);
+/// Row-major, without the dimensions `dims` (all when empty), or with length 1 when `keep`.
+OutputTensor reduced(const at::Tensor& self, llvm::ArrayRef<int64_t> dims, bool keep,
+                     c10::ScalarType dtype);
 OutputTensor undefinedOutput();
+Output plainOutput(c10::IValue value);
+Output tensorOutput(OutputTensor tensor);
 OutputTensor itself(const at::Tensor& tensor);
 Outputs outputs(std::initializer_list<OutputTensor> tensors);
 

@@ -18,18 +18,6 @@ int64_t roundUpTo(int64_t value, int64_t multiple) {
   return (value + multiple - 1) / multiple * multiple;
 }
 
-Output plainOutput(int64_t number) {
-  Output output;
-  output.plain = number;
-  return output;
-}
-
-Output tensorOutput(OutputTensor tensor) {
-  Output output;
-  output.tensors.push_back(std::move(tensor));
-  return output;
-}
-
 /// [batch, heads, tokens, width] laid out as [batch, tokens, heads, width].
 OutputTensor tokensFirst(int64_t batch, int64_t heads, int64_t tokens, int64_t width,
                          c10::ScalarType dtype) {
@@ -130,14 +118,14 @@ Outputs efficientBackward(const TracedCall& call) {
   return outputs({gradient(1), gradient(2), gradient(3), bias});
 }
 
-/// _scaled_dot_product_cudnn_attention(query, key, value, bias, compute_logsumexp, dropout, ...)
-Outputs cudnn(const TracedCall& call) {
+/// What cuDNN's attention returns, by either name.
+Outputs cudnnResults(const TracedCall& call, bool hasLogSumExp) {
   const at::Tensor& query = call.tensor(0);
   const int64_t batch = query.size(0), heads = query.size(1), tokens = query.size(2);
   Outputs all;
   all.push_back(tensorOutput(likeQuery(query, call.tensor(2).size(3))));
-  all.push_back(tensorOutput(call.boolean(4) ? fresh({batch, heads, tokens, 1}, c10::kFloat)
-                                             : undefinedOutput()));
+  all.push_back(tensorOutput(hasLogSumExp ? fresh({batch, heads, tokens, 1}, c10::kFloat)
+                                          : undefinedOutput()));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(tensorOutput(undefinedOutput()));
   all.push_back(plainOutput(tokens));
@@ -148,7 +136,84 @@ Outputs cudnn(const TracedCall& call) {
   return all;
 }
 
+/// _scaled_dot_product_cudnn_attention(query, key, value, bias, compute_logsumexp, dropout, ...)
+Outputs cudnn(const TracedCall& call) { return cudnnResults(call, call.boolean(4)); }
+
+// The kernels below the ops above, for code that calls them itself: [batch, tokens, heads, width].
+// Batches of unequal lengths in one tensor are refused: nothing here was checked on them.
+
+void refusePacked(const TracedCall& call, size_t lengths) {
+  TORCH_CHECK(!call.hasTensor(lengths),
+              "it takes sequences of unequal lengths packed into one tensor; pad them instead");
+}
+
+/// _flash_attention_forward(query, key, value, lengths?, lengths?, max_q, max_k, ...)
+Outputs flashKernel(const TracedCall& call) {
+  refusePacked(call, 3);
+  const at::Tensor& query = call.tensor(0);
+  return outputs(
+      {freshLike(query), fresh({query.size(0), query.size(2), query.size(1)}, c10::kFloat),
+       fresh({2}, c10::kUInt64), fresh({}, c10::kUInt64), fresh({0}, query.scalar_type())});
+}
+/// _flash_attention_backward(grad, query, key, value, out, lse, lengths, lengths, ...)
+Outputs flashKernelBackward(const TracedCall& call) {
+  refusePacked(call, 6);
+  return gradientsLikeInputs(call);
+}
+
+/// _efficient_attention_forward(query, key, value, bias?, lengths?, lengths?, max_q?, max_k?,
+/// dropout, mask, logsumexp, ...)
+Outputs efficientKernel(const TracedCall& call) {
+  refusePacked(call, 4);
+  const at::Tensor& query = call.tensor(0);
+  const int64_t tokens = query.size(1), heads = query.size(2);
+  const int64_t padded = call.boolean(10) ? roundUpTo(tokens, 32) : 0;
+  Outputs all =
+      outputs({fresh({query.size(0), tokens, heads, call.tensor(2).size(3)}, query.scalar_type()),
+               fresh({query.size(0), heads, padded}, c10::kFloat), onHost(fresh({}, c10::kLong)),
+               onHost(fresh({}, c10::kLong))});
+  all.push_back(plainOutput(tokens));
+  all.push_back(plainOutput(call.tensor(1).size(1)));
+  return all;
+}
+/// _efficient_attention_backward(grad, query, key, value, bias?, out, lengths?, lengths?, ...,
+/// bias_requires_grad at 15)
+Outputs efficientKernelBackward(const TracedCall& call) {
+  refusePacked(call, 6);
+  TORCH_CHECK(!call.boolean(15), "it asks for the gradient of a bias; use the op above it");
+  return outputs({freshContiguous(call.tensor(1)), freshContiguous(call.tensor(2)),
+                  freshContiguous(call.tensor(3)), undefinedOutput()});
+}
+
+/// _cudnn_attention_forward(query, key, value, bias?, lengths?, lengths?, max_q, max_k, logsumexp,
+/// ...), [batch, heads, tokens, width]
+Outputs cudnnKernel(const TracedCall& call) {
+  refusePacked(call, 4);
+  return cudnnResults(call, call.boolean(8));
+}
+
+/// _native_multi_head_attention(query, key, value, embed_dim, heads, ..., mask?, need_weights,
+/// average_weights, ...): has no gradient.
+Outputs multiHead(const TracedCall& call) {
+  const at::Tensor& query = call.tensor(0);
+  const int64_t batch = query.size(0), tokens = query.size(1);
+  OutputTensor weights = undefinedOutput();
+  if (call.boolean(10)) {
+    weights = call.boolean(11)
+                  ? fresh({batch, tokens, tokens}, query.scalar_type())
+                  : fresh({batch, call.integer(4), tokens, tokens}, query.scalar_type());
+  }
+  return outputs({fresh({batch, tokens, call.integer(3)}, query.scalar_type()), weights});
+}
+
 constexpr NamedRule kRules[] = {
+    {"aten._cudnn_attention_backward.default", gradientsLikeInputs},
+    {"aten._cudnn_attention_forward.default", cudnnKernel},
+    {"aten._efficient_attention_backward.default", efficientKernelBackward},
+    {"aten._efficient_attention_forward.default", efficientKernel},
+    {"aten._flash_attention_backward.default", flashKernelBackward},
+    {"aten._flash_attention_forward.default", flashKernel},
+    {"aten._native_multi_head_attention.default", multiHead},
     {"aten._scaled_dot_product_cudnn_attention.default", cudnn},
     {"aten._scaled_dot_product_cudnn_attention_backward.default", gradientsLikeInputs},
     {"aten._scaled_dot_product_efficient_attention.default", efficient},

@@ -29,17 +29,6 @@ c10::MemoryFormat formatFor(const at::Tensor& input, const at::Tensor& weight) {
   return input.dim() >= 4 && isChannelsLast ? channelsLast : c10::MemoryFormat::Contiguous;
 }
 
-OutputTensor inFormat(const std::vector<int64_t>& sizes, c10::MemoryFormat format,
-                      c10::ScalarType dtype) {
-  if (format == c10::MemoryFormat::ChannelsLast) {
-    return freshStrided(sizes, c10::get_channels_last_strides_2d(sizes), dtype);
-  }
-  if (format == c10::MemoryFormat::ChannelsLast3d) {
-    return freshStrided(sizes, c10::get_channels_last_strides_3d(sizes), dtype);
-  }
-  return fresh(sizes, dtype);
-}
-
 std::vector<int64_t> outputSizes(const at::Tensor& input, const at::Tensor& weight,
                                  const Convolution& conv) {
   std::vector<int64_t> sizes = {input.size(0),
@@ -66,8 +55,82 @@ Outputs convolution(const TracedCall& call) {
                          .outputPadding = call.args[7].toIntVector(),
                          .transposed = call.boolean(6),
                          .groups = call.integer(8)};
-  return outputs({inFormat(outputSizes(input, weight, conv), formatFor(input, weight),
-                           input.scalar_type())});
+  return outputs(
+      {inFormat(outputSizes(input, weight, conv), formatFor(input, weight), input.scalar_type())});
+}
+
+/// The lists of a convolution by a certain backend, by place in its schema; -1: it has none.
+struct Places {
+  int stride, padding, dilation, outputPadding, groups;
+  bool transposed = false;
+};
+
+std::vector<int64_t> sizesBy(const TracedCall& call, const Places& places) {
+  const auto listAt = [&](int place, int64_t otherwise) {
+    return place < 0 ? std::vector<int64_t>{otherwise}
+                     : call.args[static_cast<size_t>(place)].toIntVector();
+  };
+  const Convolution conv{
+      .stride = listAt(places.stride, 1),
+      .padding = listAt(places.padding, 0),
+      .dilation = listAt(places.dilation, 1),
+      .outputPadding = listAt(places.outputPadding, 0),
+      .transposed = places.transposed,
+      .groups = places.groups < 0 ? 1 : call.integer(static_cast<size_t>(places.groups))};
+  return outputSizes(call.tensor(0), call.tensor(1), conv);
+}
+
+/// What cuDNN is asked for (ConvShared.cpp).
+Outputs byCudnn(const TracedCall& call, const Places& places) {
+  const at::Tensor& input = call.tensor(0);
+  return outputs(
+      {inFormat(sizesBy(call, places), formatFor(input, call.tensor(1)), input.scalar_type())});
+}
+/// cudnn_convolution(self, weight, padding, stride, dilation, groups, ...)
+Outputs cudnnConvolution(const TracedCall& call) { return byCudnn(call, {3, 2, 4, -1, 5}); }
+/// cudnn_convolution_transpose(self, weight, padding, output_padding, stride, dilation, groups,
+/// ...)
+Outputs cudnnTransposed(const TracedCall& call) { return byCudnn(call, {4, 2, 5, 3, 6, true}); }
+/// cudnn_convolution_relu(self, weight, bias, stride, padding, dilation, groups)
+Outputs cudnnRelu(const TracedCall& call) { return byCudnn(call, {3, 4, 5, -1, 6}); }
+/// cudnn_convolution_add_relu(self, weight, z, alpha, bias, stride, padding, dilation, groups)
+Outputs cudnnAddRelu(const TracedCall& call) { return byCudnn(call, {5, 6, 7, -1, 8}); }
+
+/// _conv_depthwise2d, conv_depthwise3d (self, weight, kernel, bias, stride, padding, dilation),
+/// which exist on CUDA alone, and slow_conv3d_forward, on the CPU alone: row-major.
+Outputs depthwise(const TracedCall& call) {
+  return outputs({fresh(sizesBy(call, {4, 5, 6, -1, -1}), call.tensor(0).scalar_type())});
+}
+Outputs slow3d(const TracedCall& call) {
+  return outputs({fresh(sizesBy(call, {4, 5, -1, -1, -1}), call.tensor(0).scalar_type())});
+}
+
+/// Kept in the input's format on the CPU, row-major on CUDA.
+OutputTensor slowResult(const TracedCall& call, const std::vector<int64_t>& sizes) {
+  const at::Tensor& input = call.tensor(0);
+  return call.device.is_cuda()
+             ? fresh(sizes, input.scalar_type())
+             : inFormat(sizes, input.suggest_memory_format(), input.scalar_type());
+}
+/// _slow_conv2d_forward(self, weight, kernel, bias, stride, padding)
+Outputs slow2d(const TracedCall& call) {
+  return outputs({slowResult(call, sizesBy(call, {4, 5, -1, -1, -1}))});
+}
+/// slow_conv_dilated2d(self, weight, kernel, bias, stride, padding, dilation)
+Outputs slowDilated(const TracedCall& call) {
+  return outputs({slowResult(call, sizesBy(call, {4, 5, 6, -1, -1}))});
+}
+/// _slow_conv2d_backward.output_mask(grad, self, weight, kernel, stride, padding, mask): the CPU
+/// takes row-major tensors alone.
+Outputs slow2dBackward(const TracedCall& call) {
+  const c10::List<bool> mask = call.args[6].toBoolList();
+  const at::Tensor& weight = call.tensor(2);
+  const auto whenWanted = [&](size_t i, const OutputTensor& tensor) {
+    return mask[i] ? tensor : undefinedOutput();
+  };
+  return outputs({whenWanted(0, freshContiguous(call.tensor(1))),
+                  whenWanted(1, freshContiguous(weight)),
+                  whenWanted(2, fresh({call.tensor(0).size(1)}, weight.scalar_type()))});
 }
 
 /// convolution_backward(grad_output, input, weight, bias_sizes, ..., output_mask)
@@ -77,16 +140,26 @@ Outputs convolutionBackward(const TracedCall& call) {
   const c10::List<bool> mask = call.args[10].toBoolList();
   const c10::MemoryFormat format = formatFor(input, weight);
   const int64_t channels = call.tensor(0).size(1);
-  return outputs({mask[0] ? inFormat(input.sizes().vec(), format, input.scalar_type())
-                          : undefinedOutput(),
-                  mask[1] ? inFormat(weight.sizes().vec(), format, weight.scalar_type())
-                          : undefinedOutput(),
-                  mask[2] ? fresh({channels}, weight.scalar_type()) : undefinedOutput()});
+  return outputs(
+      {mask[0] ? inFormat(input.sizes().vec(), format, input.scalar_type()) : undefinedOutput(),
+       mask[1] ? inFormat(weight.sizes().vec(), format, weight.scalar_type()) : undefinedOutput(),
+       mask[2] ? fresh({channels}, weight.scalar_type()) : undefinedOutput()});
 }
 
 constexpr NamedRule kRules[] = {
+    {"aten._conv_depthwise2d.default", depthwise},
+    {"aten._slow_conv2d_backward.output_mask", slow2dBackward},
+    {"aten._slow_conv2d_forward.default", slow2d},
+    {"aten.conv_depthwise3d.default", depthwise},
     {"aten.convolution.default", convolution},
     {"aten.convolution_backward.default", convolutionBackward},
+    {"aten.cudnn_convolution.default", cudnnConvolution},
+    {"aten.cudnn_convolution_add_relu.default", cudnnAddRelu},
+    {"aten.cudnn_convolution_relu.default", cudnnRelu},
+    {"aten.cudnn_convolution_transpose.default", cudnnTransposed},
+    {"aten.slow_conv3d_forward.default", slow3d},
+    {"aten.slow_conv_dilated2d.default", slowDilated},
+    {"aten.slow_conv_dilated3d.default", slowDilated},
 };
 
 }  // namespace

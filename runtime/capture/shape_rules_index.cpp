@@ -64,12 +64,21 @@ Outputs unfoldBackward(const TracedCall& call) {
   return outputs({fresh(call.args[1].toIntVector(), call.tensor(0).scalar_type())});
 }
 
+/// repeat_interleave.Tensor(repeats, output_size?): the sum of `repeats`, unless it is given.
+Outputs repeatInterleave(const TracedCall& call) {
+  TORCH_CHECK(!call.args[1].isNone(),
+              "the shape of its result depends on values, which a static plan cannot hold; pass "
+              "output_size");
+  return outputs({fresh({call.integer(1)}, call.tensor(0).scalar_type())});
+}
+
 constexpr NamedRule kRules[] = {
     {"aten.bucketize.Tensor", bucketize},
     {"aten.embedding.default", embedding},
     {"aten.embedding_dense_backward.default", embeddingDenseBackward},
     {"aten.index.Tensor", index},
     {"aten.index_select.default", indexSelect},
+    {"aten.repeat_interleave.Tensor", repeatInterleave},
     {"aten.searchsorted.Tensor", searchSorted},
     {"aten.take.default", take},
     {"aten.unfold_backward.default", unfoldBackward},

@@ -52,7 +52,52 @@ Outputs multiMargin(const TracedCall& call) {
                                                   : fresh({}, type)});
 }
 
+/// multilabel_margin_loss_forward(self [n?, classes], target, reduction) -> loss, target as flags
+Outputs multilabelMargin(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  const bool isPerRow = call.integer(2) == kNoReduction && self.dim() > 1;
+  return outputs(
+      {isPerRow ? fresh({self.size(0)}, self.scalar_type()) : fresh({}, self.scalar_type()),
+       fresh(call.tensor(1).sizes().vec(), self.scalar_type())});
+}
+
+/// _cudnn_ctc_loss(log_probs [tokens, batch, classes], ...) -> loss, gradient (LossCTC.cpp in
+/// cudnn)
+Outputs cudnnCtcLoss(const TracedCall& call) {
+  const at::Tensor& input = call.tensor(0);
+  return outputs({fresh({input.size(1)}, input.scalar_type()), freshContiguous(input)});
+}
+
+/// _ctc_loss.Tensor: how much it saves is the length of the longest target.
+Outputs ctcLossOfTensors(const TracedCall& /*call*/) {
+  TORCH_CHECK(false,
+              "the shape of its result depends on values (the longest target), which a static plan "
+              "cannot hold; pass the lengths as numbers");
+}
+
+/// _use_cudnn_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank): never for targets
+/// on the device (LossCTC.cpp in cudnn); for others only cuDNN knows.
+Outputs useCudnnCtcLoss(const TracedCall& call) {
+  TORCH_CHECK(!call.device.is_cuda() || call.tensor(1).is_cuda(),
+              "cuDNN decides whether it takes targets on the host; put them on the device");
+  Outputs answer;
+  answer.push_back(plainOutput(false));
+  return answer;
+}
+
+Outputs useMiopenCtcLoss(const TracedCall& /*call*/) {
+  Outputs answer;
+  answer.push_back(plainOutput(false));
+  return answer;
+}
+
 constexpr NamedRule kRules[] = {
+    {"aten._ctc_loss.Tensor", ctcLossOfTensors},
+    {"aten._ctc_loss_backward.Tensor", contiguousLikeSecond},
+    {"aten._ctc_loss_backward.default", contiguousLikeSecond},
+    {"aten._cudnn_ctc_loss.default", cudnnCtcLoss},
+    {"aten._use_cudnn_ctc_loss.default", useCudnnCtcLoss},
+    {"aten._use_miopen_ctc_loss.default", useMiopenCtcLoss},
     {"aten.binary_cross_entropy.default", binaryCrossEntropy},
     {"aten.binary_cross_entropy_backward.default", likeSecond},
     {"aten.binary_cross_entropy_with_logits.default", crossEntropyWithLogits},
@@ -61,6 +106,8 @@ constexpr NamedRule kRules[] = {
     {"aten.mse_loss_backward.default", contiguousLikeSecond},
     {"aten.multi_margin_loss.default", multiMargin},
     {"aten.multi_margin_loss_backward.default", contiguousLikeSecond},
+    {"aten.multilabel_margin_loss_backward.default", contiguousLikeSecond},
+    {"aten.multilabel_margin_loss_forward.default", multilabelMargin},
     {"aten.nll_loss2d_backward.default", contiguousLikeSecond},
     {"aten.nll_loss2d_forward.default", nllLoss2d},
     {"aten.smooth_l1_loss_backward.default", contiguousLikeSecond},

@@ -25,22 +25,6 @@ c10::ScalarType statisticsType(const TracedCall& call, const at::Tensor& input,
   return input.scalar_type();
 }
 
-OutputTensor freshInFormat(const at::Tensor& tensor) {
-  const auto sizes = tensor.sizes().vec();
-  switch (tensor.suggest_memory_format()) {
-    case c10::MemoryFormat::ChannelsLast:
-      return freshStrided(sizes, c10::get_channels_last_strides_2d(sizes), tensor.scalar_type());
-    case c10::MemoryFormat::ChannelsLast3d:
-      return freshStrided(sizes, c10::get_channels_last_strides_3d(sizes), tensor.scalar_type());
-    default:
-      return fresh(sizes, tensor.scalar_type());
-  }
-}
-
-OutputTensor freshContiguous(const at::Tensor& tensor) {
-  return fresh(tensor.sizes().vec(), tensor.scalar_type());
-}
-
 /// Gradient of a weight that may be absent.
 OutputTensor weightGradient(const TracedCall& call, size_t weight, bool wanted) {
   return wanted && call.hasTensor(weight) ? freshContiguous(call.tensor(weight))
@@ -84,21 +68,51 @@ Outputs fusedRmsNormBackward(const TracedCall& call) {
                   weightGradient(call, 4, mask[1])});
 }
 
-Outputs batchNormResults(const at::Tensor& input, c10::ScalarType type, bool keepsStatistics) {
+/// CUDA keeps any dense layout, the CPU row-major and channels last.
+Outputs batchNormResults(const TracedCall& call, c10::ScalarType type, bool keepsStatistics) {
+  const at::Tensor& input = call.tensor(0);
   const int64_t channels = keepsStatistics ? input.size(1) : 0;
-  return outputs({freshInFormat(input), fresh({channels}, type), fresh({channels}, type)});
+  return outputs({call.device.is_cuda() ? freshLike(input) : freshInFormat(input),
+                  fresh({channels}, type), fresh({channels}, type)});
 }
 
 /// native_batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps)
 Outputs batchNorm(const TracedCall& call) {
   const bool keeps = call.boolean(5) || call.device.is_cuda();
-  return batchNormResults(call.tensor(0), statisticsType(call, call.tensor(0), {1, 2, 3, 4}),
-                          keeps);
+  return batchNormResults(call, statisticsType(call, call.tensor(0), {1, 2, 3, 4}), keeps);
 }
 
-/// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, mean, invstd,
-/// train, eps, mask)
-Outputs batchNormBackward(const TracedCall& call) {
+/// _native_batch_norm_legit.no_stats(input, weight, bias, training, momentum, eps)
+Outputs batchNormWithoutStatistics(const TracedCall& call) {
+  const bool keeps = call.boolean(3) || call.device.is_cuda();
+  return batchNormResults(call, statisticsType(call, call.tensor(0), {1, 2}), keeps);
+}
+
+/// The reserve space is empty in the layouts that libtorch picks unless the input is channels last;
+/// its size there is only known to cuDNN.
+void refuseUnknownReserve(const TracedCall& call) {
+  TORCH_CHECK(call.device.is_cpu() ||
+                  call.tensor(0).suggest_memory_format() == c10::MemoryFormat::Contiguous,
+              "cuDNN alone knows the size of batch norm's reserve space for channels last tensors");
+}
+
+/// _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps)
+Outputs batchNormWithUpdate(const TracedCall& call) {
+  refuseUnknownReserve(call);
+  Outputs all = batchNormResults(call, statisticsType(call, call.tensor(0), {1, 2, 3, 4}), true);
+  all.push_back(tensorOutput(fresh({0}, c10::kByte)));
+  return all;
+}
+
+/// CUDA's kernels for channels last are taken in training alone.
+OutputTensor batchNormGradient(const TracedCall& call, bool training) {
+  const at::Tensor& input = call.tensor(1);
+  if (call.device.is_cpu()) return freshInFormat(input);
+  const bool bothInFormat = call.tensor(0).suggest_memory_format() == input.suggest_memory_format();
+  return training && bothInFormat ? freshInFormat(input) : freshContiguous(input);
+}
+
+Outputs batchNormGradients(const TracedCall& call, bool training) {
   const at::Tensor& input = call.tensor(1);
   const c10::List<bool> mask = call.args[9].toBoolList();
   const c10::ScalarType type =
@@ -106,19 +120,29 @@ Outputs batchNormBackward(const TracedCall& call) {
   const auto ofChannels = [&](bool wanted) {
     return wanted ? fresh({input.size(1)}, type) : undefinedOutput();
   };
-  return outputs({mask[0] ? freshInFormat(input) : undefinedOutput(), ofChannels(mask[1]),
-                  ofChannels(mask[2])});
+  return outputs({mask[0] ? batchNormGradient(call, training) : undefinedOutput(),
+                  ofChannels(mask[1]), ofChannels(mask[2])});
 }
 
-/// cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, factor, eps). The
-/// reserve space is empty in the layouts that libtorch picks unless the input is channels last; its
-/// size there is only known to cuDNN.
+/// native_batch_norm_backward(grad_out, input, weight, running_mean, running_var, mean, invstd,
+/// train, eps, mask)
+Outputs batchNormBackward(const TracedCall& call) {
+  return batchNormGradients(call, call.boolean(7));
+}
+
+/// batch_norm_backward(grad_out, input, weight, running_mean, running_var, mean, invstd, update,
+/// eps, mask, reserve): the backward of _batch_norm_with_update.
+Outputs updatingBatchNormBackward(const TracedCall& call) {
+  refuseUnknownReserve(call);
+  return batchNormGradients(call, call.boolean(7));
+}
+
+/// cudnn_batch_norm(input, weight, bias, running_mean, running_var, training, factor, eps)
 Outputs cudnnBatchNorm(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
   const int64_t channels = call.boolean(5) ? input.size(1) : 0;
   const c10::ScalarType type = call.tensor(1).scalar_type();
-  TORCH_CHECK(input.suggest_memory_format() == c10::MemoryFormat::Contiguous,
-              "cuDNN alone knows the size of batch norm's reserve space for channels last tensors");
+  refuseUnknownReserve(call);
   return outputs({freshInFormat(input), fresh({channels}, type), fresh({channels}, type),
                   fresh({0}, c10::kByte)});
 }
@@ -163,9 +187,13 @@ Outputs safeSoftmax(const TracedCall& call) {
 }
 
 constexpr NamedRule kRules[] = {
+    {"aten._batch_norm_with_update.default", batchNormWithUpdate},
     {"aten._fused_rms_norm.default", fusedRmsNorm},
     {"aten._fused_rms_norm_backward.default", fusedRmsNormBackward},
+    {"aten._native_batch_norm_legit.default", batchNorm},
+    {"aten._native_batch_norm_legit.no_stats", batchNormWithoutStatistics},
     {"aten._safe_softmax.default", safeSoftmax},
+    {"aten.batch_norm_backward.default", updatingBatchNormBackward},
     {"aten.cudnn_batch_norm.default", cudnnBatchNorm},
     {"aten.cudnn_batch_norm_backward.default", cudnnBatchNormBackward},
     {"aten.native_batch_norm.default", batchNorm},

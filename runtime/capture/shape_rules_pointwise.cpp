@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Elementwise ops and reductions without an own kernel for tensors that have no data.
+// Elementwise ops without an own kernel for tensors that have no data.
 #include <ATen/native/TypeProperties.h>
 
 #include <algorithm>
@@ -38,9 +38,6 @@ Outputs likeSecond(const TracedCall& call) { return outputs({freshLike(call.tens
 Outputs flagsLikeSelf(const TracedCall& call) {
   return outputs({freshLike(call.tensor(0), c10::kBool)});
 }
-Outputs scalarLikeSelf(const TracedCall& call) {
-  return outputs({fresh({}, call.tensor(0).scalar_type())});
-}
 Outputs contiguousLikeSelf(const TracedCall& call) {
   return outputs({fresh(call.tensor(0).sizes().vec(), call.tensor(0).scalar_type())});
 }
@@ -71,16 +68,24 @@ Outputs where(const TracedCall& call) {
   return outputs({elementwise(call, {call.tensor(0), call.tensor(1), call.tensor(2)}, dtype)});
 }
 
+/// The overload that writes to a tensor given as its last argument, which must have the size.
+Outputs intoOut(const TracedCall& call, const OutputTensor& result) {
+  const at::Tensor& out = call.tensor(call.args.size() - 1);
+  TORCH_CHECK(out.sizes() == c10::IntArrayRef(result.shape.sizes),
+              "it resizes an argument (an `out` of another size)");
+  return outputs({itself(out)});
+}
+Outputs whereInto(const TracedCall& call) { return intoOut(call, where(call)[0].tensors[0]); }
+/// smooth_l1_loss_backward.grad_input(grad, self, target, reduction, beta, out)
+Outputs lossGradientInto(const TracedCall& call) {
+  return intoOut(call, freshContiguous(call.tensor(1)));
+}
+
 /// _prelu_kernel_backward(grad_out, self, weight) -> two of the broadcast shape
 Outputs preluBackward(const TracedCall& call) {
   const OutputTensor one = elementwise(call, {call.tensor(1), call.tensor(2), call.tensor(0)},
                                        call.tensor(1).scalar_type());
   return outputs({one, one});
-}
-
-/// native_dropout(input, p, train) -> result, mask: both made with empty_like.
-Outputs dropout(const TracedCall& call) {
-  return outputs({freshLike(call.tensor(0)), freshLike(call.tensor(0), c10::kBool)});
 }
 
 /// log_sigmoid_forward(self) -> result, buffer that only the CPU's backward needs
@@ -92,49 +97,10 @@ Outputs logSigmoid(const TracedCall& call) {
   return outputs({dense, dense});
 }
 
-/// The shape of `self` without the dimensions `dims` (all when empty).
-OutputTensor reduced(const at::Tensor& self, std::vector<int64_t> dims, bool keep,
-                     c10::ScalarType dtype) {
-  std::vector<int64_t> sizes;
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    const bool isGone = dims.empty() || std::any_of(dims.begin(), dims.end(), [&](int64_t dim) {
-                          return dim == d || dim + self.dim() == d;
-                        });
-    if (!isGone) sizes.push_back(self.size(d));
-    if (isGone && keep) sizes.push_back(1);
-  }
-  return fresh(sizes, dtype);
-}
-
-std::vector<int64_t> dimsAt(const TracedCall& call, size_t argument) {
-  return call.args[argument].isNone() ? std::vector<int64_t>() : call.args[argument].toIntVector();
-}
-
-/// var.correction(self, dims?, correction?, keepdim)
-Outputs deviation(const TracedCall& call) {
-  const at::Tensor& self = call.tensor(0);
-  return outputs({reduced(self, dimsAt(call, 1), call.boolean(3), self.scalar_type())});
-}
-Outputs deviationAndMean(const TracedCall& call) {
-  const OutputTensor one = deviation(call)[0].tensors[0];
-  return outputs({one, one});
-}
-/// logsumexp(self, dims, keepdim), nansum(self, dims?, keepdim, dtype?)
-Outputs reducedOverDims(const TracedCall& call) {
-  const at::Tensor& self = call.tensor(0);
-  return outputs({reduced(self, dimsAt(call, 1), call.boolean(2), self.scalar_type())});
-}
-/// count_nonzero.dim_IntList(self, dims)
-Outputs count(const TracedCall& call) {
-  return outputs({reduced(call.tensor(0), dimsAt(call, 1), false, c10::kLong)});
-}
-
 constexpr NamedRule kRules[] = {
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},
     {"aten.abs.default", likeSelf},
-    {"aten.count_nonzero.dim_IntList", count},
-    {"aten.dot.default", scalarLikeSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},
     {"aten.glu_backward.default", contiguousLikeSecond},
@@ -146,31 +112,18 @@ constexpr NamedRule kRules[] = {
     {"aten.isnan.default", flagsLikeSelf},
     {"aten.log_sigmoid_backward.default", twoOperands},
     {"aten.log_sigmoid_forward.default", logSigmoid},
-    {"aten.logcumsumexp.default", contiguousLikeSelf},
     {"aten.logical_and.default", logical},
     {"aten.logical_or.default", logical},
     {"aten.logical_xor.default", logical},
-    {"aten.logsumexp.default", reducedOverDims},
-    {"aten.max.default", scalarLikeSelf},
-    {"aten.median.default", scalarLikeSelf},
-    {"aten.min.default", scalarLikeSelf},
     {"aten.mish_backward.default", twoOperands},
     {"aten.nan_to_num.default", likeSelf},
-    {"aten.nansum.default", reducedOverDims},
-    {"aten.native_dropout.default", dropout},
-    {"aten.native_dropout_backward.default", likeSelf},
-    {"aten.prod.default", scalarLikeSelf},
     {"aten.relu.default", likeSelf},
     {"aten.remainder.Scalar_Tensor", likeSecond},
     {"aten.roll.default", contiguousLikeSelf},
     {"aten.rsub.Tensor", twoOperands},
-    {"aten.std.correction", deviation},
-    {"aten.std_mean.correction", deviationAndMean},
-    {"aten.trace.default", scalarLikeSelf},
-    {"aten.var.correction", deviation},
-    {"aten.var_mean.correction", deviationAndMean},
-    {"aten.vdot.default", scalarLikeSelf},
+    {"aten.smooth_l1_loss_backward.grad_input", lossGradientInto},
     {"aten.where.self", where},
+    {"aten.where.self_out", whereInto},
 };
 
 }  // namespace

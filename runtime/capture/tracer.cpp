@@ -142,7 +142,9 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   ir::Expected<CallResults> results =
       callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
   if (!results) fail(op, ir::ErrorCode::kTorch, ir::describe(results.takeError()));
-  if (!results->onlyViews || !op.writtenArguments.empty()) {
+  // A question that the rule has answered (which kernel libtorch would take) does nothing.
+  const bool isAnswer = results->tensors.empty() && !results->values.empty();
+  if ((!results->onlyViews && !isAnswer) || !op.writtenArguments.empty()) {
     if (ir::Error error = callTorch("", [&] { sink_.recordOp(call, results->tensors); })) {
       refuse(op, ir::describe(std::move(error)));
     }

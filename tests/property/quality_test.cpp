@@ -5,9 +5,15 @@
 // the choice of what leaves and when, and with many sizes.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
+#include "planner/choose_actions.h"
+#include "planner/known_plan.h"
 #include "planner/plan.h"
+#include "planner/roofline.h"
 #include "tests/support/random_step.h"
 #include "tests/support/small_step.h"
+#include "tools/bench/llama_step.h"
 
 namespace stowage::planner {
 namespace {
@@ -85,6 +91,27 @@ TEST(Quality, RandomStepsAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(true
 
 // Addresses cost something here, less if fetches wait for a place that is free soon.
 TEST(Quality, StepsOfManySizesAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(false), 0.05); }
+
+// In a residual stream what one re-run reads must be there for all, which is easily too much: what
+// is chosen keeps to its target all the same, at any price of re-runs.
+TEST(Quality, RerunsDoNotBringBackMoreThanTheyFree) {
+  const ir::Graph graph = tools::makeLlamaStep(
+      {.layers = 24, .hidden = 1024, .wide = 4096, .heads = 8, .vocabulary = 4096, .tokens = 1024});
+  const ir::Target target = llvm::cantFail(findTargetProfile("h200"));
+  const Problem problem = llvm::cantFail(makeProblem(graph, target, rooflineCosts(graph, target)));
+  const GapTable table(problem);
+  const FixedActions fixed = llvm::cantFail(fixActions(table));
+  const std::vector<int64_t> loads = computeNodeLoads(table, fixed.actions);
+  const int64_t all = *std::max_element(loads.begin(), loads.end());
+  const ActionChooser chooser = llvm::cantFail(ActionChooser::make(table, fixed));
+  for (const int64_t percent : {15, 25, 40}) {
+    for (const int64_t price : {-1, 0, 10'000, 100'000}) {
+      const int64_t most = all * percent / 100;
+      EXPECT_LE(chooser.choose({.target = most, .recomputePrice = price}).bytes, most)
+          << percent << " % at price " << price;
+    }
+  }
+}
 
 }  // namespace
 }  // namespace stowage::planner

@@ -92,6 +92,8 @@ class RealRecorder : public runtime::CallHandler {
       allNumbers = allNumbers && isWrappedNumber(tensor);
     });
     if (anyTensor && allNumbers) return false;
+    const bool isAnswer = results.empty() && !op.schema().returns().empty();
+    if (isAnswer && op.writtenArguments.empty()) return false;
     bool onlyViews = !results.empty();
     for (const at::Tensor& result : results) {
       onlyViews = onlyViews && result.defined() && sharesStorage(result, args);

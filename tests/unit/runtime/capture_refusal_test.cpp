@@ -100,6 +100,26 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"sparse",
                     [](const at::Tensor& h) { return h + h.to_sparse().to_dense(); },
                     {"aten.", "first"}},
+        RefusalCase{"repeats_of_a_tensor",
+                    [](const at::Tensor& h) {
+                      return h + h.repeat_interleave(at::ones({3}, at::kLong), 0).sum();
+                    },
+                    {"aten.repeat_interleave.Tensor", "first", "depends on values", "output_size"}},
+        RefusalCase{"lengths_of_ctc_in_tensors",
+                    [](const at::Tensor& h) {
+                      const at::Tensor lengths = at::ones({3}, at::kLong);
+                      const auto [loss, alpha] = at::_ctc_loss(
+                          h.unsqueeze(0), at::ones({3, 1}, at::kLong), lengths, lengths);
+                      return h + loss.sum();
+                    },
+                    {"aten._ctc_loss.Tensor", "first", "longest target", "as numbers"}},
+        RefusalCase{"sparse_gradient_of_bags",
+                    [](const at::Tensor& h) {
+                      const at::Tensor indices = at::zeros({3}, at::kLong);
+                      return std::get<0>(
+                          at::embedding_bag(h, indices, at::arange(3), false, 0, true));
+                    },
+                    {"aten._embedding_bag_backward.default", "sparse"}},
         RefusalCase{"equal",
                     [](const at::Tensor& h) { return at::equal(h, h) ? h : h * 2; },
                     {"aten.equal.default", "first", "host decision"}},

@@ -51,7 +51,16 @@ struct Recipe {
   double dropout = 0.1;
   bool clips = true;
   bool dropsGradients = true;
+  bool draws = false;  // rows and noise are drawn in the step
 };
+
+/// Rows of `x` in random order with noise: every kind of draw that is no dropout.
+at::Tensor withDraws(const at::Tensor& x) {
+  const at::Tensor picked = at::multinomial(x.detach().abs() + 0.1, 2);
+  const at::Tensor noise = at::poisson(at::ones_like(x)) * 0.1;
+  const at::Tensor rows = x.index_select(0, at::randperm(x.size(0), at::kLong));
+  return at::rrelu(rows + noise, 0.1, 0.3, true) + x.gather(1, picked).mean();
+}
 
 Training makeTraining(const Recipe& recipe) {
   torch::nn::Sequential model(torch::nn::Linear(8, 16), torch::nn::GELU(),
@@ -62,8 +71,9 @@ Training makeTraining(const Recipe& recipe) {
   training.scheduler = std::make_shared<torch::optim::StepLR>(*training.optimizer, 1, 0.9);
   training.functions.module = training.module;
   training.functions.optimizer = training.optimizer.get();
-  training.functions.loss = [model](const std::vector<at::Tensor>& inputs) mutable {
-    const at::Tensor loss = F::cross_entropy(model->forward(inputs[0]), inputs[1]);
+  training.functions.loss = [model, recipe](const std::vector<at::Tensor>& inputs) mutable {
+    const at::Tensor x = recipe.draws ? withDraws(inputs[0]) : inputs[0];
+    const at::Tensor loss = F::cross_entropy(model->forward(x), inputs[1]);
     loss.backward();
     return std::vector<at::Tensor>{loss};
   };
@@ -77,9 +87,7 @@ Training makeTraining(const Recipe& recipe) {
   return training;
 }
 
-std::vector<InputSpec> specs() {
-  return {{"x", {3, 8}, torch::kFloat}, {"y", {3}, torch::kLong}};
-}
+std::vector<InputSpec> specs() { return {{"x", {3, 8}, torch::kFloat}, {"y", {3}, torch::kLong}}; }
 
 std::vector<at::Tensor> makeBatch(int step) {
   auto generator = at::make_generator<at::CPUGeneratorImpl>(static_cast<uint64_t>(100 + step));
@@ -125,15 +133,15 @@ TEST(CaptureTraining, NamesStoragesByWhatTheyAre) {
   const std::string text = ir::toText((*step)->graph());
   for (const char* expected :
        {"input %x : f32[3,8]", "parameter %0.weight : f32[16,8]", "\"m(0.weight)\" : f32[16,8]",
-        "\"grad(3.bias)\" gradient", "\"0/gelu.0\"", "%nll_loss_forward.0 activation output : f32[]",
-        "backward \"3\":", "optimizer \"0\":"}) {
+        "\"grad(3.bias)\" gradient", "\"0/gelu.0\"",
+        "%nll_loss_forward.0 activation output : f32[]", "backward \"3\":", "optimizer \"0\":"}) {
     EXPECT_NE(text.find(expected), std::string::npos) << expected << " in\n" << text;
   }
 }
 
-TEST(CaptureTraining, AdamWWithScheduleClippingAndDropoutEqualsEager) {
-  expectSameTraining({}, 6);
-}
+TEST(CaptureTraining, AdamWWithScheduleClippingAndDropoutEqualsEager) { expectSameTraining({}, 6); }
+
+TEST(CaptureTraining, DrawsOfEveryKindEqualEager) { expectSameTraining({.draws = true}, 4); }
 
 TEST(CaptureTraining, MomentumEqualsEagerFromTheFirstStep) {
   expectSameTraining({.makeOptimizer = momentum, .clips = false}, 6);
