@@ -57,7 +57,9 @@ ExtraState stepCount(const std::string& parameter, double count) {
 StateFileLayout modelLayout(const PlanSource& source, const std::string& folder,
                             const TrainingProgress& progress) {
   StateFileLayout layout{.path = folder + "/" + kModelFile};
-  layout.metadata = {{"format", "pt"}, {"stowage.model_steps", std::to_string(progress.steps)}};
+  layout.metadata = {{"format", "pt"},
+                     {kChecksumKey, ""},
+                     {"stowage.model_steps", std::to_string(progress.steps)}};
   for (const ir::StorageId storage : findSavedStorages(source)) {
     if (isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
   }
@@ -69,6 +71,7 @@ StateFileLayout optimizerLayout(const PlanSource& source, const std::string& fol
   StateFileLayout layout{.path = folder + "/" + kOptimizerFile};
   layout.names = checkpointNames(source.graph);
   layout.metadata = {{kVersionKey, kVersion},
+                     {kChecksumKey, ""},
                      {kStepsKey, std::to_string(progress.steps)},
                      {kPositionKey, std::to_string(progress.dataPosition)},
                      {kPlanKey, progress.plan},
