@@ -57,7 +57,9 @@ ExtraState stepCount(const std::string& parameter, double count) {
 StateFileLayout modelLayout(const PlanSource& source, const std::string& folder,
                             const TrainingProgress& progress) {
   StateFileLayout layout{.path = folder + "/" + kModelFile};
-  layout.metadata = {{"format", "pt"}, {"stowage.model_steps", std::to_string(progress.steps)}};
+  layout.metadata = {{"format", "pt"},
+                     {kChecksumKey, ""},
+                     {"stowage.model_steps", std::to_string(progress.steps)}};
   for (const ir::StorageId storage : findSavedStorages(source)) {
     if (isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
   }
@@ -69,6 +71,7 @@ StateFileLayout optimizerLayout(const PlanSource& source, const std::string& fol
   StateFileLayout layout{.path = folder + "/" + kOptimizerFile};
   layout.names = checkpointNames(source.graph);
   layout.metadata = {{kVersionKey, kVersion},
+                     {kChecksumKey, ""},
                      {kStepsKey, std::to_string(progress.steps)},
                      {kPositionKey, std::to_string(progress.dataPosition)},
                      {kPlanKey, progress.plan},
@@ -195,6 +198,13 @@ ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
   const bool killedBetween =
       !llvm::sys::fs::exists(beside(folder, "")) && llvm::sys::fs::exists(previous);
   const std::string& place = killedBetween ? previous : folder;
+  if (!holdsCheckpoint(folder)) {
+    return ir::makeError(
+        ir::PlanError(ir::ErrorCode::kIo, std::string("holds no checkpoint, expected a folder "
+                                                      "with ") +
+                                              kModelFile + " and " + kOptimizerFile)
+            .at({.file = folder}));
+  }
   ir::Expected<StateFiles> files =
       StateFiles::open({place + "/" + kModelFile, place + "/" + kOptimizerFile});
   if (!files) return files.takeError();

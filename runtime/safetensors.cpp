@@ -2,6 +2,8 @@
 #include "runtime/safetensors.h"
 
 #include <fcntl.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/xxhash.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -18,7 +20,45 @@ ir::Error ioError(const std::string& path, const std::string& what) {
 }
 
 ir::Error systemError(const std::string& path, const char* call) {
-  return ioError(path, std::string(call) + ": " + std::strerror(errno));
+  return ioError(path, "cannot " + std::string(call) + ": " + std::strerror(errno));
+}
+
+constexpr size_t kHashDigits = 16;
+
+std::string hashText(llvm::StringRef bytes) {
+  const std::string digits = llvm::utohexstr(llvm::xxHash64(bytes), /*LowerCase=*/true);
+  return std::string(kHashDigits - digits.size(), '0') + digits;
+}
+
+std::string hashText(llvm::ArrayRef<uint8_t> bytes) {
+  return hashText(llvm::StringRef(reinterpret_cast<const char*>(bytes.data()), bytes.size()));
+}
+
+/// Where the checksums stand in a header's text; npos: nowhere.
+size_t findChecksums(llvm::StringRef text, const std::string& value) {
+  const size_t key = text.find("\"" + std::string(kChecksumKey) + "\"");
+  return key == llvm::StringRef::npos ? key : text.find("\"" + value + "\"", key) + 1;
+}
+
+ir::Error badChecksum(const std::string& path, const std::string& what) {
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kParse,
+                    what + " is damaged: its checksum is another than when it was written")
+          .at({path}));
+}
+
+/// Success for headers that have no checksums.
+ir::Error checkHeader(const std::string& path, std::string text, const SafetensorsHeader& header) {
+  const auto found = header.metadata.find(kChecksumKey);
+  if (found == header.metadata.end()) return ir::success();
+  const std::string& value = found->second;
+  const size_t place = findChecksums(text, value);
+  const bool fits = value.size() == kHashDigits * (header.entries.size() + 1) &&
+                    place != llvm::StringRef::npos && place + value.size() < text.size();
+  if (!fits) return badChecksum(path, "the header");
+  text.replace(place, value.size(), std::string(value.size(), '0'));
+  if (hashText(llvm::StringRef(text)) == value.substr(0, kHashDigits)) return ir::success();
+  return badChecksum(path, "the header");
 }
 
 ir::Error readAt(int file, const std::string& path, int64_t offset,
@@ -93,6 +133,7 @@ ir::Expected<SafetensorsReader> SafetensorsReader::open(const std::string& path)
       llvm::StringRef(reinterpret_cast<const char*>(text.data()), text.size()),
       status.st_size - dataBegin);
   if (!header) return ir::makeError(ir::takePayload(header.takeError()).at({path}));
+  if (ir::Error error = checkHeader(path, {text.begin(), text.end()}, *header)) return error;
   return SafetensorsReader(path, std::move(file), std::move(*header), dataBegin);
 }
 
@@ -117,7 +158,15 @@ ir::Error SafetensorsReader::read(const SafetensorsEntry& entry,
                               std::to_string(entry.bytes.end - entry.bytes.begin) +
                               " bytes, expected " + std::to_string(bytes.size()));
   }
-  return readAt(file_.get(), path_, dataBegin_ + entry.bytes.begin, bytes);
+  if (ir::Error error = readAt(file_.get(), path_, dataBegin_ + entry.bytes.begin, bytes)) {
+    return error;
+  }
+  const auto sums = header_.metadata.find(kChecksumKey);
+  const auto index = byName_.find(entry.name);
+  if (sums == header_.metadata.end() || index == byName_.end()) return ir::success();
+  const std::string expected = sums->second.substr(kHashDigits * (index->second + 1), kHashDigits);
+  if (hashText(llvm::ArrayRef<uint8_t>(bytes)) == expected) return ir::success();
+  return badChecksum(path_, "tensor '" + entry.name + "'");
 }
 
 ir::Error SafetensorsReader::readPart(const SafetensorsEntry& entry, int64_t offset,
@@ -133,6 +182,10 @@ ir::Error SafetensorsReader::readPart(const SafetensorsEntry& entry, int64_t off
 
 ir::Expected<SafetensorsWriter> SafetensorsWriter::create(const std::string& path,
                                                           SafetensorsHeader header) {
+  const auto wanted = header.metadata.find(kChecksumKey);
+  if (wanted != header.metadata.end()) {
+    wanted->second = std::string(kHashDigits * (header.entries.size() + 1), '0');
+  }
   const std::string text = layOutSafetensorsHeader(header);
   std::string temporary = path + ".tmp" + std::to_string(getpid());
   FileHandle file(::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644));
@@ -142,6 +195,11 @@ ir::Expected<SafetensorsWriter> SafetensorsWriter::create(const std::string& pat
   for (int i = 0; i < kLengthBytes; ++i) begin[i] = static_cast<uint8_t>(text.size() >> (8 * i));
   begin.insert(begin.end(), text.begin(), text.end());
   if (ir::Error error = writeAll(writer.file_.get(), path, begin)) return error;
+  const auto sums = writer.header_.metadata.find(kChecksumKey);
+  if (sums != writer.header_.metadata.end()) {
+    writer.checksumsAt_ = static_cast<int64_t>(kLengthBytes + findChecksums(text, sums->second));
+    writer.checksums_ = hashText(llvm::StringRef(text));
+  }
   return writer;
 }
 
@@ -164,6 +222,7 @@ ir::Error SafetensorsWriter::append(llvm::ArrayRef<uint8_t> bytes) {
                               " bytes, expected " +
                               std::to_string(entry.bytes.end - entry.bytes.begin));
   }
+  if (checksumsAt_ > 0) checksums_ += hashText(bytes);
   return writeAll(file_.get(), path_, bytes);
 }
 
@@ -171,6 +230,11 @@ ir::Error SafetensorsWriter::commit() {
   if (next_ != header_.entries.size()) {
     return ioError(path_, "only " + std::to_string(next_) + " of " +
                               std::to_string(header_.entries.size()) + " tensors were written");
+  }
+  const auto count = static_cast<ssize_t>(checksums_.size());
+  if (checksumsAt_ > 0 &&
+      pwrite(file_.get(), checksums_.data(), checksums_.size(), checksumsAt_) != count) {
+    return systemError(path_, "write");
   }
   if (fsync(file_.get()) != 0) return systemError(path_, "fsync");
   if (rename(temporary_.c_str(), path_.c_str()) != 0) return systemError(path_, "rename");

@@ -30,6 +30,11 @@ class FileHandle {
   int descriptor_;
 };
 
+/// Metadata under this name asks the writer for checksums: xxHash64 of the header (with zeros in
+/// the checksums' place) and of each tensor in order of their bytes, 16 digits each. The reader
+/// checks them wherever they are there.
+inline constexpr const char* kChecksumKey = "stowage.xxh64";
+
 class SafetensorsReader {
  public:
   /// Errors: kIo, kParse, with the file.
@@ -76,6 +81,8 @@ class SafetensorsWriter {
   FileHandle file_;
   SafetensorsHeader header_;
   size_t next_ = 0;
+  std::string checksums_;     // so far
+  int64_t checksumsAt_ = -1;  // in the file; -1: none are asked for
 };
 
 }  // namespace stowage::runtime

@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -65,6 +66,27 @@ void printCatalogue(llvm::raw_ostream& os) {
       os << fmt::format("  preset={:<16} {}\n", preset.name, preset.meaning);
     }
   }
+}
+
+nlohmann::ordered_json catalogueJson() {
+  nlohmann::ordered_json models = nlohmann::ordered_json::array();
+  for (const ModelInfo& model : modelCatalogue()) {
+    nlohmann::ordered_json settings = nlohmann::ordered_json::array();
+    for (const SettingInfo& setting : model.settings) {
+      settings.push_back(
+          {{"name", setting.name}, {"default", setting.value}, {"meaning", setting.meaning}});
+      if (!setting.choices.empty()) settings.back()["choices"] = setting.choices;
+    }
+    nlohmann::ordered_json presets = nlohmann::ordered_json::array();
+    for (const Preset& preset : model.presets) {
+      presets.push_back({{"name", preset.name}, {"meaning", preset.meaning}});
+    }
+    models.push_back({{"name", model.name},
+                      {"description", model.description},
+                      {"settings", settings},
+                      {"presets", presets}});
+  }
+  return {{"models", models}};
 }
 
 /// Equal host numbers of an imported step's optimizer, in one row.
@@ -141,10 +163,27 @@ ir::Expected<Captured> importArchive(const CaptureFlags& flags, const ir::Target
   return captured;
 }
 
+bool isModel(const std::string& name) {
+  return llvm::any_of(modelCatalogue(), [&](const ModelInfo& model) { return model.name == name; });
+}
+
 ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& target) {
   ir::Expected<Bytes> bucket = readBucket(flags);
   if (!bucket) return bucket.takeError();
-  if (llvm::StringRef(flags.source).endswith(".pt2")) return importArchive(flags, target, *bucket);
+  if (llvm::StringRef(flags.source).endswith(".pt2")) {
+    if (flags.settings.empty()) return importArchive(flags, target, *bucket);
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "--set goes with an example model; '" + flags.source + "' is as it was exported");
+  }
+  if (llvm::sys::fs::exists(flags.source) && !isModel(flags.source)) {
+    return ir::makeError(
+        ir::PlanError(ir::ErrorCode::kParse,
+                      llvm::StringRef(flags.source).endswith(".stow")
+                          ? "is a captured step already: plan, profile and sweep take it"
+                          : "expected a training step exported as .pt2, or an example model's name")
+            .at({.file = flags.source}));
+  }
   if (!flags.names.empty()) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--names goes with a .pt2 file, not with model '" + flags.source + "'");
@@ -204,7 +243,8 @@ VerbResult report(const CaptureFlags& flags, const Captured& captured, double se
 
 VerbResult runCapture(const CaptureFlags& flags) {
   if (flags.list) {
-    printCatalogue(llvm::outs());
+    if (flags.json) llvm::outs() << catalogueJson().dump(2) << '\n';
+    if (!flags.json) printCatalogue(llvm::outs());
     return kExitYes;
   }
   if (flags.source.empty()) {

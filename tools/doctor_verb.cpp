@@ -47,7 +47,9 @@ int64_t groupLimitBytes() {
 
 bool hasGpu() { return ::access("/dev/nvidiactl", F_OK) == 0; }
 
-std::string sizeOrNone(int64_t bytes) { return bytes < 0 ? "no limit" : formatBytes(Bytes(bytes)); }
+std::string limitText(const char* what, int64_t bytes) {
+  return bytes < 0 ? std::string("no ") + what : what + (" " + formatBytes(Bytes(bytes)));
+}
 
 VerbResult runDoctor(const CommonFlags& flags) {
   const Json json = {{"stowage", STOWAGE_VERSION},
@@ -65,8 +67,9 @@ VerbResult runDoctor(const CommonFlags& flags) {
   }
   os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
   os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
-  os << "memory     " << formatBytes(Bytes(memoryBytes())) << ", control group limit "
-     << sizeOrNone(groupLimitBytes()) << ", lockable " << sizeOrNone(lockableBytes()) << '\n';
+  os << "memory     " << formatBytes(Bytes(memoryBytes())) << ", "
+     << limitText("control group limit", groupLimitBytes()) << ", "
+     << limitText("limit of locked memory", lockableBytes()) << '\n';
   os << "gpu        "
      << (hasGpu() ? "an NVIDIA driver is present" : "none; steps run on the cpu device") << '\n';
   return kExitYes;

@@ -222,21 +222,22 @@ VerbResult runExplain(const ExplainFlags& flags) {
   ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan->graph, *table);
-  if (!costs) return costs.takeError();
-  const std::string estimate = costsRemark(flags, *plan);
-  if (!estimate.empty()) remark(estimate, flags);
+  if (!costs) return inInput(costs.takeError(), flags.costs);
   const planner::ExplainInput input = {.graph = plan->graph,
                                        .schedule = plan->file.schedule,
                                        .costs = *costs,
                                        .alignBytes = plan->file.target.alignBytes};
   llvm::raw_ostream& os = llvm::outs();
+  const std::string estimate = costsRemark(flags, *plan);
   if (!flags.storage.empty()) {
     ir::Expected<StorageStory> story = planner::explainStorage(input, flags.storage);
     if (!story) return suggestName(story.takeError(), plan->graph, flags.storage);
+    if (!estimate.empty()) remark(estimate, flags);
     if (flags.json) os << toJson(plan->graph, *story).dump(2) << '\n';
     if (!flags.json) printStory(plan->graph, *story, os);
     return kExitYes;
   }
+  if (!estimate.empty()) remark(estimate, flags);
   const PlanExplanation explained = planner::explainPlan(input);
   if (flags.json) {
     os << toJson(plan->graph, *plan, explained, table->source).dump(2) << '\n';

@@ -4,6 +4,7 @@
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 
+#include <set>
 #include <thread>
 #include <utility>
 
@@ -12,6 +13,7 @@
 #include "passes/plan_step.h"
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
+#include "runtime/torch_types.h"
 #include "tools/nearest_name.h"
 #include "tools/whole_file.h"
 
@@ -106,6 +108,29 @@ ir::Error checkKind(const std::string& path, llvm::StringRef text, FileKind want
                            .at({.file = path}));
 }
 
+/// Line and column of the first call of `op`, as far as a text search tells.
+ir::SourceLocation findCall(const std::string& path, llvm::StringRef text, const std::string& op) {
+  const size_t place = text.find(op + "(");
+  if (place == llvm::StringRef::npos) return {.file = path};
+  const llvm::StringRef before = text.take_front(place);
+  return {.file = path,
+          .line = static_cast<int>(before.count('\n')) + 1,
+          .column = static_cast<int>(place - (before.rfind('\n') + 1)) + 1};
+}
+
+/// Every op is one that this libtorch has. Names of other libraries' ops are theirs.
+ir::Error checkOps(const ir::Graph& graph, llvm::StringRef text, const std::string& path) {
+  std::set<std::string> seen;
+  for (const ir::Node& node : graph.nodes()) {
+    if (!llvm::StringRef(node.op).startswith("aten.") || !seen.insert(node.op).second) continue;
+    ir::Expected<c10::OperatorHandle> found = runtime::findOperator(node.op);
+    if (found) continue;
+    ir::PlanError error = ir::takePayload(found.takeError());
+    return ir::makeError(error.at(findCall(path, text, node.op)));
+  }
+  return ir::success();
+}
+
 ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
   ir::Expected<std::string> text = readWholeFile(path);
   if (!text) return text.takeError();
@@ -118,7 +143,10 @@ ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
 ir::Expected<ir::Graph> loadGraph(const std::string& path) {
   ir::Expected<std::string> text = readFileOf(path, FileKind::kStep);
   if (!text) return text.takeError();
-  return ir::parseGraph(*text, path);
+  ir::Expected<ir::Graph> graph = ir::parseGraph(*text, path);
+  if (!graph) return graph.takeError();
+  if (ir::Error error = checkOps(*graph, *text, path)) return error;
+  return graph;
 }
 
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
@@ -141,6 +169,17 @@ ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
   ir::Expected<std::string> text = readFileOf(path, FileKind::kCosts);
   if (!text) return text.takeError();
   return planner::readCosts(*text, path);
+}
+
+ir::Error inInput(ir::Error error, const std::string& path) {
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  const bool isOfFile = found.code() == ir::ErrorCode::kInvalidArgument && !path.empty();
+  ir::PlanError problem(isOfFile ? ir::ErrorCode::kPlanMismatch : found.code(), found.text());
+  problem.at(found.location());
+  if (isOfFile && found.location().file.empty()) problem.at({.file = path});
+  for (const std::string& note : found.notes()) problem.note(note);
+  if (found.infeasible()) problem.because(*found.infeasible());
+  return ir::makeError(std::move(problem));
 }
 
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,

@@ -33,6 +33,9 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
+/// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
+ir::Error inInput(ir::Error error, const std::string& path);
+
 /// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
                            const ir::CostTable& costs);

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "passes/lower.h"
+#include "passes/pipeline.h"
 #include "planner/evaluate.h"
 #include "planner/lower_bound.h"
 #include "planner/roofline.h"
@@ -54,6 +55,8 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   if (!different.empty()) remark(different, flags);
   inputs.costs = std::move(file->table);
   inputs.costsTorchVersion = std::move(file->torchVersion);
+  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(inputs.graph, inputs.costs);
+  if (!resolved) return inInput(resolved.takeError(), flags.costs);
   return inputs;
 }
 
@@ -80,6 +83,33 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   return planned;
 }
 
+/// What is wrong is in the plan's rows or in the costs, not in the command line; passes are not the
+/// user's business.
+ir::Error inDecisions(ir::Error error, const LowerFlags& flags, const LoadedPlan& plan) {
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  if (found.infeasible()) {
+    ir::PlanError no(ir::ErrorCode::kInfeasible,
+                     "the plan's decisions need " +
+                         formatBytes(found.infeasible()->smallestBudget) + " of the " +
+                         found.infeasible()->space + ", expected at most its budget of " +
+                         formatBytes(plan.file.budget) +
+                         "; decide otherwise, or plan anew with these rows pinned ('stowage plan "
+                         "--from')");
+    return ir::makeError(no.at({.file = flags.plan}).because(*found.infeasible()));
+  }
+  llvm::StringRef text(found.text());
+  for (const std::string& pass : passes::allPassNames()) {
+    if (text.consume_front(pass + " failed: ")) break;
+  }
+  ir::PlanError problem(
+      found.code() == ir::ErrorCode::kInvalidArgument ? ir::ErrorCode::kPlanMismatch : found.code(),
+      text.str());
+  problem.at(found.location().file.empty() ? ir::SourceLocation{.file = flags.plan}
+                                           : found.location());
+  for (const std::string& note : found.notes()) problem.note(note);
+  return ir::makeError(std::move(problem));
+}
+
 VerbResult runLower(const LowerFlags& flags) {
   // Writing over the plan that was read is what this verb is for.
   const bool replace = flags.replace || flags.output == flags.plan;
@@ -89,7 +119,7 @@ VerbResult runLower(const LowerFlags& flags) {
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
   if (!inputs) return inputs.takeError();
   ir::Expected<passes::PlannedStep> planned = lowerAgain(*plan, *inputs);
-  if (!planned) return planned.takeError();
+  if (!planned) return inDecisions(planned.takeError(), flags, *plan);
   CommonFlags common = flags;
   common.replace = replace;
   return writePlanOutput({.inputs = *inputs,

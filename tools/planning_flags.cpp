@@ -52,6 +52,32 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
   return ir::success();
 }
 
+/// What a storage's name is about: "w" for "m(w)", the name itself for others.
+StringRef subjectOf(StringRef name) {
+  const size_t open = name.find('(');
+  return open != StringRef::npos && name.endswith(")") ? name.slice(open + 1, name.size() - 1)
+                                                       : name;
+}
+
+/// "state:PATTERN" is for the optimizer state of the parameters that match, whatever it is called:
+/// one pin per storage. Others are the planner's.
+ir::Error addPin(const planner::Pin& pin, PlanningInputs& inputs) {
+  StringRef pattern(pin.pattern);
+  if (!pattern.consume_front("state:")) {
+    inputs.options.pins.push_back(pin);
+    return ir::success();
+  }
+  bool found = false;
+  for (const ir::Storage& storage : inputs.graph.storages()) {
+    const bool isState = storage.role == ir::Role::kState || storage.role == ir::Role::kMaster;
+    if (!isState || !planner::matchesGlob(pattern, subjectOf(storage.name))) continue;
+    inputs.options.pins.push_back({.pattern = storage.name, .action = pin.action});
+    found = true;
+  }
+  if (found) return ir::success();
+  return badFlag("--pin: '" + pin.pattern + "' matches no optimizer state");
+}
+
 ir::Error readHost(const std::string& text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
   ir::Expected<SizeFlag> size = parseSizeFlag(text);
@@ -86,8 +112,10 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "host memory the plan may use, e.g. 100GiB; default: no limit");
   command.add_option("--allow", flags.allow,
                      "comma list of offload,recompute,takeover,reorder or none; default: all");
-  command.add_option("--pin", flags.pins,
-                     "PATTERN=ACTION, e.g. 'layers.0.*=keep' or 'm(*)=host'; may be repeated");
+  command.add_option(
+      "--pin", flags.pins,
+      "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "
+      "the optimizer state of parameters; may be repeated");
   command
       .add_option("--threads", flags.threads,
                   "CPU targets: threads inside one op; default: the machine's cores")
@@ -133,9 +161,9 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   for (const std::string& text : flags.pins) {
     ir::Expected<planner::Pin> pin = parsePin(text);
     if (!pin) return pin.takeError();
-    inputs.options.pins.push_back(std::move(*pin));
+    if (ir::Error error = addPin(*pin, inputs)) return error;
   }
-  if (ir::Error error = measureKeepAll(inputs)) return error;
+  if (ir::Error error = measureKeepAll(inputs)) return inInput(std::move(error), flags.costs);
   return inputs;
 }
 

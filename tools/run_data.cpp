@@ -241,7 +241,9 @@ ir::Expected<std::unique_ptr<RunData>> openText(const std::vector<std::string>& 
   }
   ir::Expected<TextBatches> text = TextBatches::open(files, input.sizes[0], input.sizes[1], seed);
   if (!text) {
-    return badData(files.front(), ir::describe(text.takeError()));
+    const ir::PlanError error = ir::takePayload(text.takeError());
+    if (error.code() == ir::ErrorCode::kIo) return ir::makeError(error);
+    return badData(files.front(), error.text());
   }
   return std::make_unique<TextData>(std::move(*text), input.sizes);
 }

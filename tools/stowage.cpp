@@ -22,7 +22,8 @@ constexpr const char* kFooter =
     "  stowage profile step.stow -o costs.json\n"
     "  stowage plan step.stow --budget 50%peak --costs costs.json -o plan.json\n"
     "  stowage explain plan.json\n"
-    "  stowage run plan.json --steps 20 --compare-unplanned\n"
+    "  stowage run plan.json --steps 20 --compare-unplanned\n";
+constexpr const char* kExitCodes =
     "Exit codes: 0 yes; 1 a negative answer (nothing fits, violations found); 2 wrong usage; 3 a "
     "bad input file;\n"
     "4 the environment; 70 a bug in stowage.";
@@ -61,8 +62,9 @@ int runStowage(int argc, char** argv) {
   CLI::App app("Plans and runs training steps within a number of bytes.", "stowage");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("stowage ") + STOWAGE_VERSION);
-  app.footer(kFooter);
+  app.footer(std::string(kFooter) + kExitCodes);
   const std::vector<Verb> verbs = addVerbs(app);
+  for (const Verb& verb : verbs) verb.command->footer(kExitCodes);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

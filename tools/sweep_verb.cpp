@@ -6,6 +6,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 
@@ -110,6 +111,17 @@ VerbResult runSweep(const SweepFlags& flags) {
     } else {
       printRow(*row, os);
     }
+  }
+  const auto fits = [&](const SizeFlag& size) {
+    return size.of != SizeFlag::Of::kPeak &&
+           size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll}) >=
+               inputs->keepAll;
+  };
+  if (std::all_of(sizes->begin(), sizes->end(), fits)) {
+    remark(
+        "the step fits every one of these budgets without a plan; --budgets "
+        "30%peak..100%peak takes shares of what it needs instead of the device",
+        flags);
   }
   if (flags.json)
     os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';

@@ -55,7 +55,7 @@ VerbResult runVerify(const VerifyFlags& flags) {
     const std::string different = differentCosts(plan->file, flags.costs, file->table);
     if (!different.empty()) remark(different, flags);
     ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan->graph, file->table);
-    if (!resolved) return resolved.takeError();
+    if (!resolved) return inInput(resolved.takeError(), flags.costs);
     costs = std::move(*resolved);
   }
   const ir::VerifyInput input = {.graph = plan->graph,

@@ -14,8 +14,7 @@ endfunction()
 
 set(flags "")
 if(SANITIZE)
-  list(JOIN SANITIZE "," sanitizers)
-  set(flags "-fsanitize=${sanitizers}")
+  set(flags "-fsanitize=${SANITIZE}")
 endif()
 
 file(REMOVE_RECURSE "${SCRATCH_DIR}")

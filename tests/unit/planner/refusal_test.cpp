@@ -61,6 +61,15 @@ TEST_F(Refusal, OfTheDeviceNamesTheNodeAndTheBudget) {
   EXPECT_TRUE(static_cast<bool>(plan(problem_, units(6))));
 }
 
+TEST_F(Refusal, NamesTheTemporariesOfTheNode) {
+  problem_.costs.nodes[1].temporary = units(50);
+  const ir::PlanError error = refusalOf(problem_, units(20));
+  ASSERT_TRUE(error.infeasible());
+  ASSERT_FALSE(error.infeasible()->holders.empty());
+  EXPECT_EQ(error.infeasible()->holders[0].storage, "temporaries of the node");
+  EXPECT_EQ(error.infeasible()->holders[0].bytes, units(50));
+}
+
 // At 10 units two weights at least are on the host at any time; the host gives room for one.
 TEST_F(Refusal, OfTheHostNamesTheHost) {
   problem_.limits.host = units(4);

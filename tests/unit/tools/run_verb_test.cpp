@@ -186,6 +186,31 @@ TEST_F(RunVerb, RefusesCostsOfAnotherTorchAndMemoryThatIsNotThere) {
   EXPECT_TRUE(huge.says("V3: the plan's arenas need 1")) << huge.text;
 }
 
+TEST_F(RunVerb, RefusesADamagedCheckpoint) {
+  ASSERT_EQ(run("--steps 1 --save " + at("whole")).code, 0);
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    const std::string good = readText(at("whole/") + file);
+    // One bit of a tensor, one digit of what is said about the training, one byte less.
+    std::string tensor = good;
+    tensor[tensor.size() - 3] = static_cast<char>(tensor[tensor.size() - 3] ^ 4);
+    std::string header = good;
+    const size_t format = header.find("steps\":\"") + 8;
+    ASSERT_LT(format, header.size());
+    header[format] = '7';
+    for (const auto& [bytes, words] :
+         {std::pair(tensor, "is damaged"), std::pair(header, "the header is damaged"),
+          std::pair(good.substr(0, good.size() - 1), "")}) {
+      writeText(at("whole/") + file, bytes);
+      const Outcome outcome = run("--steps 1 --resume " + at("whole"));
+      EXPECT_EQ(outcome.code, 3) << file << ": " << outcome.text;
+      EXPECT_TRUE(outcome.says(words)) << outcome.text;
+      EXPECT_TRUE(outcome.says(file)) << outcome.text;
+    }
+    writeText(at("whole/") + file, good);
+  }
+  EXPECT_EQ(run("--steps 1 --resume " + at("whole")).code, 0);
+}
+
 TEST_F(RunVerb, TakesWeightsFromAModelFile) {
   ASSERT_EQ(run("--steps 2 --seed 9 --save " + at("other")).code, 0);
   const Outcome outcome =

@@ -53,7 +53,7 @@ const ir::Storage& storageOf(const ImportedStep& step, ir::ValueId value) {
 TEST(Pt2Import, MakesTheGraphOfTheSmallStep) {
   EXPECT_EQ(
       ir::toText(importSmall().graph),
-      R"text(graph @small version=1 device="cpu" target="cpu" recipe="import_test.pt2" producer="torch.export, torch 2.11.0" steps=1 {
+      R"text(graph @small version=1 device="cpu" target="cpu" recipe="import_test.pt2 fingerprint=xxh64:c1b609bbc7a13623" producer="torch.export, torch 2.11.0" steps=1 {
   parameter %net.fc.weight : f32[3,2]
   state %m_net.fc.weight_ "m(net.fc.weight)" : f32[3,2]
   state %v_net.fc.weight_ "v(net.fc.weight)" : f32[3,2]

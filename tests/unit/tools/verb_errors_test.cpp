@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `stowage` says when its input is wrong: exit code 2 for the command line, 3 for a file, with
+// the file's name once, the place in it and what was expected. On files made by its own verbs.
+#include <gtest/gtest.h>
+
+#include <optional>
+
+#include "tests/support/program.h"
+
+namespace stowage::tests {
+namespace {
+
+class VerbErrors : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_.emplace("stowage_verb_errors");
+    const Outcome captured = stowage(
+        "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
+        "--set context=16 -o " +
+        at("step.stow"));
+    ASSERT_EQ(captured.code, 0) << captured.text;
+    const Outcome profiled = stowage("profile " + at("step.stow") + " -o " + at("costs.json"));
+    ASSERT_EQ(profiled.code, 0) << profiled.text;
+    const Outcome planned = stowage("plan " + at("step.stow") + " --budget 60%peak --costs " +
+                                    at("costs.json") + " -o " + at("plan.json"));
+    ASSERT_EQ(planned.code, 0) << planned.text;
+    writeText(at("a.txt"), "hello\n");
+    writeText(at("cut.json"), readText(at("plan.json")).substr(0, 3000));
+    writeText(at("cut.stow"), readText(at("step.stow")).substr(0, 2000));
+    writeText(at("empty"), "");
+    std::filesystem::create_directories(at("folder"));
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string at(const std::string& name) { return folder_->at(name); }
+
+  /// A file like `from` with the first `what` replaced.
+  static std::string edited(const std::string& from, const std::string& what,
+                            const std::string& with) {
+    std::string text = readText(at(from));
+    const size_t place = text.find(what);
+    EXPECT_NE(place, std::string::npos) << what;
+    writeText(at("edited"), text.replace(place, what.size(), with));
+    return at("edited");
+  }
+  static void expectRefused(const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = stowage(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << '\n' << outcome.text;
+    EXPECT_TRUE(outcome.says(words)) << arguments << '\n' << outcome.text << "expected: " << words;
+  }
+
+  static std::optional<ScratchFolder> folder_;
+};
+std::optional<ScratchFolder> VerbErrors::folder_;
+
+TEST_F(VerbErrors, NamesEachBadFileOnce) {
+  const std::vector<std::string> verbs = {
+      "profile FILE -f -o " + at("o"),
+      "plan FILE --budget 50%peak",
+      "sweep FILE",
+      "verify FILE",
+      "lower FILE -f -o " + at("o"),
+      "explain FILE",
+      "run FILE",
+      "run " + at("plan.json") + " --graph FILE",
+      "run " + at("plan.json") + " --costs FILE",
+      "run " + at("plan.json") + " --weights FILE",
+      "run " + at("plan.json") + " --resume FILE",
+      "explain " + at("plan.json") + " --costs FILE",
+      "plan " + at("step.stow") + " --budget 50%peak --from FILE"};
+  for (std::string arguments : verbs) {
+    const size_t place = arguments.find("FILE");
+    for (const char* name : {"nowhere", "folder", "a.txt", "empty", "cut.json", "cut.stow"}) {
+      const std::string whole = std::string(arguments).replace(place, 4, at(name));
+      const Outcome outcome = stowage(whole);
+      EXPECT_EQ(outcome.code, 3) << whole << '\n' << outcome.text;
+      const size_t first = outcome.text.find(at(name));
+      EXPECT_NE(first, std::string::npos) << whole << '\n' << outcome.text;
+      const std::string line = outcome.text.substr(first, outcome.text.find('\n', first) - first);
+      EXPECT_EQ(line.find(at(name), 1), std::string::npos) << whole << '\n' << outcome.text;
+    }
+  }
+  const Outcome data = stowage("run " + at("plan.json") + " --data " + at("nowhere"));
+  EXPECT_EQ(data.code, 3) << data.text;
+  EXPECT_FALSE(data.says(at("nowhere") + ": " + at("nowhere"))) << data.text;
+}
+
+TEST_F(VerbErrors, SaysWhichKindOfFileWasExpected) {
+  expectRefused("run " + at("step.stow"), 3, "step.stow: is a captured step, expected a plan");
+  expectRefused("plan --budget 50%peak " + at("plan.json"), 3,
+                "plan.json: is a plan, expected a captured step");
+  expectRefused("explain " + at("costs.json"), 3,
+                "costs.json: is a table of costs, expected a plan");
+  expectRefused("run " + at("plan.json") + " --costs " + at("plan.json"), 3,
+                "is a plan, expected a table of costs");
+  expectRefused("verify " + at("empty"), 3, "is empty, expected a plan");
+  expectRefused("capture " + at("a.txt"), 3, "expected a training step exported as .pt2");
+  expectRefused("capture " + at("step.stow"), 3, "is a captured step already");
+  expectRefused("capture no_such_model", 2, "no model is called 'no_such_model'");
+}
+
+TEST_F(VerbErrors, BadRowsAreBadFiles) {
+  const std::string plan = "plan " + at("step.stow") + " --budget 90%peak --costs ";
+  expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
+  expectRefused(plan + edited("costs.json", "aten.addmm.default", "aten.other.default"), 3,
+                "edited: the cost table has no row for");
+  expectRefused("lower -f -o " + at("o") + " " + edited("plan.json", "\"gap\":[", "\"gap\":[1"), 3,
+                "edited");
+  const std::string disk = edited("plan.json", "\"action\":\"host\"", "\"action\":\"disk\"");
+  expectRefused("lower -f -o " + at("o") + " " + disk, 3, "edited: storage '");
+  expectRefused(
+      "plan --budget 50%peak " + edited("step.stow", "aten.addmm.default(", "aten.adddmm.default("),
+      3, "libtorch has no op 'aten.adddmm.default'");
+  const Outcome place = stowage("profile " + at("edited") + " -f -o " + at("o"));
+  EXPECT_TRUE(place.says("edited:")) << place.text;
+  EXPECT_TRUE(place.text.find("edited:") + 7 < place.text.size() &&
+              isdigit(place.text[place.text.find("edited:") + 7]))
+      << place.text;
+}
+
+TEST_F(VerbErrors, LowerTalksOfDecisionsNotOfPasses) {
+  std::string text = readText(at("plan.json"));
+  for (size_t place = 0; (place = text.find("\"action\":\"host\"", place)) != std::string::npos;) {
+    text.replace(place, 15, "\"action\":\"keep\"");
+  }
+  for (size_t place = 0;
+       (place = text.find("\"action\":\"recompute\"", place)) != std::string::npos;) {
+    text.replace(place, 20, "\"action\":\"keep\"");
+  }
+  writeText(at("kept.json"), text);
+  const Outcome outcome =
+      stowage("lower " + at("kept.json") + " --graph " + at("step.stow") + " -f -o " + at("o"));
+  EXPECT_EQ(outcome.code, 1) << outcome.text;
+  EXPECT_TRUE(outcome.says("the plan's decisions need ")) << outcome.text;
+  EXPECT_FALSE(outcome.says("assign-offsets")) << outcome.text;
+}
+
+TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
+  const Outcome own = stowage("explain " + at("plan.json") + " --costs " + at("costs.json"));
+  EXPECT_EQ(own.code, 0) << own.text;
+  EXPECT_EQ(own.text.find("arena      "), 0U) << own.text;
+  EXPECT_TRUE(own.says(", used up to ")) << own.text;
+  EXPECT_FALSE(own.says("note:")) << own.text;
+  const Outcome estimated = stowage("explain " + at("plan.json"));
+  EXPECT_TRUE(estimated.says("note: times below are the estimate of profile 'cpu'"))
+      << estimated.text;
+  const Outcome json = stowage("explain -q --json " + at("plan.json"));
+  EXPECT_TRUE(json.says("\"height\"")) << json.text;
+  EXPECT_TRUE(json.says("\"costs\": \"roofline\"")) << json.text;
+}
+
+TEST_F(VerbErrors, FlagsDoWhatTheirHelpSays) {
+  const Outcome list = stowage("capture --list --json");
+  EXPECT_EQ(list.code, 0);
+  EXPECT_EQ(list.text.find("{\n  \"models\": ["), 0U) << list.text;
+  expectRefused("sweep --budgets 20%..100% --steps 2 " + at("step.stow"), 0,
+                "note: the step fits every one of these budgets");
+  const std::string plan = "plan --budget 90%peak " + at("step.stow") + " --pin ";
+  expectRefused(plan + "'state:wte.*=host'", 0, "fits");
+  expectRefused(plan + "'state:nothing.*=host'", 2, "matches no optimizer state");
+  expectRefused("plan --budget 90%peak --pin 'wte.*=keep' " + at("step.stow"), 0, "fits");
+}
+
+}  // namespace
+}  // namespace stowage::tests
