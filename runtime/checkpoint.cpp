@@ -92,9 +92,12 @@ ir::Error systemError(const std::string& path, const char* what, std::error_code
                        path + ": cannot " + std::string(what) + ": " + code.message());
 }
 
-/// Names beside `folder`, without a separator at its end.
+/// Names beside `folder`, without a separator at its end; where a link leads to, so that it stays.
 std::string beside(const std::string& folder, const char* suffix) {
-  return llvm::StringRef(folder).rtrim('/').str() + suffix;
+  const std::string name = llvm::StringRef(folder).rtrim('/').str();
+  llvm::SmallString<256> real;
+  const bool isLink = llvm::sys::fs::is_symlink_file(name) && !llvm::sys::fs::real_path(name, real);
+  return (isLink ? real.str().str() : name) + suffix;
 }
 
 /// A folder with anything else in it is not ours to replace.

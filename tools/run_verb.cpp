@@ -15,6 +15,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -252,6 +253,14 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Sou
                       : runByPlan(source.imported->step(), training, options);
 }
 
+/// CLI11 takes numbers beyond its type for others.
+std::string describeBadSeed(const std::string& text) {
+  int64_t seed = -1;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), seed);
+  const bool isSeed = read.ec == std::errc() && read.ptr == text.data() + text.size() && seed >= 0;
+  return isSeed ? "" : "found '" + text + "', expected a whole number from 0 to 2^63 - 1";
+}
+
 VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
@@ -317,8 +326,10 @@ Verb addRunVerb(CLI::App& app) {
       ->add_flag("--random-weights", flags->randomWeights,
                  "an imported step without weights: draw them from --seed, for a trial")
       ->excludes("--weights");
-  command->add_option("--lr", flags->learningRate,
-                      "learning rate of an imported step that takes it as an input");
+  command
+      ->add_option("--lr", flags->learningRate,
+                   "learning rate of an imported step that takes it as an input")
+      ->check(CLI::Range(0.0, 1e9));
   command->add_option("--save", flags->save,
                       "folder for a checkpoint after the last step; one that another training left "
                       "there stays unless "
@@ -327,9 +338,11 @@ Verb addRunVerb(CLI::App& app) {
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");
   command->add_option("--resume", flags->resume, "folder of the checkpoint to go on from");
-  command->add_option("--seed", flags->seed,
-                      "of first values, dropout and random data; default: 0, after --resume the "
-                      "checkpoint's");
+  command
+      ->add_option("--seed", flags->seed,
+                   "of first values, dropout and random data; default: 0, after --resume the "
+                   "checkpoint's")
+      ->check(CLI::Validator(describeBadSeed, ""));
   command->add_flag("--compare-unplanned", flags->compare,
                     "train by plain libtorch as well and compare every bit");
   command->add_option("--graph", flags->graph,

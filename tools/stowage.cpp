@@ -34,6 +34,19 @@ std::vector<Verb> addVerbs(CLI::App& app) {
           addDemoVerb(app),    addDoctorVerb(app),  addSchemaVerb(app)};
 }
 
+/// An empty value is most often a shell variable that was not set; it must not mean "not given".
+void refuseEmptyValues(CLI::App& command) {
+  for (CLI::Option* option : command.get_options()) {
+    if (option->get_items_expected_max() == 0) continue;
+    option->check(CLI::Validator(
+        [](const std::string& value) {
+          return value.empty() ? std::string("found an empty value, expected one that is not")
+                               : std::string();
+        },
+        ""));
+  }
+}
+
 /// The first word that is no flag, when no verb is called that: a likely typing error.
 std::string suggestVerb(int argc, char** argv, const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
@@ -64,7 +77,10 @@ int runStowage(int argc, char** argv) {
   app.set_version_flag("--version", std::string("stowage ") + STOWAGE_VERSION);
   app.footer(std::string(kFooter) + kExitCodes);
   const std::vector<Verb> verbs = addVerbs(app);
-  for (const Verb& verb : verbs) verb.command->footer(kExitCodes);
+  for (const Verb& verb : verbs) {
+    verb.command->footer(kExitCodes);
+    refuseEmptyValues(*verb.command);
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -14,10 +14,37 @@ namespace {
 ir::Error ioError(const std::string& path, const std::string& what) {
   return ir::makeError(ir::ErrorCode::kIo, path + ": " + what);
 }
+
+/// A device or a pipe: written to as it is, there is nothing to replace.
+bool isStream(const std::string& path) {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path, status)) return false;
+  return llvm::sys::fs::is_other(status);
+}
+
+/// What a link leads to, so that the link stays.
+std::string resolveLink(const std::string& path) {
+  llvm::SmallString<256> real;
+  if (!llvm::sys::fs::is_symlink_file(path) || llvm::sys::fs::real_path(path, real)) return path;
+  return real.str().str();
+}
+
+ir::Error writeStream(const std::string& path,
+                      const std::function<void(llvm::raw_ostream&)>& write) {
+  std::error_code code;
+  llvm::raw_fd_ostream os(path, code, llvm::sys::fs::CD_OpenExisting);
+  if (!code) {
+    write(os);
+    os.flush();
+    code = os.error();
+    os.clear_error();
+  }
+  return code ? ioError(path, "cannot write: " + code.message()) : ir::success();
+}
 }  // namespace
 
 ir::Error checkWritable(const std::string& path, bool replace) {
-  if (path == "-") return ir::success();
+  if (path == "-" || isStream(path)) return ir::success();
   if (llvm::sys::fs::is_directory(path))
     return ioError(path, "is a directory, expected a file name");
   if (!replace && llvm::sys::fs::exists(path)) {
@@ -33,13 +60,15 @@ ir::Error checkWritable(const std::string& path, bool replace) {
   return ir::success();
 }
 
-ir::Error writeWholeFile(const std::string& path, bool replace,
+ir::Error writeWholeFile(const std::string& name, bool replace,
                          const std::function<void(llvm::raw_ostream&)>& write) {
-  if (path == "-") {
+  if (name == "-") {
     write(llvm::outs());
     llvm::outs().flush();
     return ir::success();
   }
+  if (isStream(name)) return writeStream(name, write);
+  const std::string path = resolveLink(name);
   if (ir::Error error = checkWritable(path, replace)) return error;
   int descriptor = -1;
   llvm::SmallString<256> temporary;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Files are written whole or not at all: into a temporary name beside the target, then renamed over
-// it. An existing file is replaced only when asked for. "-" is standard output (never a partial
-// file) and standard input.
+// it. An existing file is replaced only when asked for; a link to it stays a link. "-" is standard
+// output (never a partial file) and standard input; devices and pipes are written to as they are.
 #ifndef STOWAGE_TOOLS_WHOLE_FILE_H_
 #define STOWAGE_TOOLS_WHOLE_FILE_H_
 

@@ -328,6 +328,17 @@ TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {
   EXPECT_EQ(readText(at("precious/thesis.txt")), "years");
 }
 
+TEST_F(RunVerb, SavesWhereALinkLeads) {
+  ASSERT_EQ(run("--steps 1 --save " + at("disk")).code, 0);
+  fs::create_directory_symlink(at("disk"), at("link"));
+  const Outcome outcome = run("--steps 1 --resume " + at("link") + " --save " + at("link"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(fs::is_symlink(at("link")));
+  EXPECT_FALSE(fs::is_symlink(at("disk")));
+  EXPECT_FALSE(fs::is_empty(at("disk")));
+  EXPECT_EQ(run("--steps 1 --resume " + at("disk")).code, 0);
+}
+
 TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
   const std::string log = at("log.json");
   const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +

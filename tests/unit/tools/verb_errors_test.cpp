@@ -99,6 +99,36 @@ TEST_F(VerbErrors, SaysWhichKindOfFileWasExpected) {
   expectRefused("capture no_such_model", 2, "no model is called 'no_such_model'");
 }
 
+TEST_F(VerbErrors, ValuesThatCannotBeMeantAreRefused) {
+  const std::string run = "run " + at("plan.json") + " --steps 1 ";
+  expectRefused(run + "--save ''", 2, "--save: found an empty value");
+  expectRefused(run + "--resume ''", 2, "--resume: found an empty value");
+  expectRefused("plan " + at("step.stow") + " --budget 90%peak --allow ''", 2, "--allow");
+  for (const char* rate : {"nan", "inf", "-1", "1e400"}) {
+    expectRefused(run + "--lr=" + rate, 2, "--lr");
+  }
+  for (const char* seed : {"-1", "18446744073709551616", "1.5"}) {
+    expectRefused(run + "--seed=" + seed, 2, "--seed");
+  }
+}
+
+TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {
+  namespace fs = std::filesystem;
+  const std::string plan = "plan " + at("step.stow") + " --budget 90%peak -o ";
+  ASSERT_EQ(stowage(plan + at("target.json")).code, 0);
+  fs::create_symlink(at("target.json"), at("link.json"));
+  expectRefused(plan + at("link.json"), 2, "exists already");
+  const auto before = fs::last_write_time(at("target.json"));
+  EXPECT_EQ(stowage(plan + at("link.json") + " -f").code, 0);
+  EXPECT_TRUE(fs::is_symlink(at("link.json")));
+  EXPECT_NE(fs::last_write_time(at("target.json")), before);
+  ASSERT_EQ(std::system(("mkfifo " + at("pipe")).c_str()), 0);
+  ASSERT_EQ(std::system(("cat " + at("pipe") + " > " + at("piped") + " &").c_str()), 0);
+  const Outcome piped = stowage(plan + at("pipe"));
+  EXPECT_EQ(piped.code, 0) << piped.text;
+  EXPECT_TRUE(fs::is_fifo(at("pipe")));
+}
+
 TEST_F(VerbErrors, BadRowsAreBadFiles) {
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak --costs ";
   expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
