@@ -142,8 +142,7 @@ ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_
     if (!batch) return batch.takeError();
     ir::Expected<at::Tensor> loss = run.step(*batch);
     if (!loss) return loss.takeError();
-    record.reports.push_back(*loss);
-    record.losses.push_back(loss->item<double>());
+    record.add(*loss);
     timer.stepDone();
   }
   record.secondsPerStep = timer.secondsPerStep();

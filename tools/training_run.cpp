@@ -19,11 +19,6 @@ namespace stowage::tools {
 
 namespace {
 
-void addReport(TrainingRecord& record, const at::Tensor& report) {
-  record.reports.push_back(report.detach().clone());
-  record.losses.push_back(report.item<double>());
-}
-
 /// Parameters, buffers and the optimizer's tensors, by name.
 void keepState(TrainingRecord& record, const TrainingStep& training) {
   const auto keep = [&](const std::string& name, const at::Tensor& tensor) {
@@ -78,7 +73,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     if (!batch) return batch.takeError();
     ir::Expected<std::vector<at::Tensor>> reports = runner.step(*batch);
     if (!reports) return reports.takeError();
-    addReport(record.training, reports->front());
+    record.training.add(reports->front());
     timer.stepDone();
     options.report(record.firstStep + i, record.training.losses.back());
     record.stopped = options.stop();
@@ -107,6 +102,11 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
+void TrainingRecord::add(const at::Tensor& report) {
+  reports.push_back(report.detach().clone());
+  losses.push_back(report.item<double>());
+}
+
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
@@ -123,7 +123,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
     ir::Expected<Batch> batch = batches(step);
     if (!batch) return batch.takeError();
     const std::vector<at::Tensor> reports = training->loss(*batch);
-    addReport(record, reports.front());
+    record.add(reports.front());
     training->update();
     timer.stepDone();
   }
@@ -147,7 +147,7 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
     if (!batch) return batch.takeError();
     ir::Expected<std::vector<at::Tensor>> reports = (*runner)->step(*batch);
     if (!reports) return reports.takeError();
-    addReport(record, reports->front());
+    record.add(reports->front());
     timer.stepDone();
   }
   record.secondsPerStep = timer.secondsPerStep();

@@ -33,6 +33,9 @@ struct TrainingRecord {
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
   std::vector<std::pair<std::string, at::Tensor>> state;  // by name, ascending
   double secondsPerStep = 0;                              // mean of all steps but the first
+
+  /// One more step's first report.
+  void add(const at::Tensor& report);
 };
 
 /// Plain libtorch, with the target's threads and deterministic mode. `weights`: safetensors files

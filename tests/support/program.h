@@ -5,6 +5,7 @@
 #ifndef STOWAGE_TESTS_SUPPORT_PROGRAM_H_
 #define STOWAGE_TESTS_SUPPORT_PROGRAM_H_
 
+#include <gtest/gtest.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -62,6 +63,22 @@ class ScratchFolder {
  private:
   std::filesystem::path root_;
 };
+
+/// step.stow, costs.json and plan.json in `folder`: a gpt2 of one block, in 60 % of what it needs.
+/// `settings`: more of them, as on the command line.
+inline void planSmallModel(const ScratchFolder& folder, const std::string& settings = "") {
+  const std::string step = folder.at("step.stow");
+  const std::string costs = folder.at("costs.json");
+  for (const std::string& arguments :
+       {"capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
+        "--set context=16 " +
+            settings + " -o " + step,
+        "profile " + step + " -o " + costs,
+        "plan " + step + " --budget 60%peak --costs " + costs + " -o " + folder.at("plan.json")}) {
+    const Outcome outcome = stowage(arguments);
+    ASSERT_EQ(outcome.code, 0) << arguments << '\n' << outcome.text;
+  }
+}
 
 }  // namespace stowage::tests
 

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
@@ -41,21 +42,11 @@ std::string lineOf(const std::string& text, const std::string& word) {
 class RunVerb : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    root_ = fs::temp_directory_path() / ("stowage_run" + std::to_string(getpid()));
-    fs::create_directories(root_);
-    const Outcome captured = stowage(
-        "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
-        "--set context=16 --set schedule=step -o " +
-        at("step.stow"));
-    ASSERT_EQ(captured.code, 0) << captured.text;
-    const Outcome profiled = stowage("profile " + at("step.stow") + " -o " + at("costs.json"));
-    ASSERT_EQ(profiled.code, 0) << profiled.text;
-    const Outcome planned = stowage("plan " + at("step.stow") + " --budget 60%peak --costs " +
-                                    at("costs.json") + " -o " + at("plan.json"));
-    ASSERT_EQ(planned.code, 0) << planned.text;
+    folder_.emplace("stowage_run");
+    ASSERT_NO_FATAL_FAILURE(planSmallModel(*folder_, "--set schedule=step"));
   }
-  static void TearDownTestSuite() { fs::remove_all(root_); }
-  static std::string at(const std::string& name) { return (root_ / name).string(); }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string at(const std::string& name) { return folder_->at(name); }
   static Outcome run(const std::string& arguments) {
     return stowage("run " + at("plan.json") + " " + arguments);
   }
@@ -94,9 +85,9 @@ class RunVerb : public testing::Test {
     return at(name);
   }
 
-  static fs::path root_;
+  static std::optional<ScratchFolder> folder_;
 };
-fs::path RunVerb::root_;
+std::optional<ScratchFolder> RunVerb::folder_;
 
 TEST_F(RunVerb, EqualsTheUnplannedRun) {
   const Outcome outcome = run("--steps 6 --compare-unplanned");

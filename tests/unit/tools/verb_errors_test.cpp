@@ -15,16 +15,7 @@ class VerbErrors : public testing::Test {
  protected:
   static void SetUpTestSuite() {
     folder_.emplace("stowage_verb_errors");
-    const Outcome captured = stowage(
-        "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
-        "--set context=16 -o " +
-        at("step.stow"));
-    ASSERT_EQ(captured.code, 0) << captured.text;
-    const Outcome profiled = stowage("profile " + at("step.stow") + " -o " + at("costs.json"));
-    ASSERT_EQ(profiled.code, 0) << profiled.text;
-    const Outcome planned = stowage("plan " + at("step.stow") + " --budget 60%peak --costs " +
-                                    at("costs.json") + " -o " + at("plan.json"));
-    ASSERT_EQ(planned.code, 0) << planned.text;
+    ASSERT_NO_FATAL_FAILURE(planSmallModel(*folder_));
     writeText(at("a.txt"), "hello\n");
     writeText(at("cut.json"), readText(at("plan.json")).substr(0, 3000));
     writeText(at("cut.stow"), readText(at("step.stow")).substr(0, 2000));
