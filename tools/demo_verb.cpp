@@ -2,7 +2,6 @@
 //
 // stowage demo: trains a small language model on the distribution's licence texts, once by plain
 // libtorch and once by a plan in half of the memory, and shows the product in one screen.
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
@@ -10,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "ir/liveness.h"
 #include "ir/printer.h"
@@ -23,6 +23,7 @@
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
+#include "tools/run_data.h"
 #include "tools/text_batches.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
@@ -52,19 +53,23 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
 /// Batches of the text, each made once and used by both trainings.
 ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const TrainingStep& training) {
   const std::vector<std::string> files = flags.texts.empty() ? licenceTexts() : flags.texts;
-  const std::vector<int64_t>& sizes = training.inputs.front().sizes;
-  ir::Expected<TextBatches> source = TextBatches::open(files, sizes[0], sizes[1], kSeed);
-  if (!source) return source.takeError();
+  if (files.empty()) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         "this machine has no licence texts to train on; --text names files");
+  }
+  ir::Expected<std::unique_ptr<RunData>> data = openRunData(files, training.inputs, kSeed);
+  if (!data) return data.takeError();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < flags.steps; ++i) {
-    const TextBatch text = source->next();
-    batches.push_back({at::tensor(text.tokens).view(sizes), at::tensor(text.targets).view(sizes)});
+    ir::Expected<Batch> batch = (*data)->at(i);
+    if (!batch) return batch.takeError();
+    batches.push_back(std::move(*batch));
   }
   return batches;
 }
 
-ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const ModelStep& step,
-                                               const ir::Target& target) {
+ir::Expected<PlanningInputs> measureAndPrepare(const ModelStep& step, const ir::Target& target,
+                                               const SizeFlag& size) {
   PlanningInputs inputs;
   inputs.graph = step.graph;
   inputs.target = target;
@@ -78,9 +83,7 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   inputs.costs = std::move(*costs);
   inputs.costs.links = runtime::measureMemoryLinks();
   if (ir::Error error = measureKeepAll(inputs)) return error;
-  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
-  if (!size) return size.takeError();
-  const Bytes budget = size->resolve({.device = target.memory, .peak = inputs.keepAll});
+  const Bytes budget = size.resolve({.device = target.memory, .peak = inputs.keepAll});
   inputs.options.budget = Bytes(budget.value() / target.alignBytes * target.alignBytes);
   return inputs;
 }
@@ -98,6 +101,19 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
   os << (difference.empty()
              ? "losses, parameters and optimizer state equal plain libtorch bit for bit\n"
              : "DIFFERENT from plain libtorch: " + difference + "\n");
+}
+
+/// With the names that `run --json` has.
+nlohmann::ordered_json runJson(const TrainingRecord& eager, const TrainingRecord& planned,
+                               const std::string& difference) {
+  const auto nanoseconds = [](double seconds) { return static_cast<int64_t>(seconds * 1e9); };
+  return {{"steps", planned.losses.size()},
+          {"losses", planned.losses},
+          {"step_ns", nanoseconds(planned.secondsPerStep)},
+          {"unplanned",
+           {{"identical", difference.empty()},
+            {"difference", difference},
+            {"step_ns", nanoseconds(eager.secondsPerStep)}}}};
 }
 
 /// What could not be written at the end is refused before anything is trained.
@@ -128,7 +144,9 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
 
 VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = checkFiles(flags)) return error;
-  llvm::raw_ostream& os = llvm::outs();
+  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
+  if (!size) return size.takeError();
+  llvm::raw_ostream& os = flags.json ? llvm::nulls() : llvm::outs();
   const Recipe recipe = {.model = "gpt2",
                          .settings = flags.settings.empty()
                                          ? std::vector<std::string>{"preset=demo"}
@@ -150,7 +168,7 @@ VerbResult runDemo(const DemoFlags& flags) {
     return (*batches)[static_cast<size_t>(i)];
   };
 
-  ir::Expected<PlanningInputs> inputs = measureAndPrepare(flags, **step, *target);
+  ir::Expected<PlanningInputs> inputs = measureAndPrepare(**step, *target, *size);
   if (!inputs) return inputs.takeError();
   ir::Expected<TrainingRecord> eager = trainEagerly(recipe, *target, kSeed, flags.steps, source);
   if (!eager) return eager.takeError();
@@ -167,13 +185,14 @@ VerbResult runDemo(const DemoFlags& flags) {
                                                      .embed = false,
                                                      .flags = flags});
   if (!planText) return planText.takeError();
-  printPlanSummary({.graph = planned->graph,
-                    .schedule = planned->schedule,
-                    .budget = inputs->options.budget,
-                    .keepAll = inputs->keepAll,
-                    .stalls = planned->result.timetable.stalls,
-                    .costs = inputs->costs.source},
-                   os);
+  const PlanSummary summary = {.graph = planned->graph,
+                               .schedule = planned->schedule,
+                               .budget = inputs->options.budget,
+                               .keepAll = inputs->keepAll,
+                               .stalls = planned->result.timetable.stalls,
+                               .costs = inputs->costs.source,
+                               .planNeeded = planned->result.planNeeded};
+  printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
@@ -188,7 +207,16 @@ VerbResult runDemo(const DemoFlags& flags) {
   printRun(*eager, *record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
   os << "wrote      " << flags.stepFile() << "  " << flags.planFile() << '\n';
-  return firstDifference(*eager, *record).empty() ? kExitYes : kExitNo;
+  const std::string difference = firstDifference(*eager, *record);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},
+        {"plan", planSummaryJson(summary)},
+        {"run", runJson(*eager, *record, difference)},
+        {"wrote", {flags.stepFile(), flags.planFile()}}};
+    llvm::outs() << json.dump(2) << '\n';
+  }
+  return difference.empty() ? kExitYes : kExitNo;
 }
 
 }  // namespace

@@ -141,6 +141,29 @@ TEST_F(VerbErrors, DemoLeavesFilesThatAreThere) {
   }
 }
 
+TEST_F(VerbErrors, DemoAnswersInJsonAndRefusesEarly) {
+  const std::string demo = "demo --steps 2 --set preset=tiny --out " + at("demo");
+  const Outcome outcome = stowage(demo + " -q --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.text.find("{\n  \"captured\": {"), 0U) << outcome.text;
+  EXPECT_TRUE(outcome.says("\"identical\": true")) << outcome.text;
+  EXPECT_TRUE(outcome.says("\"out_bytes\"")) << outcome.text;
+  EXPECT_TRUE(outcome.says(at("demo") + "/plan.json")) << outcome.text;
+  const Outcome budget = stowage(demo + " -f --budget 24");
+  EXPECT_EQ(budget.code, 2) << budget.text;
+  EXPECT_FALSE(budget.says("captured")) << budget.text;
+  // A text has more kinds of bytes than this model knows.
+  expectRefused(demo + " -f --set vocabulary=100 --text " + at("a.txt"), 3,
+                "a.txt: a text, expected safetensors");
+}
+
+TEST_F(VerbErrors, ARecipeThatCannotBeIsABadFile) {
+  const std::string step = edited("step.stow", "layers=1", "layers=-1");
+  const Outcome outcome = stowage("run " + at("plan.json") + " --graph " + step);
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says(step + ": layers is '-1', expected an integer")) << outcome.text;
+}
+
 TEST_F(VerbErrors, SizesBeyondAllTensorsAreWrongUsage) {
   for (const char* setting :
        {"batch=99999999999999", "layers=99999999999999", "hidden=99999999999996",
@@ -195,10 +218,16 @@ TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
   EXPECT_EQ(own.text.find("arena      "), 0U) << own.text;
   EXPECT_TRUE(own.says(", used up to ")) << own.text;
   EXPECT_FALSE(own.says("note:")) << own.text;
-  const Outcome estimated = stowage("explain " + at("plan.json"));
+  // A plan says where its costs are.
+  const Outcome found = stowage("explain " + at("plan.json"));
+  EXPECT_EQ(found.text, own.text);
+  std::filesystem::create_directories(at("alone"));
+  writeText(at("alone/plan.json"), readText(at("plan.json")));
+  const std::string alone = at("alone/plan.json") + " --graph " + at("step.stow");
+  const Outcome estimated = stowage("explain " + alone);
   EXPECT_TRUE(estimated.says("note: times below are the estimate of profile 'cpu'"))
       << estimated.text;
-  const Outcome json = stowage("explain -q --json " + at("plan.json"));
+  const Outcome json = stowage("explain -q --json " + alone);
   EXPECT_TRUE(json.says("\"height_bytes\"")) << json.text;
   EXPECT_TRUE(json.says("\"source\": \"roofline\"")) << json.text;
 }
