@@ -23,6 +23,7 @@
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
+#include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/text_batches.h"
 #include "tools/training_run.h"
@@ -43,6 +44,7 @@ struct DemoFlags : CommonFlags {
   int64_t steps = 20;
   int threads = 0;
   std::string stepFile() const { return folder + "/step.stow"; }
+  std::string costsFile() const { return folder + "/costs.json"; }
   std::string planFile() const { return folder + "/plan.json"; }
 };
 
@@ -116,11 +118,18 @@ nlohmann::ordered_json runJson(const TrainingRecord& eager, const TrainingRecord
             {"step_ns", nanoseconds(eager.secondsPerStep)}}}};
 }
 
+/// Both trainings hold the whole model: its size is known from a capture that does not.
+ir::Error checkMemory(const Recipe& recipe, const ir::Target& target) {
+  ir::Expected<std::unique_ptr<ModelStep>> step =
+      captureModel(recipe, {.target = target, .seed = kSeed});
+  return step ? checkUnplannedMemory((*step)->graph, target) : step.takeError();
+}
+
 /// What could not be written at the end is refused before anything is trained.
 ir::Error checkFiles(const DemoFlags& flags) {
   if (ir::Error error = checkOutputFolder(flags.folder)) return error;
   if (!llvm::sys::fs::exists(flags.folder)) return ir::success();
-  for (const std::string& file : {flags.stepFile(), flags.planFile()}) {
+  for (const std::string& file : {flags.stepFile(), flags.costsFile(), flags.planFile()}) {
     if (ir::Error error = checkIsNoInput(file, flags.texts)) return error;
     if (ir::Error error = checkWritable(file, flags.replace)) return error;
   }
@@ -138,6 +147,17 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
       })) {
     return error;
   }
+  const planner::CostFile costs = {.stowageVersion = STOWAGE_VERSION,
+                                   .torchVersion = inputs.costsTorchVersion,
+                                   .table = inputs.costs};
+  std::string costsText;
+  llvm::raw_string_ostream costsStream(costsText);
+  if (ir::Error error = planner::writeCosts(costs, costsStream)) return error;
+  costsStream.flush();
+  if (ir::Error error = writeWholeFile(flags.costsFile(), flags.replace,
+                                       [&](llvm::raw_ostream& os) { os << costsText; })) {
+    return error;
+  }
   return writeWholeFile(flags.planFile(), flags.replace,
                         [&](llvm::raw_ostream& os) { os << planText; });
 }
@@ -153,6 +173,7 @@ VerbResult runDemo(const DemoFlags& flags) {
                                          : flags.settings};
   ir::Expected<ir::Target> profile = planner::findTargetProfile("cpu");
   if (!profile) return profile.takeError();
+  if (ir::Error error = checkMemory(recipe, *profile)) return error;
   const auto begin = std::chrono::steady_clock::now();
   ir::Expected<std::unique_ptr<ModelStep>> step =
       captureModel(recipe, {.target = *profile, .seed = kSeed, .withoutMemory = false});
@@ -170,6 +191,7 @@ VerbResult runDemo(const DemoFlags& flags) {
 
   ir::Expected<PlanningInputs> inputs = measureAndPrepare(**step, *target, *size);
   if (!inputs) return inputs.takeError();
+  inputs->costsPath = flags.costsFile();
   ir::Expected<TrainingRecord> eager = trainEagerly(recipe, *target, kSeed, flags.steps, source);
   if (!eager) return eager.takeError();
   os << "unplanned  peak " << formatBytes(inputs->keepAll)
@@ -206,14 +228,15 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (!record) return record.takeError();
   printRun(*eager, *record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
-  os << "wrote      " << flags.stepFile() << "  " << flags.planFile() << '\n';
+  os << "wrote      " << flags.stepFile() << "  " << flags.costsFile() << "  " << flags.planFile()
+     << '\n';
   const std::string difference = firstDifference(*eager, *record);
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},
         {"plan", planSummaryJson(summary)},
         {"run", runJson(*eager, *record, difference)},
-        {"wrote", {flags.stepFile(), flags.planFile()}}};
+        {"wrote", {flags.stepFile(), flags.costsFile(), flags.planFile()}}};
     llvm::outs() << json.dump(2) << '\n';
   }
   return difference.empty() ? kExitYes : kExitNo;
@@ -234,7 +257,7 @@ Verb addDemoVerb(CLI::App& app) {
                       "a setting of the gpt2 model; default: preset=demo");
   command->add_option("--text", flags->texts,
                       "text files to train on; default: the distribution's licence texts");
-  command->add_option("--out", flags->folder, "folder for step.stow and plan.json")
+  command->add_option("--out", flags->folder, "folder for step.stow, costs.json and plan.json")
       ->capture_default_str();
   command
       ->add_option("--threads", flags->threads,

@@ -157,6 +157,26 @@ TEST_F(VerbErrors, DemoAnswersInJsonAndRefusesEarly) {
                 "a.txt: a text, expected safetensors");
 }
 
+TEST_F(VerbErrors, DemoLeavesAPlanThatTheOtherVerbsTake) {
+  ASSERT_EQ(stowage("demo -q --steps 2 --set preset=tiny --out " + at("whole")).code, 0);
+  const Outcome explained = stowage("explain " + at("whole/plan.json"));
+  EXPECT_EQ(explained.code, 0) << explained.text;
+  EXPECT_FALSE(explained.says("note:")) << explained.text;
+  const Outcome lowered = stowage("lower " + at("whole/plan.json") + " -o " + at("whole/l.json"));
+  EXPECT_EQ(lowered.code, 0) << lowered.text;
+}
+
+TEST_F(VerbErrors, StepsLargerThanTheMachineAreNoBugs) {
+  ASSERT_EQ(stowage("capture gpt2 --set batch=67108864 -o " + at("vast.stow")).code, 0);
+  const Outcome profiled = stowage("profile " + at("vast.stow") + " -o " + at("vast.json"));
+  EXPECT_EQ(profiled.code, 4) << profiled.text;
+  EXPECT_TRUE(profiled.says(" at once, this machine has ")) << profiled.text;
+  const Outcome demo =
+      stowage("demo --set preset=tiny --set batch=67108864 --out " + at("vast_demo"));
+  EXPECT_EQ(demo.code, 4) << demo.text;
+  EXPECT_TRUE(demo.says("without a plan the step needs ")) << demo.text;
+}
+
 TEST_F(VerbErrors, ARecipeThatCannotBeIsABadFile) {
   const std::string step = edited("step.stow", "layers=1", "layers=-1");
   const Outcome outcome = stowage("run " + at("plan.json") + " --graph " + step);
