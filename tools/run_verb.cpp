@@ -162,20 +162,31 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   return costs;
 }
 
+/// A training with all that it takes.
+struct Training {
+  const LoadedPlan& plan;
+  RunSource& source;
+  const ir::NodeCosts& costs;
+  const BatchSource& batches;
+  uint64_t seed = 0;
+  const TrainingNotes& notes;
+};
+
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
-ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPlan& plan,
-                                          const RunSource& source, const BatchSource& batches,
-                                          const RunRecord& run, uint64_t seed) {
+ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
+                                          const RunRecord& run) {
+  const LoadedPlan& plan = training.plan;
+  const RunSource& source = training.source;
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
   ir::Expected<TrainingRecord> eager =
-      source.model
-          ? trainEagerly(source.recipe, plan.file.target, seed, steps, batches, flags.weights)
-          : trainByReplay({.step = source.imported->step(),
-                           .schedule = plan.file.schedule,
-                           .planned = plan.graph,
-                           .target = plan.file.target,
-                           .weights = flags.weights},
-                          seed, steps, batches);
+      source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps,
+                                  training.batches, flags.weights)
+                   : trainByReplay({.step = source.imported->step(),
+                                    .schedule = plan.file.schedule,
+                                    .planned = plan.graph,
+                                    .target = plan.file.target,
+                                    .weights = flags.weights},
+                                   training.seed, steps, training.batches);
   if (!eager) return eager.takeError();
   eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
   eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
@@ -185,22 +196,20 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPla
   return comparison;
 }
 
-ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, RunSource& source,
-                              const ir::NodeCosts& costs, const BatchSource& batches, uint64_t seed,
-                              const TrainingNotes& notes) {
+ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   std::signal(SIGTERM, askToStop);
   std::signal(SIGINT, askToStop);
   Progress progress(!flags.quiet && !flags.json);
-  PlannedTraining training = {.graph = source.graph,
-                              .schedule = plan.file.schedule,
-                              .target = plan.file.target,
-                              .costs = &costs};
-  if (flags.resume.empty()) training.options.weights = flags.weights;
-  training.options.notes = notes;
+  PlannedTraining planned = {.graph = training.source.graph,
+                             .schedule = training.plan.file.schedule,
+                             .target = training.plan.file.target,
+                             .costs = &training.costs};
+  if (flags.resume.empty()) planned.options.weights = flags.weights;
+  planned.options.notes = training.notes;
   RunOptions options;
-  options.seed = seed;
+  options.seed = training.seed;
   options.steps = flags.steps;
-  options.batches = batches;
+  options.batches = training.batches;
   options.resume = flags.resume;
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
@@ -208,8 +217,9 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Run
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
-  return source.model ? runByPlan(*source.model, training, options)
-                      : runByPlan(source.imported->step(), training, options);
+  const RunSource& source = training.source;
+  return source.model ? runByPlan(*source.model, planned, options)
+                      : runByPlan(source.imported->step(), planned, options);
 }
 
 /// CLI11 takes numbers beyond its type for others.
@@ -243,8 +253,13 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
   if (!costs) return costs.takeError();
 
-  ir::Expected<RunRecord> run =
-      train(flags, *plan, *source, *costs, batches, beginning->seed, *notes);
+  const Training training = {.plan = *plan,
+                             .source = *source,
+                             .costs = *costs,
+                             .batches = batches,
+                             .seed = beginning->seed,
+                             .notes = *notes};
+  ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
 
   RunAnswer answer = {
@@ -256,8 +271,7 @@ VerbResult runRun(const RunFlags& flags) {
       .save = flags.save};
   std::optional<Comparison> comparison;
   if (flags.compare) {
-    ir::Expected<Comparison> compared =
-        compareUnplanned(flags, *plan, *source, batches, *run, beginning->seed);
+    ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
     if (!compared) return compared.takeError();
     comparison = std::move(*compared);
     answer.comparison = &*comparison;
