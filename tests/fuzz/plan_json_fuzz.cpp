@@ -25,8 +25,11 @@ std::string write(const File& file, stowage::ir::Error (*writer)(const File&, ll
   return os.str();
 }
 
+/// The file in front, and never that the schema is against it without saying in what.
 void requirePlace(stowage::ir::Error error) {
-  require(stowage::ir::describe(std::move(error)).rfind("file:", 0) == 0);
+  const std::string text = stowage::ir::describe(std::move(error));
+  require(text.rfind("file:", 0) == 0);
+  require(text.find("what the schema allows") == std::string::npos);
 }
 
 void tryPlan(llvm::StringRef text) {
