@@ -45,7 +45,7 @@ class Arena : public testing::TestWithParam<int> {};
 
 TEST_P(Arena, WhatIsAliveTogetherIsApart) {
   const std::vector<ArenaItem> items = drawItems(static_cast<uint64_t>(GetParam()));
-  const Placement placement = placeItems(items, kPeriod, 128, PlacementEffort::kBestOrder);
+  const Placement placement = placeItems(items, kPeriod, 128, 0);
   for (size_t i = 0; i < items.size(); ++i) {
     const ArenaItem& a = items[i];
     EXPECT_GE(placement.offsets[i], 128);
@@ -77,7 +77,7 @@ TEST(ArenaDelays, ABeginIsPutOffWhereThatMakesRoomAndNoFurther) {
       {.bytes = 64, .alive = {.begin = 30, .end = 50}, .latest = 30},
       {.bytes = 64, .alive = {.begin = 5, .end = 90}, .latest = 60},
       {.bytes = 64, .alive = {.begin = 92, .end = 98}, .latest = 96}};
-  const Placement placement = placeItems(items, kPeriod, 0, PlacementEffort::kBestOrder);
+  const Placement placement = placeItems(items, kPeriod, 0, 0);
   EXPECT_EQ(placement.height, 64);
   EXPECT_EQ(placement.delays, (std::vector<int64_t>{0, 0, 45, 0}));
 }
