@@ -17,6 +17,8 @@ constexpr int kGridBudgets = 48;
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
+constexpr int kImprovements = 6;  // evaluations to keep more of what the best of a pool moves
+constexpr int kImprovementsWhenLarge = 2;
 constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
 constexpr int kGiveBacksWhenLarge = 8;
 constexpr int kAttempts = 4;          // to bring the addresses just below the budget
@@ -97,8 +99,24 @@ Frontier::Pool Frontier::search(int64_t budget) const {
     tryLevel(perMebibyte / 1000 * level, budget, fastest, found);
     if (fastest <= bound) break;
   }
+  if (fastest > bound) improve(budget, found);
   assert(fastest >= bound && "no schedule is faster than the bound");
   return found;
+}
+
+// Rules give up more than they must where bytes come back in the same step.
+void Frontier::improve(int64_t budget, Pool& found) const {
+  const KnownPlan* best = nullptr;
+  for (const KnownPlan& plan : found) {
+    const bool fits = plan.height <= budget && keepsToHost(plan);
+    if (fits && (best == nullptr || plan.time < best->time)) best = &plan;
+  }
+  if (best == nullptr) return;
+  const int evaluations = isLarge() ? kImprovementsWhenLarge : kImprovements;
+  KnownPlan better = giveBack(
+      *table_, chooser_.fixed(), *best,
+      {.height = budget, .hostHeight = hostLimit(), .sameTime = false, .evaluations = evaluations});
+  if (better.time < best->time || better.moved < best->moved) found.push_back(std::move(better));
 }
 
 void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const {
