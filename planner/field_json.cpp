@@ -12,7 +12,8 @@ const Json& nothing() {
   return kNothing;
 }
 
-/// "~" and "/" in keys, as JSON pointers write them.
+}  // namespace
+
 std::string escapeToken(const std::string& key) {
   std::string token;
   for (const char c : key) {
@@ -26,8 +27,6 @@ std::string escapeToken(const std::string& key) {
   }
   return token;
 }
-
-}  // namespace
 
 std::string excerpt(const Json& value) {
   if (value.is_object()) return "an object";

@@ -55,6 +55,9 @@ class FieldReader {
   std::optional<JsonFault>* fault_;
 };
 
+/// "~" and "/" in keys, as JSON pointers write them.
+std::string escapeToken(const std::string& key);
+
 /// A value as it stands in the file, shortened.
 std::string excerpt(const Json& value);
 

@@ -9,8 +9,26 @@ namespace stowage::planner {
 
 namespace {
 
-ir::Error mismatch(std::string message) {
-  return ir::makeError(ir::ErrorCode::kPlanMismatch, std::move(message));
+ir::Error mismatch(const PlanFile& plan, std::string message) {
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kPlanMismatch, std::move(message)).at({.file = plan.path}));
+}
+
+/// What people read beside a decision must be about the storage that it is for.
+ir::Error checkLabel(const PlanFile& plan, size_t row, const ir::Graph& graph) {
+  const DecisionLabel& label = plan.labels[row];
+  const ir::StorageId id = plan.schedule.decisions[row].storage;
+  const ir::Storage& storage = graph.storage(id);
+  const std::string place = "at /decisions/" + std::to_string(label.place);
+  const std::string whose = "storage " + std::to_string(id.raw());
+  if (label.name != storage.name) {
+    return mismatch(plan, place + "/name: found '" + label.name + "', expected the name of " +
+                              whose + ", '" + storage.name + "'");
+  }
+  if (label.bytes == storage.bytes) return ir::success();
+  return mismatch(plan, place + "/bytes: found " + std::to_string(label.bytes.value()) +
+                            ", expected the size of " + whose + ", " +
+                            std::to_string(storage.bytes.value()));
 }
 
 /// Notes "what: found X, expected Y" for what differs.
@@ -66,7 +84,8 @@ PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Sche
   plan.budget = budget;
   for (const ir::DecisionRow& row : schedule.decisions) {
     const ir::Storage& storage = graph.storage(row.storage);
-    plan.labels.push_back({.name = storage.name, .bytes = storage.bytes});
+    plan.labels.push_back(
+        {.name = storage.name, .bytes = storage.bytes, .place = plan.labels.size()});
   }
   plan.schedule = std::move(schedule);
   return plan;
@@ -75,16 +94,11 @@ PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Sche
 ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph) {
   const std::string fingerprint = ir::fingerprint(graph);
   if (plan.graph.fingerprint != fingerprint) {
-    return mismatch("found graph '" + graph.name() + "' with fingerprint " + fingerprint +
-                    ", expected the plan's, " + plan.graph.fingerprint);
+    return mismatch(plan, "found graph '" + graph.name() + "' with fingerprint " + fingerprint +
+                              ", expected the plan's, " + plan.graph.fingerprint);
   }
-  for (size_t i = 0; i < plan.labels.size(); ++i) {
-    const ir::DecisionRow& row = plan.schedule.decisions[i];
-    const ir::Storage& storage = graph.storage(row.storage);
-    if (plan.labels[i].name == storage.name) continue;
-    return mismatch("found a decision for storage " + std::to_string(row.storage.raw()) +
-                    " with the name '" + plan.labels[i].name +
-                    "', expected its name in the graph, '" + storage.name + "'");
+  for (size_t row = 0; row < plan.labels.size(); ++row) {
+    if (ir::Error error = checkLabel(plan, row, graph)) return error;
   }
   return ir::success();
 }

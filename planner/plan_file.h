@@ -32,16 +32,19 @@ struct GraphReference {
 struct CostsReference {
   std::string fingerprint;
   ir::CostSource source = ir::CostSource::kGiven;
+  std::string file;  // where the table is, "" if the file does not say
 };
 
 /// Repeats of the graph beside a decision, for people. Checked against the graph, never used.
 struct DecisionLabel {
   std::string name;
   Bytes bytes;
+  size_t place = 0;  // among the decisions as the file has them
 };
 
 struct PlanFile {
   static constexpr Bytes kUnlimited{INT64_MAX / 4};
+  std::string path;  // that it was read from, for messages
   std::string stowageVersion;
   std::string torchVersion;  // "" when none took part
   GraphReference graph;
@@ -60,8 +63,8 @@ struct PlanFile {
 PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Schedule schedule,
                       Bytes budget);
 
-/// Errors: kPlanMismatch when the plan is for another graph, or a decision's id and name are of
-/// different storages.
+/// Errors: kPlanMismatch with the plan's file when it is for another graph, or a decision's name or
+/// bytes are not those of its storage.
 ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph);
 
 /// Errors: kPlanMismatch with one note per property of `machine` that differs from the plan's

@@ -66,7 +66,7 @@ class PlanReader {
   void readElement(size_t array, size_t index, const FieldReader& element) {
     switch (array) {
       case kDecisions:
-        return readDecision(element);
+        return readDecision(index, element);
       case kResidencies:
         return readResidency(index, element);
       case kBoundary:
@@ -118,8 +118,9 @@ class PlanReader {
     });
   }
 
-  void readDecision(const FieldReader& reader) {
+  void readDecision(size_t index, const FieldReader& reader) {
     LabelledRow labelled;
+    labelled.label.place = index;
     ir::DecisionRow& row = labelled.row;
     row.storage = readId<ir::StorageId>(reader.field("storage"));
     labelled.label.name = reader.field("name").text();
@@ -204,6 +205,7 @@ class PlanReader {
     plan_.costs.fingerprint = reader.field("fingerprint").text();
     plan_.costs.source =
         readName(reader.field("source"), ir::findCostSource, "measured, roofline or given");
+    if (reader.has("file")) plan_.costs.file = reader.field("file").text();
   }
 
   void readSpaces(const FieldReader& reader) {
@@ -253,7 +255,7 @@ class PlanReader {
   std::string targetFingerprint_;
 };
 
-/// Do all ids of a plan name something? Places are those of the file as we write it.
+/// Do all ids of a plan name something?
 class IdCheck {
  public:
   explicit IdCheck(const PlanFile& plan) : plan_(plan), schedule_(plan.schedule) {}
@@ -293,14 +295,15 @@ class IdCheck {
 
   void checkDecision(size_t index) {
     const ir::DecisionRow& row = schedule_.decisions[index];
-    check(row.storage, plan_.graph.storages, "/decisions/", index, "/storage");
+    const size_t place = plan_.labels[index].place;
+    check(row.storage, plan_.graph.storages, "/decisions/", place, "/storage");
     if (fault_ || index == 0) return;
     const ir::DecisionRow& before = schedule_.decisions[index - 1];
     if (before.storage != row.storage || before.gapBegin != row.gapBegin) return;
-    fault_ =
-        JsonFault{"/decisions", "found two rows for storage " + std::to_string(row.storage.raw()) +
-                                    " and the gap that begins at " + std::to_string(row.gapBegin) +
-                                    ", expected one"};
+    fault_ = JsonFault{"/decisions/" + std::to_string(place),
+                       "found two rows for storage " + std::to_string(row.storage.raw()) +
+                           " and the gap that begins at " + std::to_string(row.gapBegin) +
+                           ", expected one"};
   }
 
   void checkCommand(size_t index) {
@@ -341,6 +344,7 @@ ir::Expected<PlanFile> readPlan(llvm::StringRef text, std::string fileName) {
     return error;
   }
   PlanFile plan = std::move(reader).take();
+  plan.path = fileName;
   if (const std::optional<JsonFault> fault = IdCheck(plan).run()) {
     return makeDocumentError(*fault, fileName, 0);
   }

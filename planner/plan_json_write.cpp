@@ -24,7 +24,9 @@ class PlanWriter {
     writer_.field("fingerprint", ir::fingerprint(plan_.target)).endObject();
     writer_.breakLine().key("costs").beginObject();
     writer_.field("fingerprint", plan_.costs.fingerprint);
-    writer_.field("source", ir::costSourceName(plan_.costs.source)).endObject();
+    writer_.field("source", ir::costSourceName(plan_.costs.source));
+    if (!plan_.costs.file.empty()) writer_.field("file", plan_.costs.file);
+    writer_.endObject();
     writer_.breakLine().field("budget_bytes", plan_.budget);
     if (plan_.prefetch < PlanFile::kUnlimited) writer_.field("prefetch_bytes", plan_.prefetch);
     writeSpaces();

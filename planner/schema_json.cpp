@@ -7,6 +7,8 @@
 #include <valijson/schema_parser.hpp>
 #include <valijson/validator.hpp>
 
+#include "planner/schema_words_json.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -25,38 +27,10 @@ Json selectDefinition(Json schema, llvm::StringRef definition) {
               {"definitions", std::move(schema["definitions"])}};
 }
 
-/// valijson names places as "<root>", "[commands]", "[17]".
-std::string toPointer(const std::vector<std::string>& context) {
-  std::string pointer;
-  for (const std::string& step : context) {
-    const llvm::StringRef name = step;
-    if (name.startswith("[")) pointer += "/" + name.drop_front().drop_back().str();
-  }
-  return pointer;
-}
-
-/// The value at `pointer`, or null if the pointer is of something that is not there.
-const Json* findAt(const Json& value, const std::string& pointer) {
-  const Json* at = &value;
-  llvm::StringRef rest = pointer;
-  while (rest.consume_front("/")) {
-    const llvm::StringRef token = rest.take_until([](char c) { return c == '/'; });
-    rest = rest.drop_front(token.size());
-    size_t index = 0;
-    if (at->is_array() && !token.getAsInteger(10, index) && index < at->size()) {
-      at = &(*at)[index];
-    } else if (at->is_object() && at->contains(token.str())) {
-      at = &(*at)[token.str()];
-    } else {
-      return nullptr;
-    }
-  }
-  return at;
-}
-
 }  // namespace
 
 struct SchemaChecker::Compiled {
+  Json document;
   valijson::Schema schema;
 };
 
@@ -66,9 +40,10 @@ SchemaChecker::SchemaChecker(llvm::StringRef schema, llvm::StringRef definition,
   Json document = Json::parse(schema.begin(), schema.end(), nullptr, /*allow_exceptions=*/false);
   assert(!document.is_discarded() && "a published schema must be JSON");
   if (unknown == UnknownMembers::kIgnored) openObjects(document);
-  const Json selected = selectDefinition(std::move(document), definition);
+  compiled_->document = selectDefinition(std::move(document), definition);
   valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(selected), compiled_->schema);
+  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(compiled_->document),
+                        compiled_->schema);
 }
 
 SchemaChecker::SchemaChecker(SchemaChecker&&) noexcept = default;
@@ -76,20 +51,12 @@ SchemaChecker::~SchemaChecker() = default;
 
 std::optional<JsonFault> SchemaChecker::check(const Json& value, const std::string& pointer) const {
   valijson::Validator validator(valijson::Validator::kStrongTypes);
-  valijson::ValidationResults results;
   const valijson::adapters::NlohmannJsonAdapter adapter(value);
-  if (validator.validate(compiled_->schema, adapter, &results)) return std::nullopt;
-  // The deepest place says most; places above it only say that something below is wrong.
-  valijson::ValidationResults::Error worst{{}, "the schema does not allow it"};
-  for (const valijson::ValidationResults::Error& error : results) {
-    if (error.context.size() > worst.context.size()) worst = error;
+  if (validator.validate(compiled_->schema, adapter, nullptr)) return std::nullopt;
+  if (std::optional<JsonFault> fault = findSchemaFault(compiled_->document, value, pointer)) {
+    return fault;
   }
-  const std::string below = toPointer(worst.context);
-  const Json* found = findAt(value, below);
-  llvm::StringRef reason = worst.description;
-  reason.consume_back(".");
-  return JsonFault{pointer + below, "found " + (found != nullptr ? excerpt(*found) : "nothing") +
-                                        ", expected what the schema allows: " + reason.str()};
+  return JsonFault{pointer, "found " + excerpt(value) + ", expected what the schema allows"};
 }
 
 }  // namespace stowage::planner

@@ -14,6 +14,7 @@
 #include <utility>
 
 #include "runtime/boundary_state.h"
+#include "runtime/link_target.h"
 #include "runtime/state_names.h"
 
 namespace stowage::runtime {
@@ -94,10 +95,7 @@ ir::Error systemError(const std::string& path, const char* what, std::error_code
 
 /// Names beside `folder`, without a separator at its end; where a link leads to, so that it stays.
 std::string beside(const std::string& folder, const char* suffix) {
-  const std::string name = llvm::StringRef(folder).rtrim('/').str();
-  llvm::SmallString<256> real;
-  const bool isLink = llvm::sys::fs::is_symlink_file(name) && !llvm::sys::fs::real_path(name, real);
-  return (isLink ? real.str().str() : name) + suffix;
+  return linkTarget(llvm::StringRef(folder).rtrim('/').str()) + suffix;
 }
 
 /// A folder with anything else in it is not ours to replace.

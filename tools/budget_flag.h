@@ -9,6 +9,8 @@
 
 #include <llvm/ADT/StringRef.h>
 
+#include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
@@ -36,6 +38,9 @@ ir::Expected<SizeFlag> parseSizeFlag(llvm::StringRef text);
 /// "20%..100%", "4GiB..24GiB" or a comma list of sizes. Ranges give `steps` sizes, evenly spaced,
 /// ends included.
 ir::Expected<std::vector<SizeFlag>> parseSizeList(llvm::StringRef text, int steps);
+
+/// Two sizes that are compared, for people: exact where rounding would make them look equal.
+std::pair<std::string, std::string> formatApart(Bytes a, Bytes b);
 
 }  // namespace stowage::tools
 

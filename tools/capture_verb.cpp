@@ -6,6 +6,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -241,6 +242,16 @@ VerbResult report(const CaptureFlags& flags, const Captured& captured, double se
   return kExitYes;
 }
 
+ir::Error checkOutput(const CaptureFlags& flags) {
+  if (flags.output.empty()) return ir::success();
+  llvm::SmallString<256> beside(flags.source);
+  llvm::sys::path::replace_extension(beside, ".json");
+  const bool isArchive = llvm::StringRef(flags.source).endswith(".pt2");
+  const std::string names = isArchive && flags.names.empty() ? beside.str().str() : flags.names;
+  if (ir::Error error = checkIsNoInput(flags.output, {flags.source, names})) return error;
+  return checkWritable(flags.output, flags.replace);
+}
+
 VerbResult runCapture(const CaptureFlags& flags) {
   if (flags.list) {
     if (flags.json) llvm::outs() << catalogueJson().dump(2) << '\n';
@@ -252,9 +263,7 @@ VerbResult runCapture(const CaptureFlags& flags) {
                          "nothing to capture: expected a model's name (see 'stowage capture "
                          "--list') or a .pt2 file");
   }
-  if (!flags.output.empty()) {
-    if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
-  }
+  if (ir::Error error = checkOutput(flags)) return error;
   ir::Expected<ir::Target> target = findTarget(flags);
   if (!target) return target.takeError();
   const auto begin = std::chrono::steady_clock::now();

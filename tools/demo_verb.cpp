@@ -41,6 +41,8 @@ struct DemoFlags : CommonFlags {
   std::vector<std::string> texts;
   int64_t steps = 20;
   int threads = 0;
+  std::string stepFile() const { return folder + "/step.stow"; }
+  std::string planFile() const { return folder + "/plan.json"; }
 };
 
 double secondsSince(std::chrono::steady_clock::time_point begin) {
@@ -98,23 +100,34 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
              : "DIFFERENT from plain libtorch: " + difference + "\n");
 }
 
+/// What could not be written at the end is refused before anything is trained.
+ir::Error checkFiles(const DemoFlags& flags) {
+  if (ir::Error error = checkOutputFolder(flags.folder)) return error;
+  if (!llvm::sys::fs::exists(flags.folder)) return ir::success();
+  for (const std::string& file : {flags.stepFile(), flags.planFile()}) {
+    if (ir::Error error = checkIsNoInput(file, flags.texts)) return error;
+    if (ir::Error error = checkWritable(file, flags.replace)) return error;
+  }
+  return ir::success();
+}
+
 ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
                      const std::string& planText) {
   if (std::error_code code = llvm::sys::fs::create_directories(flags.folder)) {
     return ir::makeError(ir::ErrorCode::kIo,
                          flags.folder + ": cannot make the folder: " + code.message());
   }
-  // The demo's own folder: its files are made anew each time.
-  if (ir::Error error =
-          writeWholeFile(flags.folder + "/step.stow", true,
-                         [&](llvm::raw_ostream& os) { ir::printGraph(inputs.graph, os); })) {
+  if (ir::Error error = writeWholeFile(flags.stepFile(), flags.replace, [&](llvm::raw_ostream& os) {
+        ir::printGraph(inputs.graph, os);
+      })) {
     return error;
   }
-  return writeWholeFile(flags.folder + "/plan.json", true,
+  return writeWholeFile(flags.planFile(), flags.replace,
                         [&](llvm::raw_ostream& os) { os << planText; });
 }
 
 VerbResult runDemo(const DemoFlags& flags) {
+  if (ir::Error error = checkFiles(flags)) return error;
   llvm::raw_ostream& os = llvm::outs();
   const Recipe recipe = {.model = "gpt2",
                          .settings = flags.settings.empty()
@@ -149,8 +162,8 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (!planned) return planned.takeError();
   ir::Expected<std::string> planText = makePlanText({.inputs = *inputs,
                                                      .planned = *planned,
-                                                     .graphPath = flags.folder + "/step.stow",
-                                                     .planPath = flags.folder + "/plan.json",
+                                                     .graphPath = flags.stepFile(),
+                                                     .planPath = flags.planFile(),
                                                      .embed = false,
                                                      .flags = flags});
   if (!planText) return planText.takeError();
@@ -174,7 +187,7 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (!record) return record.takeError();
   printRun(*eager, *record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
-  os << "wrote      " << flags.folder << "/step.stow  " << flags.folder << "/plan.json\n";
+  os << "wrote      " << flags.stepFile() << "  " << flags.planFile() << '\n';
   return firstDifference(*eager, *record).empty() ? kExitYes : kExitNo;
 }
 
@@ -199,7 +212,7 @@ Verb addDemoVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op; default: the machine's cores")
       ->check(CLI::Range(1, 1024));
-  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runDemo(*flags); }, .flags = flags.get()};
 }
 

@@ -133,8 +133,9 @@ Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanatio
                         {"at_most_ns", remedy.atMost.value()}});
   }
   const bool hasPeak = explained.peakNode.isValid();
-  return {{"arena", {{"bytes", plan.file.budget.value()}, {"height", explained.height.value()}}},
-          {"costs", ir::costSourceName(costs)},
+  return {{"budget_bytes", plan.file.budget.value()},
+          {"height_bytes", explained.height.value()},
+          {"costs", {{"source", ir::costSourceName(costs)}}},
           {"peak",
            {{"node", hasPeak ? graph.describeNode(explained.peakNode) : ""},
             {"bytes", explained.peakBytes.value()},

@@ -25,6 +25,14 @@ ir::Error badArgument(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
+/// A file that a plan names, which may be relative to the plan's folder.
+std::string seenFrom(const std::string& planPath, const std::string& file) {
+  if (!llvm::sys::path::is_relative(file)) return file;
+  llvm::SmallString<256> path(llvm::sys::path::parent_path(planPath));
+  llvm::sys::path::append(path, file);
+  return path.str().str();
+}
+
 /// Where the plan's graph is; "" when the plan embeds it.
 ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std::string& planPath,
                                         const std::string& graphPath) {
@@ -33,27 +41,34 @@ ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std
   if (plan.graph.file.empty()) {
     return badArgument(planPath + ": does not say where its graph is; --graph names the file");
   }
-  llvm::SmallString<256> path(plan.graph.file);
-  if (llvm::sys::path::is_relative(path)) {
-    path = llvm::sys::path::parent_path(planPath);
-    llvm::sys::path::append(path, plan.graph.file);
-  }
-  return path.str().str();
+  return seenFrom(planPath, plan.graph.file);
 }
 
-/// `graph` in the order whose fingerprint the plan names.
-ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, planner::PlanFile plan) {
-  LoadedPlan loaded{.file = std::move(plan), .step = graph, .graph = graph};
+/// `graph`, read from `path`, in the order whose fingerprint the plan names.
+ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, const std::string& path,
+                                        planner::PlanFile plan) {
+  LoadedPlan loaded{.file = std::move(plan), .step = graph, .graph = graph, .graphPath = path};
+  std::string found;
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
     ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
     if (!arranged) return arranged.takeError();
-    if (ir::fingerprint(*arranged) != loaded.file.graph.fingerprint) continue;
+    const std::string fingerprint = ir::fingerprint(*arranged);
+    if (fingerprint != loaded.file.graph.fingerprint) {
+      found += (found.empty() ? "" : " and ") + fingerprint + " in " + passes::orderName(order) +
+               " order";
+      continue;
+    }
     loaded.graph = std::move(*arranged);
     loaded.order = order;
-    break;
+    if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return error;
+    return loaded;
   }
-  if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return error;
-  return loaded;
+  const std::string where = path.empty() ? "embedded" : "of " + path;
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
+                                     "found graph '" + graph.name() + "' " + where +
+                                         " with fingerprint " + found + ", expected the plan's, " +
+                                         loaded.file.graph.fingerprint)
+                           .at({.file = loaded.file.path}));
 }
 
 /// What a file is, as far as its first bytes tell.
@@ -160,15 +175,38 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
       path->empty() ? ir::parseGraph(*plan->graph.text, planPath + " (embedded graph)")
                     : loadGraph(*path);
   if (!graph) return graph.takeError();
-  ir::Expected<LoadedPlan> loaded = arrangeForPlan(*graph, std::move(*plan));
-  if (loaded) loaded->graphPath = *path;
-  return loaded;
+  return arrangeForPlan(*graph, *path, std::move(*plan));
 }
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
   ir::Expected<std::string> text = readFileOf(path, FileKind::kCosts);
   if (!text) return text.takeError();
   return planner::readCosts(*text, path);
+}
+
+std::string plansCostsPath(const planner::PlanFile& plan) {
+  return plan.costs.file.empty() ? "" : seenFrom(plan.path, plan.costs.file);
+}
+
+ir::Expected<planner::CostFile> loadPlansCosts(const planner::PlanFile& plan) {
+  const auto refuse = [&](const std::string& why) {
+    return ir::makeError(
+        ir::PlanError(ir::ErrorCode::kInvalidArgument,
+                      std::string("the plan was made from costs that were ") +
+                          ir::costSourceName(plan.costs.source) + ", " + why +
+                          "; --costs names the file, --estimate goes on with the estimate of "
+                          "profile '" +
+                          plan.target.profile + "'")
+            .at({.file = plan.path}));
+  };
+  if (plan.costs.file.empty()) return refuse("and does not say where they are");
+  const std::string path = plansCostsPath(plan);
+  if (!llvm::sys::fs::exists(path)) return refuse("and there is no " + path);
+  ir::Expected<planner::CostFile> file = loadCosts(path);
+  if (!file) return file.takeError();
+  const std::string found = planner::costsFingerprint(file->table);
+  if (found == plan.costs.fingerprint) return file;
+  return refuse("with fingerprint " + plan.costs.fingerprint + ", and " + path + " has " + found);
 }
 
 ir::Error inInput(ir::Error error, const std::string& path) {

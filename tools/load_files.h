@@ -33,6 +33,12 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
+/// Where the plan says that its costs are; "" when it does not.
+std::string plansCostsPath(const planner::PlanFile& plan);
+/// The costs that the plan was made from, where it says that they are. Errors: kIo, kParse;
+/// kInvalidArgument saying which flags help when they are not there, or are others by now.
+ir::Expected<planner::CostFile> loadPlansCosts(const planner::PlanFile& plan);
+
 /// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
 ir::Error inInput(ir::Error error, const std::string& path);
 

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage lower plan.json -o plan.json: after decisions were edited by hand, a new schedule from
-// them, without planning. Costs: --costs, else the target profile's estimate with the temporaries
-// that the plan itself states.
+// them, without planning. Costs: --costs, else those that the plan was made from; with --estimate,
+// and for plans made from an estimate, the target profile's with the temporaries that the plan
+// itself states.
+#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -13,6 +15,7 @@
 #include "planner/evaluate.h"
 #include "planner/lower_bound.h"
 #include "planner/roofline.h"
+#include "tools/budget_flag.h"
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/verbs.h"
@@ -27,6 +30,7 @@ struct LowerFlags : CommonFlags {
   std::string graph;
   std::string costs;
   std::string output;
+  bool estimate = false;
 };
 
 /// The profile's estimate, with each op's temporaries as in the plan.
@@ -40,23 +44,42 @@ ir::CostTable estimateCosts(const LoadedPlan& plan) {
   return table;
 }
 
-ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPlan& plan) {
-  PlanningInputs inputs;
-  inputs.graph = plan.graph;
-  inputs.target = plan.file.target;
-  inputs.options.budget = plan.file.budget;
-  if (flags.costs.empty()) {
-    inputs.costs = estimateCosts(plan);
-    return inputs;
-  }
+ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedPlan& plan) {
+  if (flags.costs.empty()) return loadPlansCosts(plan.file);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
   const std::string different = differentCosts(plan.file, flags.costs, file->table);
   if (!different.empty()) remark(different, flags);
+  return file;
+}
+
+ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInputs& inputs) {
+  const bool wasEstimated = plan.file.costs.source == ir::CostSource::kRoofline;
+  if (flags.estimate || (flags.costs.empty() && wasEstimated)) {
+    inputs.costs = estimateCosts(plan);
+    return ir::success();
+  }
+  ir::Expected<planner::CostFile> file = readCosts(flags, plan);
+  if (!file) return file.takeError();
   inputs.costs = std::move(file->table);
   inputs.costsTorchVersion = std::move(file->torchVersion);
-  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(inputs.graph, inputs.costs);
-  if (!resolved) return inInput(resolved.takeError(), flags.costs);
+  inputs.costsPath = flags.costs.empty() ? plansCostsPath(plan.file) : flags.costs;
+  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, inputs.costs);
+  return resolved ? ir::success() : inInput(resolved.takeError(), inputs.costsPath);
+}
+
+/// What the step needs without a plan is a matter of its own order, which only its file has.
+ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPlan& plan) {
+  PlanningInputs inputs;
+  inputs.graph = plan.step;
+  inputs.target = plan.file.target;
+  inputs.options.budget = plan.file.budget;
+  if (ir::Error error = addCosts(flags, plan, inputs)) return error;
+  if (!plan.graphPath.empty()) {
+    if (ir::Error error = measureKeepAll(inputs))
+      return inInput(std::move(error), inputs.costsPath);
+  }
+  inputs.graph = plan.graph;
   return inputs;
 }
 
@@ -88,11 +111,11 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
 ir::Error inDecisions(ir::Error error, const LowerFlags& flags, const LoadedPlan& plan) {
   const ir::PlanError found = ir::takePayload(std::move(error));
   if (found.infeasible()) {
+    const auto sizes = formatApart(found.infeasible()->smallestBudget, plan.file.budget);
     ir::PlanError no(ir::ErrorCode::kInfeasible,
-                     "the plan's decisions need " +
-                         formatBytes(found.infeasible()->smallestBudget) + " of the " +
+                     "the plan's decisions need " + sizes.first + " of the " +
                          found.infeasible()->space + ", expected at most its budget of " +
-                         formatBytes(plan.file.budget) +
+                         sizes.second +
                          "; decide otherwise, or plan anew with these rows pinned ('stowage plan "
                          "--from')");
     return ir::makeError(no.at({.file = flags.plan}).because(*found.infeasible()));
@@ -112,10 +135,15 @@ ir::Error inDecisions(ir::Error error, const LowerFlags& flags, const LoadedPlan
 
 VerbResult runLower(const LowerFlags& flags) {
   // Writing over the plan that was read is what this verb is for.
-  const bool replace = flags.replace || flags.output == flags.plan;
+  const bool replace = flags.replace || llvm::sys::fs::equivalent(flags.output, flags.plan);
+  if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs})) return error;
   if (ir::Error error = checkWritable(flags.output, replace)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
+  if (ir::Error error =
+          checkIsNoInput(flags.output, {plan->graphPath, plansCostsPath(plan->file)})) {
+    return error;
+  }
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
   if (!inputs) return inputs.takeError();
   ir::Expected<passes::PlannedStep> planned = lowerAgain(*plan, *inputs);
@@ -139,8 +167,13 @@ Verb addLowerVerb(CLI::App& app) {
   command->add_option("plan", flags->plan, "plan file")->required();
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
-  command->add_option("--costs", flags->costs,
-                      "costs measured by 'stowage profile'; default: the profile's estimate");
+  CLI::Option* costs = command->add_option(
+      "--costs", flags->costs,
+      "costs measured by 'stowage profile'; default: those that the plan was made from");
+  command
+      ->add_flag("--estimate", flags->estimate,
+                 "go on with the profile's estimate where the plan's costs are not at hand")
+      ->excludes(costs);
   command
       ->add_option("-o,--output", flags->output, "plan file to write; may be the one that was read")
       ->required();

@@ -19,18 +19,19 @@ namespace stowage::tools {
 
 namespace {
 
-/// The graph's path as seen from the plan's folder when it lies below it, so that both can be moved
-/// together.
-std::string pathFromPlan(const std::string& graphPath, const std::string& planPath) {
-  llvm::SmallString<256> graph(graphPath);
+/// A file's path as seen from the plan's folder when it lies below it, so that both can be moved
+/// together; "" for one that has no name.
+std::string pathFromPlan(const std::string& path, const std::string& planPath) {
+  llvm::SmallString<256> file(path);
   llvm::SmallString<256> plan(planPath);
-  if (planPath == "-" || graphPath == "-") return graphPath == "-" ? "" : graphPath;
-  llvm::sys::fs::make_absolute(graph);
+  if (path.empty() || path == "-") return "";
+  if (planPath == "-") return path;
+  llvm::sys::fs::make_absolute(file);
   llvm::sys::fs::make_absolute(plan);
-  llvm::sys::path::remove_dots(graph, /*remove_dot_dot=*/true);
+  llvm::sys::path::remove_dots(file, /*remove_dot_dot=*/true);
   llvm::sys::path::remove_dots(plan, /*remove_dot_dot=*/true);
   const std::string folder = llvm::sys::path::parent_path(plan).str() + "/";
-  const llvm::StringRef whole = graph.str();
+  const llvm::StringRef whole = file.str();
   return whole.startswith(folder) ? whole.drop_front(folder.size()).str() : whole.str();
 }
 
@@ -41,7 +42,8 @@ planner::PlanFile makeFile(const PlanOutput& output) {
   file.stowageVersion = STOWAGE_VERSION;
   file.torchVersion = output.inputs.costsTorchVersion;
   file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
-                .source = output.inputs.costs.source};
+                .source = output.inputs.costs.source,
+                .file = pathFromPlan(output.inputs.costsPath, output.planPath)};
   file.prefetch = planned.result.timetable.prefetch;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;

@@ -101,31 +101,31 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
 Json planSummaryJson(const PlanSummary& summary) {
   const ir::Prediction& claim = summary.schedule.predicted;
   const PlanCounts counts = countPlan(summary.graph, summary.schedule);
-  return {{"fits", true},
-          {"plan_needed", summary.planNeeded},
-          {"budget_bytes", summary.budget.value()},
-          {"peak_bytes", claim.peakBytes.value()},
-          {"unplanned_bytes", summary.keepAll.value()},
-          {"host_bytes", claim.hostPeakBytes.value()},
-          {"step_ns", claim.stepTime.value()},
-          {"compute_ns", claim.computeTime.value()},
-          {"bound_ns", claim.bound.value()},
-          {"bytes_out", claim.bytesOut.value()},
-          {"bytes_in", claim.bytesIn.value()},
-          {"stall_ns",
-           {{"d2h", summary.stalls.deviceToHost.value()},
-            {"h2d", summary.stalls.hostToDevice.value()},
-            {"disk", summary.stalls.disk.value()}}},
-          {"costs_source", ir::costSourceName(summary.costs)},
-          {"counts",
-           {{"offloaded", counts.offloadedActivations},
-            {"streamed_states", counts.offloadedStates},
-            {"recomputed", counts.recomputed},
-            {"to_disk", counts.toDisk},
-            {"taken_over", counts.takenOver},
-            {"copies", counts.copies},
-            {"clones", counts.clones},
-            {"commands", summary.schedule.commands.size()}}}};
+  Json json = {{"fits", true},
+               {"plan_needed", summary.planNeeded},
+               {"budget_bytes", summary.budget.value()}};
+  if (summary.keepAll.value() > 0) json["unplanned_bytes"] = summary.keepAll.value();
+  json["predicted"] = {{"peak_bytes", claim.peakBytes.value()},
+                       {"host_peak_bytes", claim.hostPeakBytes.value()},
+                       {"step_ns", claim.stepTime.value()},
+                       {"bound_ns", claim.bound.value()},
+                       {"compute_ns", claim.computeTime.value()},
+                       {"out_bytes", claim.bytesOut.value()},
+                       {"in_bytes", claim.bytesIn.value()},
+                       {"stall_ns",
+                        {{"d2h", summary.stalls.deviceToHost.value()},
+                         {"h2d", summary.stalls.hostToDevice.value()},
+                         {"disk", summary.stalls.disk.value()}}}};
+  json["costs"] = {{"source", ir::costSourceName(summary.costs)}};
+  json["counts"] = {{"offloaded", counts.offloadedActivations},
+                    {"streamed_states", counts.offloadedStates},
+                    {"recomputed", counts.recomputed},
+                    {"to_disk", counts.toDisk},
+                    {"taken_over", counts.takenOver},
+                    {"copies", counts.copies},
+                    {"clones", counts.clones},
+                    {"commands", summary.schedule.commands.size()}};
+  return json;
 }
 
 }  // namespace stowage::tools

@@ -38,6 +38,7 @@ struct PlanSummary {
   bool planNeeded = true;  // false: fits as it is
 };
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);
+/// Members that a plan file has as well are called and nested as there.
 nlohmann::ordered_json planSummaryJson(const PlanSummary& summary);
 
 /// "12.3 %" with a sign when asked for: (value / base - 1). "" when base is 0.

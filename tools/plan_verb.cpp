@@ -61,6 +61,8 @@ ir::Error suggestBuckets(ir::Error error) {
 
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
+    if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs, flags.from}))
+      return error;
     if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   }
   ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);

@@ -33,6 +33,10 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
   text.split(words, ',');
   for (const StringRef word : words) {
     const StringRef name = word.trim();
+    if (name == "none" && words.size() > 1) {
+      return badFlag("--allow: found '" + text.str() +
+                     "', expected none by itself or a list without it");
+    }
     if (name == "offload")
       options.allowed.offload = true;
     else if (name == "recompute")
@@ -96,6 +100,7 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
   inputs.costs = std::move(file->table);
+  inputs.costsPath = flags.costs;
   inputs.costsTorchVersion = std::move(file->torchVersion);
   return ir::success();
 }

@@ -32,9 +32,10 @@ struct PlanningInputs {
   ir::Graph graph;
   ir::Target target;
   ir::CostTable costs;
+  std::string costsPath;  // "": estimated, or measured just now
   std::string costsTorchVersion;
   passes::PlanStepOptions options;  // all but the budget
-  Bytes keepAll;                    // what the step needs when nothing is moved
+  Bytes keepAll;                    // what the step needs when nothing is moved; 0: not known
 };
 /// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);

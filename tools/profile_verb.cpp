@@ -57,6 +57,7 @@ Nanoseconds sumOfTimes(const ir::Graph& graph, const ir::CostTable& table) {
 }
 
 VerbResult runProfile(const ProfileFlags& flags) {
+  if (ir::Error error = checkIsNoInput(flags.output, flags.step)) return error;
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   ir::Expected<ir::Graph> graph = loadGraph(flags.step);
   if (!graph) return graph.takeError();

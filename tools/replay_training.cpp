@@ -2,8 +2,6 @@
 //
 // An imported step trained without a plan (tools/training_run.h): its ops one after another with
 // ordinary memory, from the first values that the planned run has.
-#include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <ATen/ops/empty.h>
 #include <llvm/ADT/STLExtras.h>
 
@@ -17,6 +15,7 @@
 #include "runtime/state_io.h"
 #include "runtime/state_names.h"
 #include "runtime/torch_types.h"
+#include "tools/reference_mode.h"
 #include "tools/step_timer.h"
 #include "tools/training_run.h"
 
@@ -130,8 +129,7 @@ class ReplayRun {
 
 ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_t seed,
                                            int64_t steps, const BatchSource& batches) {
-  at::set_num_threads(replay.target.intraOpThreads);
-  at::globalContext().setDeterministicAlgorithms(replay.target.deterministic, /*warn_only=*/false);
+  const ReferenceMode mode(replay.target);
   ReplayRun run(replay);
   if (ir::Error error = run.open()) return error;
   seedSteps(seed);

@@ -3,8 +3,11 @@
 
 #include <ATen/ops/empty.h>
 #include <ATen/ops/tensor.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Support/xxhash.h>
 
+#include <algorithm>
 #include <functional>
 #include <numeric>
 #include <optional>
@@ -61,6 +64,14 @@ std::optional<c10::ScalarType> scalarTypeOf(const SafetensorsEntry& entry) {
   }
 }
 
+int64_t scalarTypeBytes(const SafetensorsEntry& entry) {
+  return static_cast<int64_t>(c10::elementSize(*scalarTypeOf(entry)));
+}
+
+std::string hashText(llvm::StringRef text) {
+  return "xxh64:" + llvm::utohexstr(llvm::xxHash64(text), /*LowerCase=*/true);
+}
+
 /// Integers may be stored narrower than the step reads them; other types must be the step's.
 bool mayBecome(c10::ScalarType stored, const Input& input) {
   return stored == input.dtype || (c10::isIntegralType(stored, /*includeBool=*/false) &&
@@ -90,7 +101,8 @@ class StoredData : public RunData {
   ir::Error open() {
     const SafetensorsEntry* tokens = file_.find("tokens");
     const bool isRow = tokens != nullptr && tokens->sizes.size() == 1 && readsTokens();
-    return isRow ? openRow(*tokens) : openStacked();
+    if (ir::Error error = isRow ? openRow(*tokens) : openStacked()) return error;
+    return takeFingerprint();
   }
 
   ir::Expected<Batch> at(int64_t position) override {
@@ -100,8 +112,37 @@ class StoredData : public RunData {
   std::string describe() const override {
     return file_.path() + ", " + std::to_string(batches_) + " batches";
   }
+  std::string identity() const override {
+    return std::to_string(batches_) + " batches, " + fingerprint_;
+  }
 
  private:
+  /// Of the tensors that are read: names, types, sizes, first and last bytes.
+  ir::Error takeFingerprint() {
+    constexpr int64_t kEnd = int64_t{1} << 20;
+    std::string text;
+    const auto add = [&](const SafetensorsEntry& entry) -> ir::Error {
+      text += entry.name + " " + entry.dtypeText + " " + listText(entry.sizes) + "\n";
+      const int64_t bytes = countOf(entry.sizes) * scalarTypeBytes(entry);
+      const int64_t length = std::min(bytes, kEnd);
+      for (const int64_t offset : {int64_t{0}, bytes - length}) {
+        std::vector<uint8_t> part(static_cast<size_t>(length));
+        if (ir::Error error = file_.readPart(entry, offset, part)) return error;
+        text.append(part.begin(), part.end());
+      }
+      return ir::success();
+    };
+    if (row_ != nullptr) {
+      if (ir::Error error = add(*row_)) return error;
+    } else {
+      for (const Input& input : inputs_) {
+        if (ir::Error error = add(*file_.find(input.name))) return error;
+      }
+    }
+    fingerprint_ = hashText(text);
+    return ir::success();
+  }
+
   /// Two inputs of equal shape: tokens, and the tokens after them.
   bool readsTokens() const {
     return inputs_.size() == 2 && inputs_[0].sizes.size() == 2 &&
@@ -195,6 +236,7 @@ class StoredData : public RunData {
   const std::vector<Input>& inputs_;
   const SafetensorsEntry* row_ = nullptr;  // of tokens; else stacked
   int64_t batches_ = 0;
+  std::string fingerprint_;
 };
 
 class TextData : public RunData {
@@ -209,6 +251,7 @@ class TextData : public RunData {
   std::string describe() const override {
     return std::to_string(text_.textBytes()) + " bytes of text";
   }
+  std::string identity() const override { return describe() + ", " + hashText(text_.text()); }
 
  private:
   TextBatches text_;
@@ -222,6 +265,7 @@ class RandomData : public RunData {
     return makeInputs(inputs_, seed_ * 1'000'003 + static_cast<uint64_t>(position));
   }
   std::string describe() const override { return "random numbers"; }
+  std::string identity() const override { return describe(); }
 
  private:
   const std::vector<Input>& inputs_;

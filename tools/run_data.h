@@ -28,6 +28,9 @@ class RunData {
   virtual ir::Expected<Batch> at(int64_t position) = 0;
   /// "tokens.safetensors, 812 batches".
   virtual std::string describe() const = 0;
+  /// Says which data this is, wherever its files lie: "812 batches, xxh64:...". Long files are
+  /// told apart by how they are laid out and by the ends of each tensor.
+  virtual std::string identity() const = 0;
 };
 
 /// `inputs` outlives the data. Errors: kIo, kParse with the file, what was found and what was

@@ -23,14 +23,17 @@
 #include "ir/fingerprint.h"
 #include "runtime/calibrate.h"
 #include "runtime/checkpoint.h"
+#include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/imported_run.h"
 #include "tools/load_files.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
+#include "tools/training_notes.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
+#include "tools/whole_file.h"
 
 namespace stowage::tools {
 
@@ -53,9 +56,8 @@ struct RunFlags : CommonFlags {
   std::string archive;
   std::optional<double> learningRate;
   bool randomWeights = false;
+  bool otherData = false;
 };
-
-constexpr const char* kSeedNote = "seed";
 
 /// Set by SIGTERM and SIGINT: the step under way is finished, the state saved.
 volatile std::sig_atomic_t stopAsked = 0;
@@ -64,11 +66,13 @@ void askToStop(int /*signal*/) { stopAsked = 1; }
 /// What the run begins with, checked before anything is measured.
 struct Beginning {
   uint64_t seed = 0;
+  std::optional<double> learningRate;
+  TrainingNotes saved;  // of the checkpoint
 };
 
 /// --resume brings its own first values and random numbers.
 ir::Expected<Beginning> readResume(const RunFlags& flags) {
-  Beginning beginning{.seed = flags.seed.value_or(0)};
+  Beginning beginning{.seed = flags.seed.value_or(0), .learningRate = flags.learningRate};
   if (flags.resume.empty()) return beginning;
   const auto refuse = [](const std::string& flag, const char* why) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
@@ -83,17 +87,37 @@ ir::Expected<Beginning> readResume(const RunFlags& flags) {
   }
   ir::Expected<runtime::Checkpoint> checkpoint = runtime::Checkpoint::open(flags.resume);
   if (!checkpoint) return checkpoint.takeError();
-  const auto note = checkpoint->progress().notes.find(kSeedNote);
-  if (note != checkpoint->progress().notes.end()) {
-    llvm::StringRef(note->second).getAsInteger(10, beginning.seed);
-  }
+  beginning.saved = checkpoint->progress().notes;
+  beginning.seed = notedSeed(beginning.saved).value_or(0);
+  if (!beginning.learningRate) beginning.learningRate = notedLearningRate(beginning.saved);
   return beginning;
+}
+
+/// What this training is; the same as the checkpoint's, when it goes on from one.
+ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& plan,
+                                     const Beginning& beginning, const RunData& data) {
+  TrainingNotes now =
+      toNotes({.recipe = plan.graph.provenance().recipe,
+               .seed = beginning.seed,
+               .data = data.identity(),
+               .learningRate = beginning.learningRate,
+               .numerics = describeNumerics(plan.file.target, runtime::torchVersion())});
+  const ResumeCheck check = {
+      .folder = flags.resume, .saved = beginning.saved, .now = now, .otherData = flags.otherData};
+  if (ir::Error error = checkSameTraining(check)) return error;
+  if (const std::string other = otherNumerics(check); !other.empty()) remark(other, flags);
+  return now;
 }
 
 /// A checkpoint that this training neither made nor goes on from stays, unless -f says otherwise.
 ir::Error checkSave(const RunFlags& flags) {
   if (flags.save.empty()) return ir::success();
   if (ir::Error error = runtime::checkCheckpointFolder(flags.save)) return error;
+  std::vector<std::string> inputs = flags.weights;
+  inputs.insert(inputs.end(), flags.data.begin(), flags.data.end());
+  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
+    if (ir::Error error = checkIsNoInput(flags.save + "/" + file, inputs)) return error;
+  }
   const bool goesOn = !flags.resume.empty() && llvm::sys::fs::equivalent(flags.save, flags.resume);
   if (flags.replace || goesOn || !runtime::holdsCheckpoint(flags.save)) return ir::success();
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
@@ -142,7 +166,7 @@ ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed
                                                          ": capture and plan it again");
 }
 
-ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed,
+ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, const Beginning& beginning,
                        Source& source) {
   const std::string& file = plan.graphPath.empty() ? flags.plan : plan.graphPath;
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(
@@ -150,8 +174,8 @@ ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, uint64_t s
                   .archive = flags.archive,
                   .folder = llvm::sys::path::parent_path(file).str(),
                   .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
-                  .seed = seed,
-                  .learningRate = flags.learningRate,
+                  .seed = beginning.seed,
+                  .learningRate = beginning.learningRate,
                   .hasData = !flags.data.empty()});
   if (!run) return run.takeError();
   source.imported = std::move(*run);
@@ -159,7 +183,8 @@ ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, uint64_t s
   return ir::success();
 }
 
-ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed) {
+ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan,
+                                const Beginning& beginning) {
   Source source;
   ir::Expected<Recipe> recipe = parseRecipe(plan.graph.provenance().recipe);
   if (!recipe) return recipe.takeError();
@@ -175,8 +200,8 @@ ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan, u
                              "', expected an example model or a .pt2 archive: steps of other code "
                              "run through the C++ interface");
   }
-  ir::Error error =
-      isModel ? openModel(flags, plan, seed, source) : openImported(flags, plan, seed, source);
+  ir::Error error = isModel ? openModel(flags, plan, beginning.seed, source)
+                            : openImported(flags, plan, beginning, source);
   if (error) return error;
   return source;
 }
@@ -227,8 +252,8 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPla
 }
 
 ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Source& source,
-                              const ir::NodeCosts& costs, const BatchSource& batches,
-                              uint64_t seed) {
+                              const ir::NodeCosts& costs, const BatchSource& batches, uint64_t seed,
+                              const TrainingNotes& notes) {
   std::signal(SIGTERM, askToStop);
   std::signal(SIGINT, askToStop);
   Progress progress(!flags.quiet && !flags.json);
@@ -237,7 +262,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Sou
                               .target = plan.file.target,
                               .costs = &costs};
   if (flags.resume.empty()) training.options.weights = flags.weights;
-  training.options.notes = {{kSeedNote, std::to_string(seed)}};
+  training.options.notes = notes;
   RunOptions options;
   options.seed = seed;
   options.steps = flags.steps;
@@ -269,11 +294,13 @@ VerbResult runRun(const RunFlags& flags) {
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
-  ir::Expected<Source> source = openSource(flags, *plan, beginning->seed);
+  ir::Expected<Source> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data =
       openRunData(flags.data, source->inputs(), beginning->seed);
   if (!data) return data.takeError();
+  ir::Expected<TrainingNotes> notes = identify(flags, *plan, *beginning, **data);
+  if (!notes) return notes.takeError();
   const BatchSource batches = [&](int64_t position) -> ir::Expected<Batch> {
     ir::Expected<Batch> batch = (*data)->at(position);
     if (!batch || source->model) return batch;
@@ -282,7 +309,8 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
   if (!costs) return costs.takeError();
 
-  ir::Expected<RunRecord> run = train(flags, *plan, *source, *costs, batches, beginning->seed);
+  ir::Expected<RunRecord> run =
+      train(flags, *plan, *source, *costs, batches, beginning->seed, *notes);
   if (!run) return run.takeError();
 
   RunAnswer answer = {
@@ -328,7 +356,8 @@ Verb addRunVerb(CLI::App& app) {
       ->excludes("--weights");
   command
       ->add_option("--lr", flags->learningRate,
-                   "learning rate of an imported step that takes it as an input")
+                   "learning rate of an imported step that takes it as an input; default after "
+                   "--resume: the checkpoint's")
       ->check(CLI::Range(0.0, 1e9));
   command->add_option("--save", flags->save,
                       "folder for a checkpoint after the last step; one that another training left "
@@ -337,14 +366,22 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");
-  command->add_option("--resume", flags->resume, "folder of the checkpoint to go on from");
+  command->add_option("--resume", flags->resume,
+                      "folder of the checkpoint to go on from, under the same budget or another");
+  CLI::Option* otherData =
+      command
+          ->add_flag("--other-data", flags->otherData,
+                     "go on with other data than the checkpoint's training had")
+          ->needs("--resume");
   command
       ->add_option("--seed", flags->seed,
                    "of first values, dropout and random data; default: 0, after --resume the "
                    "checkpoint's")
       ->check(CLI::Validator(describeBadSeed, ""));
-  command->add_flag("--compare-unplanned", flags->compare,
-                    "train by plain libtorch as well and compare every bit");
+  command
+      ->add_flag("--compare-unplanned", flags->compare,
+                 "train by plain libtorch as well and compare every bit")
+      ->excludes(otherData);
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
   command->add_option("--costs", flags->costs,

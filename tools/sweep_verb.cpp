@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stowage sweep step.stow --budgets 20%peak..100%peak: what each budget costs in step time, so that
-// one can be chosen.
+// stowage sweep step.stow --budgets 20%peak..100%peak --svg sweep.svg: what each budget costs in
+// step time, so that one can be chosen; as a table, as JSON, as a picture.
 #include <fmt/format.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -14,7 +14,9 @@
 #include "tools/exit_code.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
+#include "tools/sweep_chart.h"
 #include "tools/verbs.h"
+#include "tools/whole_file.h"
 
 namespace stowage::tools {
 
@@ -25,6 +27,7 @@ using Json = nlohmann::ordered_json;
 struct SweepFlags : PlanningFlags {
   std::string budgets = "30%peak..100%peak";
   int steps = 8;
+  std::string svg;
 };
 
 /// One row of the table: a plan, or the "no" with the smallest budget that works.
@@ -52,8 +55,9 @@ ir::Expected<Row> planAt(passes::StepPlanner& planner, Bytes budget) {
 
 void printRow(const Row& row, llvm::raw_ostream& os) {
   if (!row.planned) {
-    os << fmt::format("{:>12}  nothing fits; smallest {} budget that works: {}\n",
-                      formatBytes(row.budget), row.space, formatBytes(row.smallestBudget));
+    const auto [budget, smallest] = formatApart(row.budget, row.smallestBudget);
+    os << fmt::format("{:>12}  nothing fits; smallest {} budget that works: {}\n", budget,
+                      row.space, smallest);
     return;
   }
   const ir::Prediction& claim = row.planned->schedule.predicted;
@@ -83,7 +87,46 @@ Json toJson(const Row& row, const PlanningInputs& inputs) {
                           .planNeeded = row.planned->result.planNeeded});
 }
 
+SweepPoint toPoint(const Row& row) {
+  SweepPoint point{.budget = row.budget, .plan = std::nullopt};
+  if (row.planned) {
+    const ir::Prediction& claim = row.planned->schedule.predicted;
+    point.plan = {
+        .stepTime = claim.stepTime, .bound = claim.bound, .computeTime = claim.computeTime};
+  }
+  return point;
+}
+
+void printHeading(const PlanningInputs& inputs, llvm::raw_ostream& os) {
+  os << "unplanned peak " << formatBytes(inputs.keepAll) << '\n';
+  os << "      budget   step time   against     above    bytes out     bytes in    moved   "
+        "redone  taken over\n";
+  os << "                         unlimited     bound\n";
+}
+
+ir::Error checkPicture(const SweepFlags& flags) {
+  if (flags.svg.empty()) return ir::success();
+  if (flags.svg == "-") {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--svg: found '-', expected a file: the table goes to standard output");
+  }
+  if (ir::Error error = checkIsNoInput(flags.svg, {flags.graph, flags.costs})) return error;
+  return checkWritable(flags.svg, flags.replace);
+}
+
+ir::Error writePicture(const SweepFlags& flags, const PlanningInputs& inputs,
+                       std::vector<SweepPoint> points) {
+  if (flags.svg.empty()) return ir::success();
+  const SweepChart chart = {.title = "'" + inputs.graph.name() + "': step time by budget, costs " +
+                                     ir::costSourceName(inputs.costs.source),
+                            .unplanned = inputs.keepAll,
+                            .points = std::move(points)};
+  return writeWholeFile(flags.svg, flags.replace,
+                        [&](llvm::raw_ostream& os) { drawSweep(chart, os); });
+}
+
 VerbResult runSweep(const SweepFlags& flags) {
+  if (ir::Error error = checkPicture(flags)) return error;
   ir::Expected<std::vector<SizeFlag>> sizes = parseSizeList(flags.budgets, flags.steps);
   if (!sizes) return sizes.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
@@ -94,18 +137,15 @@ VerbResult runSweep(const SweepFlags& flags) {
   Progress progress(!flags.quiet);
   Json rows = Json::array();
   llvm::raw_ostream& os = llvm::outs();
-  if (!flags.json) {
-    os << "unplanned peak " << formatBytes(inputs->keepAll) << '\n';
-    os << "      budget   step time   against     above    bytes out     bytes in    moved   "
-          "redone  taken over\n";
-    os << "                         unlimited     bound\n";
-  }
+  std::vector<SweepPoint> points;
+  if (!flags.json) printHeading(*inputs, os);
   for (const SizeFlag& size : *sizes) {
     const int64_t align = inputs->target.alignBytes;
     const Bytes asked = size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
     progress.show("planning " + formatBytes(asked));
     ir::Expected<Row> row = planAt(*planner, Bytes(asked.value() / align * align));
     if (!row) return row.takeError();
+    points.push_back(toPoint(*row));
     if (flags.json) {
       rows.push_back(toJson(*row, *inputs));
     } else {
@@ -125,7 +165,11 @@ VerbResult runSweep(const SweepFlags& flags) {
   }
   if (flags.json)
     os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';
-  return kExitYes;
+  const bool fitsSome = std::any_of(points.begin(), points.end(),
+                                    [](const SweepPoint& point) { return point.plan.has_value(); });
+  if (ir::Error error = writePicture(flags, *inputs, std::move(points))) return error;
+  if (!flags.svg.empty() && !flags.json) os << "wrote      " << flags.svg << '\n';
+  return fitsSome ? kExitYes : kExitNo;
 }
 
 }  // namespace
@@ -141,7 +185,8 @@ Verb addSweepVerb(CLI::App& app) {
   command->add_option("--steps", flags->steps, "budgets in a range")
       ->check(CLI::Range(2, 1000))
       ->capture_default_str();
-  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  command->add_option("--svg", flags->svg, "picture to write: step time and bound over budget");
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runSweep(*flags); }, .flags = flags.get()};
 }
 

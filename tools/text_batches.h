@@ -29,6 +29,7 @@ class TextBatches {
   TextBatch next();
   /// The next batch is number `position` of the sequence, from 0.
   void seek(int64_t position);
+  const std::string& text() const { return text_; }
   size_t textBytes() const { return text_.size(); }
 
  private:

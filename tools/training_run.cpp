@@ -2,7 +2,6 @@
 #include "tools/training_run.h"
 
 #include <ATen/Context.h>
-#include <ATen/Parallel.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <torch/nn/module.h>
@@ -13,6 +12,7 @@
 
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/state_io.h"
+#include "tools/reference_mode.h"
 #include "tools/step_timer.h"
 
 namespace stowage::tools {
@@ -110,8 +110,7 @@ void TrainingRecord::add(const at::Tensor& report) {
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
-  at::set_num_threads(target.intraOpThreads);
-  at::globalContext().setDeterministicAlgorithms(target.deterministic, /*warn_only=*/false);
+  const ReferenceMode mode(target);
   at::manual_seed(seed);
   ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings);
   if (!training) return training.takeError();

@@ -55,7 +55,11 @@ void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
   }
   if (no.smallestBudget.value() > 0) {
     os << "  smallest " << no.space << " budget that works: " << no.smallestBudget.value() << "B ("
-       << formatBytes(no.smallestBudget) << ")\n";
+       << formatBytes(no.smallestBudget) << ")";
+    // Where the rounded sizes are equal, only exact ones say why it does not fit.
+    if (formatBytes(no.budget) == formatBytes(no.smallestBudget))
+      os << ", found " << no.budget.value() << "B";
+    os << '\n';
   }
 }
 

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "runtime/link_target.h"
+
 namespace stowage::tools {
 
 namespace {
@@ -20,13 +22,6 @@ bool isStream(const std::string& path) {
   llvm::sys::fs::file_status status;
   if (llvm::sys::fs::status(path, status)) return false;
   return llvm::sys::fs::is_other(status);
-}
-
-/// What a link leads to, so that the link stays.
-std::string resolveLink(const std::string& path) {
-  llvm::SmallString<256> real;
-  if (!llvm::sys::fs::is_symlink_file(path) || llvm::sys::fs::real_path(path, real)) return path;
-  return real.str().str();
 }
 
 ir::Error writeStream(const std::string& path,
@@ -60,6 +55,30 @@ ir::Error checkWritable(const std::string& path, bool replace) {
   return ir::success();
 }
 
+ir::Error checkOutputFolder(const std::string& folder) {
+  llvm::StringRef there = folder;
+  while (!there.empty() && !llvm::sys::fs::exists(there)) {
+    there = llvm::sys::path::parent_path(there);
+  }
+  if (there.empty()) there = ".";
+  if (!llvm::sys::fs::is_directory(there))
+    return ioError(there.str(), "is a file, expected a folder");
+  if (::access(there.str().c_str(), W_OK) != 0)
+    return ioError(there.str(), "the folder is not writable");
+  return ir::success();
+}
+
+ir::Error checkIsNoInput(const std::string& output, llvm::ArrayRef<std::string> inputs) {
+  if (output.empty() || output == "-" || isStream(output)) return ir::success();
+  for (const std::string& input : inputs) {
+    if (input.empty() || input == "-" || !llvm::sys::fs::equivalent(output, input)) continue;
+    const std::string which = input == output ? "an input" : "the input " + input;
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         output + ": is " + which + " of this command, expected another file");
+  }
+  return ir::success();
+}
+
 ir::Error writeWholeFile(const std::string& name, bool replace,
                          const std::function<void(llvm::raw_ostream&)>& write) {
   if (name == "-") {
@@ -68,7 +87,7 @@ ir::Error writeWholeFile(const std::string& name, bool replace,
     return ir::success();
   }
   if (isStream(name)) return writeStream(name, write);
-  const std::string path = resolveLink(name);
+  const std::string path = runtime::linkTarget(name);
   if (ir::Error error = checkWritable(path, replace)) return error;
   int descriptor = -1;
   llvm::SmallString<256> temporary;

@@ -6,6 +6,7 @@
 #ifndef STOWAGE_TOOLS_WHOLE_FILE_H_
 #define STOWAGE_TOOLS_WHOLE_FILE_H_
 
+#include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/StringRef.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -21,6 +22,12 @@ ir::Error writeWholeFile(const std::string& path, bool replace,
                          const std::function<void(llvm::raw_ostream&)>& write);
 /// Refuses early, before hours of work, what writeWholeFile would refuse at the end.
 ir::Error checkWritable(const std::string& path, bool replace);
+/// Refuses early a folder in which no files can be made: a file, or one that is not writable. One
+/// that is not there is as good as the folder that it would be made in. Errors: kIo.
+ir::Error checkOutputFolder(const std::string& folder);
+/// Refuses to write over what is read, under whatever name or link; "" stands for no file. Errors:
+/// kInvalidArgument.
+ir::Error checkIsNoInput(const std::string& output, llvm::ArrayRef<std::string> inputs);
 ir::Expected<std::string> readWholeFile(const std::string& path);
 
 }  // namespace stowage::tools

@@ -10,9 +10,9 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/safetensors.h"
 #include "tests/support/program.h"
 #include "tests/support/small_pt2.h"
+#include "tests/support/tensor_file.h"
 
 namespace stowage::tests {
 namespace {
@@ -51,18 +51,6 @@ std::string packWithWeights(const std::vector<float>& values, bool pickled = fal
                   {"data/weights/model_weights_config.json", index.dump()},
                   {"data/weights/weight_0",
                    {reinterpret_cast<const char*>(values.data()), values.size() * sizeof(float)}}});
-}
-
-std::string writeTensor(const std::string& path, const std::string& name,
-                        const std::vector<int64_t>& sizes, const std::vector<float>& values) {
-  runtime::SafetensorsHeader header;
-  header.entries.push_back({name, "", ir::DType::kF32, sizes, {}});
-  auto writer = runtime::SafetensorsWriter::create(path, std::move(header));
-  if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
-  const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
-  EXPECT_EQ(ir::describe(writer->append({bytes, values.size() * sizeof(float)})), "");
-  EXPECT_EQ(ir::describe(writer->commit()), "");
-  return path;
 }
 
 json lossesOf(const Outcome& outcome) {
@@ -122,7 +110,7 @@ TEST_F(RunPt2Verb, BeginsWithTheArchivesWeights) {
   prepare(packWithWeights(values));
   const Outcome own = run("--steps 3 --lr 0.01 --json --compare-unplanned");
   ASSERT_EQ(own.code, 0) << own.text;
-  writeTensor(folder_.at("w.safetensors"), kWeight, {3, 2}, values);
+  writeTensors(folder_.at("w.safetensors"), {{kWeight, ir::DType::kF32, {3, 2}, bytesOf(values)}});
   const Outcome file = run("--steps 3 --lr 0.01 --json --compare-unplanned --weights " +
                            folder_.at("w.safetensors"));
   ASSERT_EQ(file.code, 0) << file.text;
@@ -158,20 +146,13 @@ TEST_F(RunPt2Verb, RefusesBadWeightsInTheArchive) {
 
 TEST_F(RunPt2Verb, TakesRatesFromTheDataFile) {
   prepare(packPt2(smallStepProgram().dump()));
-  runtime::SafetensorsHeader header;
-  header.entries.push_back({"batch.0", "", ir::DType::kF32, {2, 4, 3}, {}});
-  header.entries.push_back({"batch.1", "", ir::DType::kF32, {2, 4, 2}, {}});
-  header.entries.push_back({"lr", "", ir::DType::kF32, {2}, {}});
-  auto writer = runtime::SafetensorsWriter::create(folder_.at("d.safetensors"), std::move(header));
-  ASSERT_TRUE(bool(writer));
-  const auto append = [&](const std::vector<float>& values) {
-    const auto* bytes = reinterpret_cast<const uint8_t*>(values.data());
-    EXPECT_EQ(ir::describe(writer->append({bytes, values.size() * sizeof(float)})), "");
+  const auto floats = [](size_t count, float value) {
+    return bytesOf(std::vector<float>(count, value));
   };
-  append(std::vector<float>(24, 0.5F));
-  append(std::vector<float>(16, 0.25F));
-  append({0.5F, 0.25F});
-  EXPECT_EQ(ir::describe(writer->commit()), "");
+  writeTensors(folder_.at("d.safetensors"),
+               {{"batch.0", ir::DType::kF32, {2, 4, 3}, floats(24, 0.5F)},
+                {"batch.1", ir::DType::kF32, {2, 4, 2}, floats(16, 0.25F)},
+                {"lr", ir::DType::kF32, {2}, bytesOf(std::vector<float>{0.5F, 0.25F})}});
   const std::string common =
       "--steps 4 --random-weights --json --data " + folder_.at("d.safetensors");
   const Outcome scheduled = run(common + " --compare-unplanned");
@@ -198,6 +179,20 @@ TEST_F(RunPt2Verb, GoesOnFromACheckpoint) {
   EXPECT_EQ(second.code, 0) << second.text;
   EXPECT_TRUE(second.says("resumed    after 3 steps")) << second.text;
   EXPECT_TRUE(second.says("identical bits")) << second.text;
+}
+
+TEST_F(RunPt2Verb, ACheckpointHasTheRateOfItsTraining) {
+  prepare(packWithWeights({1, -2, 3, -4, 5, -6}));
+  ASSERT_EQ(run("--steps 3 --lr 0.01 --save " + folder_.at("out")).code, 0);
+  const std::string resume = "--steps 2 --json --resume " + folder_.at("out");
+  const Outcome without = run(resume);
+  const Outcome with = run(resume + " --lr 1e-2");
+  EXPECT_EQ(without.code, 0) << without.text;
+  EXPECT_EQ(with.code, 0) << with.text;
+  EXPECT_EQ(lossesOf(without), lossesOf(with));
+  const Outcome other = run("--steps 2 --lr 0.02 --resume " + folder_.at("out"));
+  EXPECT_EQ(other.code, 3) << other.text;
+  EXPECT_TRUE(other.says("learning_rate: found 0.02, expected 0.01")) << other.text;
 }
 
 }  // namespace

@@ -7,15 +7,13 @@
 
 #include <gtest/gtest.h>
 #include <sys/wait.h>
-#include <unistd.h>
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
-#include <sstream>
 #include <stdexcept>
 #include <string>
+
+#include "tests/support/scratch_folder.h"
 
 namespace stowage::tests {
 
@@ -36,33 +34,6 @@ inline Outcome stowage(const std::string& arguments) {
   outcome.code = WEXITSTATUS(pclose(pipe));
   return outcome;
 }
-
-inline std::string readText(const std::filesystem::path& path) {
-  std::ifstream stream(path, std::ios::binary);
-  std::stringstream text;
-  text << stream.rdbuf();
-  return text.str();
-}
-
-inline void writeText(const std::filesystem::path& path, const std::string& text) {
-  std::ofstream(path, std::ios::binary) << text;
-}
-
-/// A folder of this process's own, which goes with it.
-class ScratchFolder {
- public:
-  explicit ScratchFolder(const std::string& name)
-      : root_(std::filesystem::temp_directory_path() / (name + std::to_string(getpid()))) {
-    std::filesystem::create_directories(root_);
-  }
-  ~ScratchFolder() { std::filesystem::remove_all(root_); }
-  ScratchFolder(const ScratchFolder&) = delete;
-  ScratchFolder& operator=(const ScratchFolder&) = delete;
-  std::string at(const std::string& name) const { return (root_ / name).string(); }
-
- private:
-  std::filesystem::path root_;
-};
 
 /// step.stow, costs.json and plan.json in `folder`: a gpt2 of one block, in 60 % of what it needs.
 /// `settings`: more of them, as on the command line.

@@ -135,7 +135,9 @@ planner::PlanFile makeSamplePlan() {
   plan.torchVersion = "2.11.0";
   plan.graph.file = "step.stow";
   plan.graph.text = "graph @sample version=1 {\n}\n";
-  plan.costs = {.fingerprint = "xxh3:00000000000000ff", .source = ir::CostSource::kRoofline};
+  plan.costs = {.fingerprint = "xxh3:00000000000000ff",
+                .source = ir::CostSource::kRoofline,
+                .file = "costs.json"};
   plan.boundScope = "program,hoisted";
   plan.prefetch = Bytes(3584);
   plan.stalls = {

@@ -157,7 +157,7 @@ ModelInfo gpt2Info() {
           {"sequence", Kind::kInteger, "64", "tokens", "per sequence, at most context", {}, 1},
           {"context", Kind::kInteger, "64", "tokens", "positions the model knows", {}, 1},
           {"vocabulary", Kind::kInteger, "256", "tokens", "different ones", {}, 2},
-          {"layers", Kind::kInteger, "2", "", "blocks", {}, 1},
+          {"layers", Kind::kInteger, "2", "", "blocks", {}, 1, kMostRepeats},
           {"hidden", Kind::kInteger, "128", "", "width of the residual stream", {}, 1},
           {"heads", Kind::kInteger, "4", "", "of attention", {}, 1},
           {"dropout", Kind::kNumber, "0.1", "", "probability, in all three places", {}, 0, 0.99},
@@ -207,6 +207,9 @@ ModelInfo gpt2Info() {
 ir::Expected<TrainingStep> makeGpt2(const Settings& settings, c10::Device device) {
   if (ir::Error error = checkMultiple(settings, "hidden", "heads")) return error;
   if (ir::Error error = checkAtMost(settings, "sequence", "context")) return error;
+  if (ir::Error error = checkLanguageSizes(settings)) return error;
+  if (ir::Error error = checkElements(settings, {"context", "hidden"})) return error;
+  if (ir::Error error = checkElements(settings, {"sequence", "sequence"})) return error;
   Gpt2 model(Gpt2Config{.vocabulary = settings.integer("vocabulary"),
                         .context = settings.integer("context"),
                         .layers = settings.integer("layers"),

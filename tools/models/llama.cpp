@@ -239,7 +239,7 @@ std::vector<SettingInfo> llamaSettings() {
       {"batch", Kind::kInteger, "4", "sequences", "per step", {}, 1},
       {"sequence", Kind::kInteger, "64", "tokens", "per sequence", {}, 1},
       {"vocabulary", Kind::kInteger, "256", "tokens", "different ones", {}, 2},
-      {"layers", Kind::kInteger, "2", "", "blocks", {}, 1},
+      {"layers", Kind::kInteger, "2", "", "blocks", {}, 1, kMostRepeats},
       {"hidden", Kind::kInteger, "128", "", "width of the residual stream", {}, 2},
       {"intermediate", Kind::kInteger, "352", "", "width inside the gated MLP", {}, 1},
       {"heads", Kind::kInteger, "4", "", "of queries", {}, 1},
@@ -311,6 +311,11 @@ ir::Expected<TrainingStep> makeLlamaWith(int64_t loraRank, double loraAlpha,
                                          const Settings& settings, c10::Device device) {
   if (ir::Error error = checkMultiple(settings, "hidden", "heads")) return error;
   if (ir::Error error = checkMultiple(settings, "heads", "kv_heads")) return error;
+  if (ir::Error error = checkLanguageSizes(settings)) return error;
+  if (ir::Error error = checkElements(settings, {"hidden", "intermediate"})) return error;
+  if (ir::Error error = checkElements(settings, {"batch", "sequence", "intermediate"}))
+    return error;
+  if (ir::Error error = checkElements(settings, {"sequence", "sequence"})) return error;
   const LlamaConfig config = {.vocabulary = settings.integer("vocabulary"),
                               .layers = settings.integer("layers"),
                               .hidden = settings.integer("hidden"),
@@ -339,6 +344,8 @@ ir::Expected<TrainingStep> makeLlama(const Settings& settings, c10::Device devic
 }
 
 ir::Expected<TrainingStep> makeLlamaLora(const Settings& settings, c10::Device device) {
+  if (ir::Error error = checkElements(settings, {"lora_rank", "intermediate"})) return error;
+  if (ir::Error error = checkElements(settings, {"lora_rank", "hidden"})) return error;
   return makeLlamaWith(settings.integer("lora_rank"), settings.number("lora_alpha"), settings,
                        device);
 }

@@ -90,9 +90,9 @@ ModelInfo lstmInfo() {
   info.settings = withTrainingSettings(
       {
           {"batch", Kind::kInteger, "4", "sequences", "per step", {}, 1},
-          {"sequence", Kind::kInteger, "16", "tokens", "per sequence", {}, 1},
+          {"sequence", Kind::kInteger, "16", "tokens", "per sequence", {}, 1, kMostRepeats},
           {"vocabulary", Kind::kInteger, "256", "tokens", "different ones", {}, 2},
-          {"layers", Kind::kInteger, "2", "", "of cells", {}, 1},
+          {"layers", Kind::kInteger, "2", "", "of cells", {}, 1, kMostRepeats},
           {"hidden", Kind::kInteger, "128", "", "width of embedding and state", {}, 1},
           {"dropout", Kind::kNumber, "0.1", "", "probability, between layers", {}, 0, 0.99},
       },
@@ -118,6 +118,7 @@ ModelInfo lstmInfo() {
 }
 
 ir::Expected<TrainingStep> makeLstm(const Settings& settings, c10::Device device) {
+  if (ir::Error error = checkLanguageSizes(settings)) return error;
   LstmModel model(settings.integer("vocabulary"), settings.integer("layers"),
                   settings.integer("hidden"), settings.number("dropout"));
   const auto loss = [model](const std::vector<torch::Tensor>& inputs) mutable {

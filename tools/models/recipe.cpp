@@ -150,7 +150,14 @@ std::vector<torch::Tensor> microBatch(const std::vector<torch::Tensor>& inputs, 
 
 std::vector<SettingInfo> withTrainingSettings(std::vector<SettingInfo> own, std::string_view lr) {
   const std::vector<SettingInfo> shared = {
-      {"micro_batches", Kind::kInteger, "1", "", "parts of the batch, gradients summed", {}, 1},
+      {"micro_batches",
+       Kind::kInteger,
+       "1",
+       "",
+       "parts of the batch, gradients summed",
+       {},
+       1,
+       kMostRepeats},
       {"precision",
        Kind::kChoice,
        "float32",
@@ -240,6 +247,14 @@ ir::Expected<TrainingStep> makeStep(std::shared_ptr<torch::nn::Module> module,
     if (scheduler) scheduler->step();
   };
   return step;
+}
+
+ir::Error checkLanguageSizes(const Settings& settings) {
+  for (const char* width : {"vocabulary", "hidden"}) {
+    if (ir::Error error = checkElements(settings, {"batch", "sequence", width})) return error;
+    if (ir::Error error = checkElements(settings, {width, "hidden"})) return error;
+  }
+  return ir::success();
 }
 
 std::vector<TrainingStep::Input> tokenInputs(const Settings& settings) {

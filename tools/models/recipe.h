@@ -45,6 +45,9 @@ ir::Expected<TrainingStep> makeStep(std::shared_ptr<torch::nn::Module> module,
                                     LossFunction forwardLoss, const Settings& settings,
                                     c10::Device device);
 
+/// kInvalidArgument when a tensor that every language model has would be beyond all sizes.
+ir::Error checkLanguageSizes(const Settings& settings);
+
 /// Tokens and the tokens that follow them: int64 [batch, sequence] below `vocabulary`.
 std::vector<TrainingStep::Input> tokenInputs(const Settings& settings);
 /// Float32 images [batch, 3, image, image] and int64 labels [batch] below `classes`.

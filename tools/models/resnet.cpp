@@ -165,6 +165,10 @@ ir::Expected<TrainingStep> makeResnet(const Settings& settings, c10::Device devi
                          "batch / micro_batches is " + std::to_string(images) +
                              ", expected at least 2: batch norm needs a variance");
   }
+  if (ir::Error error = checkElements(settings, {"batch", "width", "image", "image"})) return error;
+  if (ir::Error error = checkElements(settings, {"width", "width"})) return error;
+  if (ir::Error error = checkElements(settings, {"width", "classes"})) return error;
+  if (ir::Error error = checkElements(settings, {"batch", "classes"})) return error;
   Resnet model(blocksOf(settings.integer("layers")), settings.integer("width"),
                settings.integer("classes"));
   const auto loss = [model](const std::vector<torch::Tensor>& inputs) mutable {

@@ -5,6 +5,7 @@
 
 #include <cassert>
 #include <charconv>
+#include <cmath>
 #include <optional>
 #include <sstream>
 
@@ -70,8 +71,8 @@ ir::Error checkValue(const SettingInfo& info, const std::string& value) {
   } else {
     number = parseNumber<double>(value);
   }
-  // Written so that a NaN is refused too.
-  if (number && *number >= info.least && *number <= info.most) return ir::success();
+  if (number && std::isfinite(*number) && *number >= info.least && *number <= info.most)
+    return ir::success();
   return invalid(info.name + " is '" + value + "', expected " +
                  (isInteger ? "an integer " : "a number ") + limitsOf(info));
 }
@@ -119,6 +120,22 @@ ir::Error checkAtMost(const Settings& settings, std::string_view part, std::stri
   if (settings.integer(part) <= settings.integer(whole)) return ir::success();
   return invalid(saying(settings, part) + " and " + saying(settings, whole) +
                  ", expected at most that");
+}
+
+ir::Error checkElements(const Settings& settings, std::initializer_list<std::string_view> factors,
+                        std::initializer_list<std::string_view> over) {
+  constexpr double kMostElements = 1099511627776;  // 2^40
+  double elements = 1;
+  std::string names;
+  std::set<std::string_view> said;
+  for (const std::string_view name : factors) {
+    elements *= static_cast<double>(settings.integer(name));
+    if (!said.insert(name).second) continue;
+    names += (names.empty() ? "" : " and ") + saying(settings, name);
+  }
+  for (const std::string_view name : over) elements /= static_cast<double>(settings.integer(name));
+  if (elements <= kMostElements) return ir::success();
+  return invalid(names + ", expected tensors of at most 2^40 elements");
 }
 
 const std::string& Settings::text(std::string_view name) const {

@@ -10,6 +10,7 @@
 #define STOWAGE_TOOLS_MODELS_SETTINGS_H_
 
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
 #include <map>
 #include <set>
@@ -30,7 +31,7 @@ struct SettingInfo {
   std::string unit;   // "tokens", "images", ...; empty: none
   std::string meaning;
   std::vector<std::string> choices = {};  // of kChoice
-  double least = 0;                       // of kInteger and kNumber, inclusive
+  double least = 0;                       // of kInteger and kNumber, inclusive; always finite
   double most = std::numeric_limits<double>::infinity();
 };
 
@@ -72,6 +73,14 @@ ir::Error checkMultiple(const Settings& settings, std::string_view whole, std::s
 
 /// kInvalidArgument unless the integer `part` is at most the integer `whole`.
 ir::Error checkAtMost(const Settings& settings, std::string_view part, std::string_view whole);
+
+/// For what a step does one after the other: every time takes nodes in its graph.
+inline constexpr double kMostRepeats = 10'000;
+
+/// kInvalidArgument unless the product of the integers `factors`, divided by the integers `over`,
+/// is at most 2^40: elements of one tensor, so that sizes of many of them still add up.
+ir::Error checkElements(const Settings& settings, std::initializer_list<std::string_view> factors,
+                        std::initializer_list<std::string_view> over = {});
 
 /// The error for a `what` ("model", "setting of gpt2") that is not among `names`, with the nearest
 /// of them.

@@ -142,7 +142,7 @@ ModelInfo vitInfo() {
           {"image", Kind::kInteger, "32", "pixels", "height and width, a multiple of patch", {}, 1},
           {"patch", Kind::kInteger, "8", "pixels", "height and width of a patch", {}, 1},
           {"classes", Kind::kInteger, "10", "", "to tell apart", {}, 2},
-          {"layers", Kind::kInteger, "2", "", "blocks", {}, 1},
+          {"layers", Kind::kInteger, "2", "", "blocks", {}, 1, kMostRepeats},
           {"hidden", Kind::kInteger, "128", "", "width of the residual stream", {}, 1},
           {"heads", Kind::kInteger, "4", "", "of attention", {}, 1},
           {"dropout", Kind::kNumber, "0", "", "probability", {}, 0, 0.99},
@@ -175,6 +175,17 @@ ModelInfo vitInfo() {
 ir::Expected<TrainingStep> makeVit(const Settings& settings, c10::Device device) {
   if (ir::Error error = checkMultiple(settings, "hidden", "heads")) return error;
   if (ir::Error error = checkMultiple(settings, "image", "patch")) return error;
+  if (ir::Error error = checkElements(settings, {"hidden", "hidden"})) return error;
+  if (ir::Error error = checkElements(settings, {"hidden", "classes"})) return error;
+  if (ir::Error error = checkElements(settings, {"batch", "classes"})) return error;
+  if (ir::Error error = checkElements(settings, {"hidden", "patch", "patch"})) return error;
+  if (ir::Error error = checkElements(settings, {"batch", "hidden", "image", "image"}))
+    return error;
+  // Every patch attends to every patch.
+  if (ir::Error error = checkElements(settings, {"image", "image", "image", "image"},
+                                      {"patch", "patch", "patch", "patch"})) {
+    return error;
+  }
   Vit model(VitConfig{.image = settings.integer("image"),
                       .patch = settings.integer("patch"),
                       .classes = settings.integer("classes"),

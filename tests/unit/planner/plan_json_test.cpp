@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "planner/schema_words_json.h"
 #include "tests/support/sample_plan.h"
 
 namespace stowage::planner {
@@ -51,6 +52,7 @@ TEST(PlanJson, EveryFieldIsReadBack) {
   EXPECT_EQ(again.graph.text, plan.graph.text);
   EXPECT_EQ(again.costs.fingerprint, plan.costs.fingerprint);
   EXPECT_EQ(again.costs.source, plan.costs.source);
+  EXPECT_EQ(again.costs.file, plan.costs.file);
   EXPECT_EQ(again.budget, plan.budget);
   EXPECT_EQ(again.prefetch, plan.prefetch);
   EXPECT_EQ(again.schedule, plan.schedule);
@@ -222,6 +224,15 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenPlan{"\"nodes\":3", "\"nodes\":[[[[[[[[[[[[[[[[[[3]]]]]]]]]]]]]]]]]]",
                    "nested deeper than 16"},
         BrokenPlan{"\"dirty\":false", "\"dirty\":fals", "syntax error"},
+        BrokenPlan{
+            "\"takes\":3", "\"takes\":3,\"colour\":\"red\"",
+            "at /commands/3/colour: found \"red\", expected no such member: there are clone, "
+            "from, in, node"},
+        BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"colour\":{}",
+                   "at /graph/colour: found an object, expected no such member: there are file, "
+                   "fingerprint, nodes, steps_captured, storages, text"},
+        BrokenPlan{"\"bound_scope\":\"program,hoisted\"", "\"bound_scope\":\"\"",
+                   "at /predicted/bound_scope: found \"\", expected a string that is not empty"},
         BrokenPlan{"\"why\":\"pinned\"", "\"why\":\"pin\xff\"", "invalid"}));
 
 TEST(PlanJson, ErrorsInLongArraysNameTheLine) {
@@ -274,9 +285,63 @@ TEST(PlanFile, AnotherGraphIsRefused) {
 TEST(PlanFile, ADecisionWhoseIdAndNameDisagreeIsRefused) {
   PlanFile plan = makeSamplePlan();
   plan.schedule.decisions[0].storage = ir::StorageId(0);
-  EXPECT_EQ(
-      ir::describe(checkPlanGraph(plan, tests::makeSampleGraph())),
-      "found a decision for storage 0 with the name 'w', expected its name in the graph, 'x'");
+  EXPECT_EQ(ir::describe(checkPlanGraph(plan, tests::makeSampleGraph())),
+            "at /decisions/0/name: found 'w', expected the name of storage 0, 'x'");
+}
+
+TEST(PlanFile, ADecisionWhoseBytesAreNotTheStoragesIsRefusedAtItsPlace) {
+  // The rows of a file that a person sorted anew: the place is that of the file.
+  std::string text = writeToText(makeSamplePlan());
+  const size_t begin = text.find("{\"storage\"");
+  const size_t second = text.find("{\"storage\"", begin + 1);
+  const std::string row = text.substr(begin, text.find('}', begin) + 1 - begin);
+  const std::string other = text.substr(second, text.find('}', second) + 1 - second);
+  text.replace(second, other.size(), row).replace(begin, row.size(), other);
+  const PlanFile plan = readBack(text);
+  EXPECT_EQ(ir::describe(checkPlanGraph(plan, tests::makeSampleGraph())), "");
+  const size_t bytes = text.find("\"bytes\":", text.find(row));
+  const PlanFile wrong = readBack(text.insert(bytes + 8, "9"));
+  const std::string error = ir::describe(checkPlanGraph(wrong, tests::makeSampleGraph()));
+  EXPECT_EQ(error.find("plan.json: at /decisions/1/bytes: found 9"), 0U) << error;
+  EXPECT_NE(error.find(", expected the size of storage "), std::string::npos) << error;
+}
+
+TEST(SchemaWords, SayWhichOfTheSchemasWordsIsBroken) {
+  const Json schema = Json::parse(R"js({
+    "type": "object",
+    "required": ["kind"],
+    "properties": {
+      "kind": {"enum": ["a", "b"]},
+      "pair": {"type": "array", "items": [{"$ref": "#/definitions/n"}, {"type": "string"}],
+               "additionalItems": false, "minItems": 2},
+      "list": {"type": "array", "items": {"$ref": "#/definitions/n"}, "maxItems": 2},
+      "only": {"type": "boolean"}
+    },
+    "additionalProperties": false,
+    "if": {"properties": {"kind": {"const": "a"}}},
+    "then": {"properties": {"only": false}},
+    "else": {"required": ["list"]},
+    "definitions": {"n": {"type": "integer", "minimum": 1, "maximum": 9}}
+  })js");
+  const auto faultOf = [&](const char* text) {
+    const std::optional<JsonFault> fault = findSchemaFault(schema, Json::parse(text), "/x");
+    return fault ? fault->pointer + ": " + fault->message : "";
+  };
+  EXPECT_EQ(faultOf(R"({"kind": "a", "pair": [9, ""], "list": []})"), "");
+  EXPECT_EQ(faultOf("3"), "/x: found 3, expected an object");
+  EXPECT_EQ(faultOf(R"({"list": []})"), "/x/kind: found nothing, expected one of a, b");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "only": true})"),
+            "/x/only: found true, expected no such member");
+  EXPECT_EQ(faultOf(R"({"kind": "b"})"), "/x/list: found nothing, expected it to be there");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "pair": [9]})"),
+            "/x/pair: found an array of 1, expected one of 2 elements");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "list": [1, 2, 3]})"),
+            "/x/list: found an array of 3, expected one of 2 elements");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "pair": [9, 9]})"), "/x/pair/1: found 9, expected a string");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "list": [1, 10]})"),
+            "/x/list/1: found 10, expected a whole number from 1 to 9");
+  EXPECT_EQ(faultOf(R"({"kind": "a", "list": [1.5]})"),
+            "/x/list/0: found 1.5, expected a whole number from 1 to 9");
 }
 
 TEST(PlanFile, AnotherMachineIsRefusedWithWhatDiffers) {

@@ -7,8 +7,6 @@
 
 #include <array>
 #include <cstdio>
-#include <filesystem>
-#include <fstream>
 #include <stdexcept>
 #include <string>
 
@@ -20,6 +18,7 @@
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/scratch_folder.h"
 
 namespace stowage::tests {
 namespace {
@@ -68,8 +67,6 @@ Outcome runProgram(const std::string& command) {
 class PlanAlone : public testing::Test {
  protected:
   PlanAlone() {
-    root_ = std::filesystem::temp_directory_path() / ("stowage_alone" + std::to_string(getpid()));
-    std::filesystem::create_directories(root_);
     const ir::Graph graph = orFail(ir::parseGraph(kMlp));
     ir::Target target = orFail(planner::findTargetProfile("cpu"));
     const ir::CostTable costs = planner::rooflineCosts(graph, target);
@@ -88,21 +85,20 @@ class PlanAlone : public testing::Test {
               "");
     plan_ = os.str();
   }
-  ~PlanAlone() override { std::filesystem::remove_all(root_); }
 
   void write(const std::string& name, const std::string& text) const {
-    std::ofstream(root_ / name) << text;
+    writeText(folder_.at(name), text);
   }
   Outcome runPlan(const std::string& text) const {
     write("plan.json", text);
-    return runProgram(std::string(STOWAGE_PLAN_RUNNER) + " " + (root_ / "plan.json").string() +
-                      " " + (root_ / "graph.stow").string());
+    return runProgram(std::string(STOWAGE_PLAN_RUNNER) + " " + folder_.at("plan.json") + " " +
+                      folder_.at("graph.stow"));
   }
 
   std::string plan_;
 
  private:
-  std::filesystem::path root_;
+  ScratchFolder folder_{"stowage_alone"};
 };
 
 TEST_F(PlanAlone, TrainsWithoutThePlanner) {

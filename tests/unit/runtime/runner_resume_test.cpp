@@ -5,7 +5,6 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -18,6 +17,7 @@
 #include "runtime/safetensors.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/scratch_folder.h"
 #include "tools/exit_code.h"
 #include "tools/model_step.h"
 
@@ -136,12 +136,7 @@ struct Process {
 
 class RunnerResume : public testing::Test {
  protected:
-  RunnerResume() {
-    root_ = std::filesystem::temp_directory_path() / ("stowage_resume" + std::to_string(getpid()));
-    std::filesystem::create_directories(root_);
-  }
-  ~RunnerResume() override { std::filesystem::remove_all(root_); }
-  std::string path(const std::string& name) const { return (root_ / name).string(); }
+  std::string path(const std::string& name) const { return folder_.at(name); }
 
   /// Trains `before` steps, saves, and trains on in another process up to `all`.
   void expectSameAsStraight(int64_t before, int64_t all, const Planned& first,
@@ -167,7 +162,7 @@ class RunnerResume : public testing::Test {
   }
 
  private:
-  std::filesystem::path root_;
+  ScratchFolder folder_{"stowage_resume"};
 };
 
 TEST_F(RunnerResume, GoesOnBitForBit) { expectSameAsStraight(3, 6, widePlan(), widePlan()); }

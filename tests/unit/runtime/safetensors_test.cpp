@@ -6,10 +6,11 @@
 
 #include <gtest/gtest.h>
 
-#include <filesystem>
 #include <fstream>
 #include <random>
 #include <string>
+
+#include "tests/support/scratch_folder.h"
 
 namespace stowage::tests {
 namespace {
@@ -19,24 +20,6 @@ using runtime::parseSafetensorsHeader;
 using runtime::SafetensorsHeader;
 using runtime::SafetensorsReader;
 using runtime::SafetensorsWriter;
-
-class Folder {
- public:
-  Folder() {
-    const auto* test = testing::UnitTest::GetInstance()->current_test_info();
-    path_ = std::filesystem::temp_directory_path() /
-            (std::string("stowage_") + test->name() + std::to_string(getpid()));
-    std::filesystem::create_directories(path_);
-  }
-  ~Folder() { std::filesystem::remove_all(path_); }
-  std::string file(const std::string& name) const { return (path_ / name).string(); }
-  size_t count() const {
-    return static_cast<size_t>(std::distance(std::filesystem::directory_iterator(path_), {}));
-  }
-
- private:
-  std::filesystem::path path_;
-};
 
 SafetensorsHeader twoTensors() {
   SafetensorsHeader header;
@@ -130,8 +113,8 @@ TEST(Safetensors, DamagedHeadersNeverCrash) {
 }
 
 TEST(Safetensors, FilesReadBackAsWritten) {
-  const Folder folder;
-  const std::string path = folder.file("state.safetensors");
+  const ScratchFolder folder("stowage_safetensors");
+  const std::string path = folder.at("state.safetensors");
   auto writer = SafetensorsWriter::create(path, twoTensors());
   ASSERT_TRUE(static_cast<bool>(writer)) << ir::describe(writer.takeError());
   const std::vector<uint8_t> first(24, 7);
@@ -152,8 +135,8 @@ TEST(Safetensors, FilesReadBackAsWritten) {
 }
 
 TEST(Safetensors, AFileThatIsNotCommittedLeavesTheOldOne) {
-  const Folder folder;
-  const std::string path = folder.file("state.safetensors");
+  const ScratchFolder folder("stowage_safetensors");
+  const std::string path = folder.at("state.safetensors");
   std::ofstream(path) << "old";
   {
     auto writer = SafetensorsWriter::create(path, twoTensors());
@@ -169,22 +152,21 @@ TEST(Safetensors, AFileThatIsNotCommittedLeavesTheOldOne) {
 }
 
 TEST(Safetensors, CommitNeedsAllTensors) {
-  const Folder folder;
-  auto writer = SafetensorsWriter::create(folder.file("x"), twoTensors());
+  const ScratchFolder folder("stowage_safetensors");
+  auto writer = SafetensorsWriter::create(folder.at("x"), twoTensors());
   ASSERT_TRUE(static_cast<bool>(writer));
   EXPECT_NE(ir::describe(writer->commit()).find("only 0 of 2"), std::string::npos);
 }
 
 TEST(Safetensors, RefusesFilesThatAreCutOrNoFiles) {
-  const Folder folder;
-  EXPECT_FALSE(ir::describe(SafetensorsReader::open(folder.file("none")).takeError()).empty());
-  std::ofstream(folder.file("short")) << "abc";
+  const ScratchFolder folder("stowage_safetensors");
+  EXPECT_FALSE(ir::describe(SafetensorsReader::open(folder.at("none")).takeError()).empty());
+  std::ofstream(folder.at("short")) << "abc";
+  EXPECT_NE(ir::describe(SafetensorsReader::open(folder.at("short")).takeError()).find("too short"),
+            std::string::npos);
+  std::ofstream(folder.at("huge")) << std::string(8, '\xff') << "{}";
   EXPECT_NE(
-      ir::describe(SafetensorsReader::open(folder.file("short")).takeError()).find("too short"),
-      std::string::npos);
-  std::ofstream(folder.file("huge")) << std::string(8, '\xff') << "{}";
-  EXPECT_NE(
-      ir::describe(SafetensorsReader::open(folder.file("huge")).takeError()).find("found a header"),
+      ir::describe(SafetensorsReader::open(folder.at("huge")).takeError()).find("found a header"),
       std::string::npos);
 }
 

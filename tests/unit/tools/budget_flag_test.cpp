@@ -6,6 +6,8 @@
 namespace stowage::tools {
 namespace {
 
+using namespace stowage::literals;  // NOLINT: for sizes
+
 int64_t bytesOf(const char* text) {
   ir::Expected<SizeFlag> size = parseSizeFlag(text);
   if (!size) {
@@ -62,6 +64,13 @@ TEST(SizeList, RangesAndLists) {
   EXPECT_EQ(parseSizeList("1GiB,2GiB,50%", 9)->size(), 3U);
   EXPECT_NE(ir::describe(parseSizeList("20%..1GiB", 5).takeError()).find("mixes"),
             std::string::npos);
+}
+
+TEST(BudgetFlag, SizesThatRoundingWouldMakeEqualAreExact) {
+  using Pair = std::pair<std::string, std::string>;
+  EXPECT_EQ(formatApart(Bytes(1'887'744), Bytes(1'888'256)), Pair("1887744 B", "1888256 B"));
+  EXPECT_EQ(formatApart(1_MiB, 2_MiB), Pair(formatBytes(1_MiB), formatBytes(2_MiB)));
+  EXPECT_EQ(formatApart(1_MiB, 1_MiB), Pair(formatBytes(1_MiB), formatBytes(1_MiB)));
 }
 
 }  // namespace

@@ -77,6 +77,17 @@ TEST(ModelSettings, RefusesOtherKindsAndValuesOutsideOfTheLimits) {
   }
 }
 
+TEST(ModelSettings, NumbersAreFinite) {
+  ModelInfo info = makeInfo();
+  info.settings.push_back({"lr", SettingInfo::Kind::kNumber, "1", "", ""});
+  for (const char* value : {"inf", "nan", "-inf", "1e400"}) {
+    ir::Expected<Settings> settings = parseSettings(info, {std::string("lr=") + value});
+    ASSERT_FALSE(bool(settings)) << value;
+    EXPECT_EQ(messageOf(settings.takeError()),
+              "lr is '" + std::string(value) + "', expected a number at least 0");
+  }
+}
+
 TEST(ModelSettings, EveryDefaultAndPresetOfTheCatalogueIsValid) {
   for (const ModelInfo& model : modelCatalogue()) {
     ASSERT_FALSE(model.presets.empty());
@@ -150,6 +161,17 @@ TEST(ModelSettings, ModelsRefuseWhatDoesNotGoTogether) {
        "batch / micro_batches is 1, expected at least 2: batch norm needs a variance"},
       {"lstm", {"momentum=0.5"}, "momentum is set and optimizer is adamw, expected optimizer=sgd"},
       {"lstm", {"warmup=5"}, "warmup is set and schedule is none, expected schedule=cosine"},
+      {"gpt2",
+       {"batch=99999999999999"},
+       "batch is 99999999999999 and sequence is 64 and vocabulary is 256, expected tensors of at "
+       "most 2^40 elements"},
+      {"llama", {"layers=10001"}, "layers is '10001', expected an integer from 1 to 10000"},
+      {"llama", {"sequence=2000000"}, "sequence is 2000000, expected tensors of at most 2^40"},
+      {"llama_lora", {"lora_rank=99999999999"}, "lora_rank is 99999999999 and intermediate is 352"},
+      {"vit", {"image=99999999999999", "patch=99999999999999"}, "hidden is 128 and patch is 9999"},
+      {"vit", {"image=33554432", "patch=1", "batch=1", "hidden=4"}, "batch is 1 and hidden is 4"},
+      {"resnet", {"image=99999999999999"}, "batch is 8 and width is 16 and image is 9999"},
+      {"lstm", {"hidden=99999999999999"}, "vocabulary is 256 and hidden is 99999999999999"},
       {"lstm",
        {"optimizer=stowage_adamw", "master_weights=on"},
        "master_weights is set and precision is float32, expected precision=bfloat16"},

@@ -18,8 +18,8 @@
 #include <string>
 #include <thread>
 
-#include "runtime/safetensors.h"
 #include "tests/support/program.h"
+#include "tests/support/tensor_file.h"
 
 namespace stowage::tests {
 namespace {
@@ -53,36 +53,26 @@ class RunVerb : public testing::Test {
 
   /// A file of one row of tokens, all `token` but one.
   static std::string writeTokens(const char* name, int64_t count, int64_t place, int32_t token) {
-    runtime::SafetensorsHeader header;
-    header.entries.push_back({"tokens", "", ir::DType::kI32, {count}, {}});
-    auto writer = runtime::SafetensorsWriter::create(at(name), std::move(header));
-    if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
     std::vector<int32_t> tokens(static_cast<size_t>(count), 7);
     tokens[static_cast<size_t>(place)] = token;
-    const auto* bytes = reinterpret_cast<const uint8_t*>(tokens.data());
-    EXPECT_EQ(ir::describe(writer->append({bytes, tokens.size() * sizeof(int32_t)})), "");
-    EXPECT_EQ(ir::describe(writer->commit()), "");
-    return at(name);
+    return writeTensors(at(name), {{"tokens", ir::DType::kI32, {count}, bytesOf(tokens)}});
   }
 
   /// Tokens and targets of whole steps: one first dimension for each.
   static std::string writeStacked(const char* name, int64_t tokenSteps, int64_t targetSteps) {
     constexpr int64_t kBatch = 4;
     constexpr int64_t kSequence = 16;
-    runtime::SafetensorsHeader header;
-    header.entries.push_back({"tokens", "", ir::DType::kI64, {tokenSteps, kBatch, kSequence}, {}});
-    header.entries.push_back(
-        {"targets", "", ir::DType::kI32, {targetSteps, kBatch, kSequence}, {}});
-    auto writer = runtime::SafetensorsWriter::create(at(name), std::move(header));
-    if (!writer) throw std::runtime_error(ir::describe(writer.takeError()));
-    const auto append = [&](int64_t bytes) {
-      EXPECT_EQ(ir::describe(writer->append(std::vector<uint8_t>(static_cast<size_t>(bytes), 0))),
-                "");
+    const auto zeros = [](int64_t bytes) {
+      return std::vector<uint8_t>(static_cast<size_t>(bytes), 0);
     };
-    append(tokenSteps * kBatch * kSequence * 8);
-    append(targetSteps * kBatch * kSequence * 4);
-    EXPECT_EQ(ir::describe(writer->commit()), "");
-    return at(name);
+    return writeTensors(at(name), {{"tokens",
+                                    ir::DType::kI64,
+                                    {tokenSteps, kBatch, kSequence},
+                                    zeros(tokenSteps * kBatch * kSequence * 8)},
+                                   {"targets",
+                                    ir::DType::kI32,
+                                    {targetSteps, kBatch, kSequence},
+                                    zeros(targetSteps * kBatch * kSequence * 4)}});
   }
 
   static std::optional<ScratchFolder> folder_;
@@ -136,6 +126,54 @@ TEST_F(RunVerb, ResumeBringsTheSeedAndTheWeights) {
     EXPECT_EQ(refused.code, 2) << refused.text;
     EXPECT_TRUE(refused.says("does not go with --resume")) << refused.text;
   }
+}
+
+TEST_F(RunVerb, ResumeTellsAnotherTrainingFromAnotherBudget) {
+  ASSERT_EQ(run("--steps 3 --save " + at("first")).code, 0);
+  const std::string resume = " --steps 2 --resume " + at("first");
+  // Another budget: the same training, bit for bit.
+  ASSERT_EQ(stowage("plan " + at("step.stow") + " --budget 90%peak --costs " + at("costs.json") +
+                    " -o " + at("wide_plan.json"))
+                .code,
+            0);
+  const Outcome wide = stowage("run " + at("wide_plan.json") + resume + " --compare-unplanned");
+  EXPECT_EQ(wide.code, 0) << wide.text;
+  EXPECT_TRUE(wide.says("saved under another plan")) << wide.text;
+  EXPECT_TRUE(wide.says("identical bits")) << wide.text;
+  // Another rate and schedule: the same tensors, another training.
+  const ScratchFolder changed("stowage_run_changed");
+  ASSERT_NO_FATAL_FAILURE(planSmallModel(changed, "--set schedule=cosine --set lr=0.002"));
+  const Outcome other = stowage("run " + changed.at("plan.json") + resume);
+  EXPECT_EQ(other.code, 3) << other.text;
+  EXPECT_TRUE(other.says("first: is the checkpoint of another training")) << other.text;
+  EXPECT_TRUE(other.says("lr: found 0.002, expected 1e-3")) << other.text;
+  EXPECT_TRUE(other.says("schedule: found cosine, expected step")) << other.text;
+  // Other data, unless that is what is wanted.
+  writeText(at("other.txt"), std::string(500, 'b') + "end");
+  const Outcome text = run(resume + " --data " + at("other.txt"));
+  EXPECT_EQ(text.code, 3) << text.text;
+  EXPECT_TRUE(text.says("data: found 503 bytes of text, xxh64:")) << text.text;
+  EXPECT_TRUE(text.says("--other-data goes on")) << text.text;
+  EXPECT_EQ(run(resume + " --other-data --data " + at("other.txt")).code, 0);
+}
+
+TEST_F(RunVerb, DataIsKnownByItsContent) {
+  const std::string tokens = writeTokens("known.safetensors", 300, 5, 255);
+  ASSERT_EQ(run("--steps 1 --data " + tokens + " --save " + at("known")).code, 0);
+  fs::rename(tokens, at("moved.safetensors"));
+  const std::string resume = "--steps 1 --resume " + at("known") + " --data ";
+  EXPECT_EQ(run(resume + at("moved.safetensors")).code, 0);
+  const Outcome other = run(resume + writeTokens("changed.safetensors", 300, 5, 254));
+  EXPECT_EQ(other.code, 3) << other.text;
+  EXPECT_TRUE(other.says("data: found 4 batches, xxh64:")) << other.text;
+}
+
+TEST_F(RunVerb, NeverSavesOverItsInputs) {
+  ASSERT_EQ(run("--steps 1 --save " + at("source")).code, 0);
+  const Outcome outcome =
+      run("--steps 1 -f --save " + at("source") + " --weights " + at("source/model.safetensors"));
+  EXPECT_EQ(outcome.code, 2) << outcome.text;
+  EXPECT_TRUE(outcome.says("of this command, expected another file")) << outcome.text;
 }
 
 TEST_F(RunVerb, SaysWhenCostsAreNotThePlans) {

@@ -120,15 +120,48 @@ TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {
   EXPECT_TRUE(fs::is_fifo(at("pipe")));
 }
 
+TEST_F(VerbErrors, DemoLeavesFilesThatAreThere) {
+  namespace fs = std::filesystem;
+  const std::string demo = "demo --steps 2 --set preset=tiny --out ";
+  fs::create_directories(at("mine"));
+  for (const char* file : {"mine/plan.json", "mine/step.stow"}) {
+    writeText(at(file), "mine");
+    const Outcome outcome = stowage(demo + at("mine"));
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    EXPECT_TRUE(outcome.says(at(file) + ": exists already; -f replaces it")) << outcome.text;
+    EXPECT_FALSE(outcome.says("captured")) << outcome.text;
+    EXPECT_EQ(readText(at(file)), "mine");
+    fs::remove(at(file));
+  }
+  for (const char* place : {"a.txt", "a.txt/below"}) {
+    const Outcome outcome = stowage(demo + at(place));
+    EXPECT_EQ(outcome.code, 3) << outcome.text;
+    EXPECT_TRUE(outcome.says(at("a.txt") + ": is a file, expected a folder")) << outcome.text;
+    EXPECT_FALSE(outcome.says("captured")) << outcome.text;
+  }
+}
+
+TEST_F(VerbErrors, SizesBeyondAllTensorsAreWrongUsage) {
+  for (const char* setting :
+       {"batch=99999999999999", "layers=99999999999999", "hidden=99999999999996",
+        "vocabulary=99999999999999", "batch=9223372036854775807", "sequence=99999999999999"}) {
+    const std::string name = std::string(setting).substr(0, std::string(setting).find('='));
+    expectRefused(std::string("capture llama --set ") + setting, 2, name + " is ");
+  }
+  expectRefused("capture gpt2 --set lr=inf", 2, "lr is 'inf', expected a number at least 0");
+  expectRefused("capture gpt2 --set lr=nan", 2, "lr is 'nan', expected a number at least 0");
+}
+
 TEST_F(VerbErrors, BadRowsAreBadFiles) {
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak --costs ";
   expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
   expectRefused(plan + edited("costs.json", "aten.addmm.default", "aten.other.default"), 3,
                 "edited: the cost table has no row for");
-  expectRefused("lower -f -o " + at("o") + " " + edited("plan.json", "\"gap\":[", "\"gap\":[1"), 3,
-                "edited");
+  expectRefused(
+      "lower -f --estimate -o " + at("o") + " " + edited("plan.json", "\"gap\":[", "\"gap\":[1"), 3,
+      "edited");
   const std::string disk = edited("plan.json", "\"action\":\"host\"", "\"action\":\"disk\"");
-  expectRefused("lower -f -o " + at("o") + " " + disk, 3, "edited: storage '");
+  expectRefused("lower -f --estimate -o " + at("o") + " " + disk, 3, "edited: storage '");
   expectRefused(
       "plan --budget 50%peak " + edited("step.stow", "aten.addmm.default(", "aten.adddmm.default("),
       3, "libtorch has no op 'aten.adddmm.default'");
@@ -166,8 +199,8 @@ TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
   EXPECT_TRUE(estimated.says("note: times below are the estimate of profile 'cpu'"))
       << estimated.text;
   const Outcome json = stowage("explain -q --json " + at("plan.json"));
-  EXPECT_TRUE(json.says("\"height\"")) << json.text;
-  EXPECT_TRUE(json.says("\"costs\": \"roofline\"")) << json.text;
+  EXPECT_TRUE(json.says("\"height_bytes\"")) << json.text;
+  EXPECT_TRUE(json.says("\"source\": \"roofline\"")) << json.text;
 }
 
 TEST_F(VerbErrors, FlagsDoWhatTheirHelpSays) {

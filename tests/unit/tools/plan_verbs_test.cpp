@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// `plan`, `lower` and `sweep` as their users meet them: names in --json, where costs come from,
+// what is never written over, exit codes.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "tests/support/program.h"
+
+namespace stowage::tests {
+namespace {
+
+namespace fs = std::filesystem;
+using nlohmann::json;
+
+class PlanVerbs : public testing::Test {
+ protected:
+  static void SetUpTestSuite() {
+    folder_.emplace("stowage_plan_verbs");
+    ASSERT_NO_FATAL_FAILURE(planSmallModel(*folder_));
+  }
+  static void TearDownTestSuite() { folder_.reset(); }
+  static std::string at(const std::string& name) { return folder_->at(name); }
+  static json fileOf(const std::string& name) { return json::parse(readText(at(name))); }
+  static void expectRefused(const std::string& arguments, int code, const std::string& words) {
+    const Outcome outcome = stowage(arguments);
+    EXPECT_EQ(outcome.code, code) << arguments << '\n' << outcome.text;
+    EXPECT_TRUE(outcome.says(words)) << arguments << '\n' << outcome.text << "expected: " << words;
+  }
+  /// `plan` with the measured costs.
+  static std::string planAt(const std::string& budget) {
+    return "plan " + at("step.stow") + " --costs " + at("costs.json") + " --budget " + budget + " ";
+  }
+
+  static std::optional<ScratchFolder> folder_;
+};
+std::optional<ScratchFolder> PlanVerbs::folder_;
+
+TEST_F(PlanVerbs, AnswersHaveTheNamesOfThePlanFile) {
+  const Outcome planned = stowage(planAt("60%peak") + "-q --json -o " + at("named.json"));
+  ASSERT_EQ(planned.code, 0) << planned.text;
+  const json answer = json::parse(planned.text);
+  const json file = fileOf("named.json");
+  EXPECT_EQ(answer["budget_bytes"], file["budget_bytes"]);
+  EXPECT_EQ(answer["costs"]["source"], file["costs"]["source"]);
+  json predicted = file["predicted"];
+  predicted.erase("bound_scope");
+  EXPECT_EQ(answer["predicted"], predicted);
+
+  const Outcome lowered = stowage("lower " + at("named.json") + " -q --json -o " + at("low.json"));
+  ASSERT_EQ(lowered.code, 0) << lowered.text;
+  EXPECT_EQ(json::parse(lowered.text)["unplanned_bytes"], answer["unplanned_bytes"]);
+  const Outcome swept = stowage("sweep -q --json --budgets 60%peak,70%peak --costs " +
+                                at("costs.json") + " " + at("step.stow"));
+  ASSERT_EQ(swept.code, 0) << swept.text;
+  EXPECT_EQ(json::parse(swept.text)["budgets"][0]["predicted"], predicted);
+  EXPECT_EQ(json::parse(swept.text)["unplanned_bytes"], answer["unplanned_bytes"]);
+}
+
+TEST_F(PlanVerbs, LowerLeavesOutWhatItCannotKnow) {
+  // An embedded graph is in the plan's order: what the step's own needs is not in the file.
+  ASSERT_EQ(stowage(planAt("60%peak") + "--embed -o " + at("embedded.json")).code, 0);
+  const Outcome lowered =
+      stowage("lower " + at("embedded.json") + " -q --json -o " + at("low_embedded.json"));
+  ASSERT_EQ(lowered.code, 0) << lowered.text;
+  EXPECT_FALSE(json::parse(lowered.text).contains("unplanned_bytes")) << lowered.text;
+}
+
+TEST_F(PlanVerbs, LowerGoesOnWithThePlansOwnCosts) {
+  ASSERT_EQ(stowage("lower " + at("plan.json") + " -o " + at("own.json")).code, 0);
+  const json plan = fileOf("plan.json");
+  const json own = fileOf("own.json");
+  EXPECT_EQ(own["costs"], plan["costs"]);
+  EXPECT_EQ(own["costs"]["file"], "costs.json");
+  EXPECT_EQ(own["predicted"]["step_ns"], plan["predicted"]["step_ns"]);
+  EXPECT_EQ(own["commands"], plan["commands"]);
+}
+
+TEST_F(PlanVerbs, LowerDoesNotDropCostsThatItCannotFind) {
+  fs::create_directories(at("alone"));
+  fs::copy(at("plan.json"), at("alone/plan.json"));
+  const std::string lower = "lower " + at("alone/plan.json") + " --graph " + at("step.stow") +
+                            " -o " + at("alone/l.json");
+  expectRefused(lower, 2, "plan.json: the plan was made from costs that were measured");
+  expectRefused(lower, 2, "there is no " + at("alone/costs.json") + "; --costs names the file");
+  std::string costs = readText(at("costs.json"));
+  writeText(at("alone/costs.json"), costs.insert(costs.find("\"ns\":") + 5, "1"));
+  expectRefused(lower, 2, "alone/costs.json has xxh3:");
+  EXPECT_FALSE(fs::exists(at("alone/l.json")));
+
+  EXPECT_EQ(stowage(lower + " --estimate").code, 0);
+  EXPECT_EQ(fileOf("alone/l.json")["costs"]["source"], "roofline");
+  EXPECT_EQ(stowage(lower + " -f --costs " + at("costs.json")).code, 0);
+  EXPECT_EQ(fileOf("alone/l.json")["costs"]["source"], "measured");
+  expectRefused(lower + " -f --estimate --costs " + at("costs.json"), 2, "--estimate");
+}
+
+TEST_F(PlanVerbs, NothingIsWrittenOverWhatIsRead) {
+  for (const char* file : {"step.stow", "costs.json", "plan.json"}) {
+    const std::string name = file;
+    fs::create_symlink(at(name), at("link_to_" + name));
+    fs::create_hard_link(at(name), at("other_" + name));
+  }
+  const std::string words = " of this command, expected another file";
+  for (const char* prefix : {"", "link_to_", "other_"}) {
+    const std::string step = at(prefix + std::string("step.stow"));
+    const std::string costs = at(prefix + std::string("costs.json"));
+    const std::string plan = at(prefix + std::string("plan.json"));
+    for (const std::string& arguments :
+         {planAt("60%peak") + "-f -o " + step, planAt("60%peak") + "-f -o " + costs,
+          planAt("60%peak") + "-f --from " + at("plan.json") + " -o " + plan,
+          "profile " + at("step.stow") + " -f -o " + step,
+          "sweep " + at("step.stow") + " -f --svg " + step,
+          "lower " + at("plan.json") + " -f -o " + step,
+          "lower " + at("plan.json") + " -f -o " + costs,
+          "lower " + at("plan.json") + " -f --costs " + at("costs.json") + " -o " + costs}) {
+      expectRefused(arguments, 2, words);
+    }
+  }
+  EXPECT_EQ(readText(at("step.stow")).find("graph "), 0U);
+  // What an archive's inputs are called is read as well; the archive is not even opened.
+  writeText(at("a.pt2"), "no archive");
+  writeText(at("a.json"), "{}");
+  expectRefused("capture " + at("a.pt2") + " -f -o " + at("a.json"), 2, words);
+  expectRefused("capture " + at("a.pt2") + " -f -o " + at("a.pt2"), 2, words);
+}
+
+TEST_F(PlanVerbs, LowerMayWriteOverThePlanThatItReads) {
+  fs::copy(at("plan.json"), at("edited.json"));
+  fs::create_symlink(at("edited.json"), at("edited_link.json"));
+  const Outcome outcome = stowage("lower " + at("edited.json") + " -o " + at("edited_link.json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(fs::is_symlink(at("edited_link.json")));
+}
+
+TEST_F(PlanVerbs, AllowNoneGoesWithNothingElse) {
+  for (const char* words : {"none,offload", "offload,none", "none,none"}) {
+    expectRefused(planAt("60%peak") + "--allow " + words, 2,
+                  std::string("--allow: found '") + words + "', expected none by itself");
+  }
+  expectRefused(planAt("100%peak") + "--allow none", 0, "fits");
+}
+
+TEST_F(PlanVerbs, SweepSaysNoWhenNothingFits) {
+  const std::string sweep = "sweep " + at("step.stow") + " --budgets ";
+  expectRefused(sweep + "4KiB,8KiB", 1, "nothing fits");
+  expectRefused(sweep + "4KiB,100%peak", 0, "nothing fits");
+  const Outcome both = stowage("-q sweep");
+  EXPECT_EQ(both.code, 2) << both.text;
+}
+
+TEST_F(PlanVerbs, SweepDrawsAPicture) {
+  const std::string sweep =
+      "sweep " + at("step.stow") + " --budgets 60%peak,100%peak --svg " + at("sweep.svg");
+  const Outcome outcome = stowage(sweep);
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("wrote      " + at("sweep.svg"))) << outcome.text;
+  const std::string picture = readText(at("sweep.svg"));
+  EXPECT_EQ(picture.find("<svg "), 0U);
+  const auto circles = [&] {
+    size_t count = 0;
+    for (size_t i = picture.find("<circle "); i != std::string::npos;
+         i = picture.find("<circle ", i + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(circles(), 2U);
+  expectRefused(sweep, 2, "exists already; -f replaces it");
+  expectRefused("sweep " + at("step.stow") + " --svg -", 2, "--svg: found '-'");
+}
+
+TEST_F(PlanVerbs, EqualRoundedSizesAreSaidExactly) {
+  ASSERT_EQ(stowage("capture gpt2 -o " + at("larger.stow")).code, 0);
+  const std::string plan = "plan " + at("larger.stow") + " --budget ";
+  const Outcome no = stowage(plan + "1KiB --json");
+  ASSERT_EQ(no.code, 1) << no.text;
+  const json error = json::parse(no.text.substr(0, no.text.find("\n}\n") + 2));
+  const auto smallest = error["error"]["infeasible"]["smallest_budget_bytes"].get<int64_t>();
+  const std::string exact = std::to_string(smallest);
+  ASSERT_GT(smallest, 1 << 20);  // 512 bytes are less than a hundredth of a MiB
+  const std::string less = std::to_string(smallest - 512) + "B";
+  expectRefused(plan + less, 1, "smallest device budget that works: " + exact + "B (");
+  expectRefused(plan + less, 1, "), found " + less);
+  expectRefused("sweep " + at("larger.stow") + " --budgets " + less, 1,
+                "budget that works: " + exact + " B");
+  expectRefused(plan + exact + "B", 0, "fits");
+}
+
+TEST_F(PlanVerbs, WhatPeopleReadInAPlanIsCheckedAgainstTheStep) {
+  const auto lowerEdited = [&](const std::string& what, const std::string& with) {
+    std::string text = readText(at("plan.json"));
+    const size_t place = text.find(what, text.find("\"decisions\":"));
+    ASSERT_NE(place, std::string::npos) << what;
+    writeText(at("labels.json"), text.replace(place, what.size(), with));
+    for (const std::string verb : {"verify ", "explain ", "run "}) {
+      expectRefused(verb + at("labels.json"), 3, "labels.json: at /decisions/0/");
+    }
+  };
+  lowerEdited("\"bytes\":", "\"bytes\":1");
+  lowerEdited("\"name\":\"", "\"name\":\"other_");
+}
+
+TEST_F(PlanVerbs, AnotherGraphIsSaidWithItsFingerprintsAndFiles) {
+  ASSERT_EQ(stowage("capture lstm -o " + at("lstm.stow")).code, 0);
+  const std::string verify = "verify " + at("plan.json") + " --graph " + at("lstm.stow");
+  expectRefused(verify, 3, "plan.json: found graph 'lstm' of " + at("lstm.stow"));
+  expectRefused(verify, 3, " in program order and xxh3:");
+  expectRefused(verify, 3, " in hoisted order, expected the plan's, xxh3:");
+}
+
+}  // namespace
+}  // namespace stowage::tests
