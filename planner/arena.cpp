@@ -13,9 +13,10 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr int64_t kMostRepairs = 16;
-constexpr int64_t kMostVain = 5;                // repairs in a row that do not help
-constexpr int64_t kRepairEffort = 100'000'000;  // pairs of items that repairs may look at
+constexpr int64_t kMostRepairs = 64;
+constexpr int64_t kHopelessPart = 4;           // of the goal: what is higher is not repaired
+constexpr int64_t kMostVain = 16;              // repairs in a row that do not help
+constexpr int64_t kRepairEffort = 50'000'000;  // pairs of items that repairs may look at
 
 using Order = std::vector<int32_t>;
 using Key = std::function<int64_t(const ArenaItem&)>;
@@ -56,7 +57,7 @@ class Search {
 
   Placement run() {
     tryOrders();
-    if (best_.height > goal_) repair();
+    if (best_.height > goal_ && best_.height - goal_ < goal_ / kHopelessPart) repair();
     return std::move(best_);
   }
 

@@ -17,7 +17,7 @@ constexpr int kGridBudgets = 48;
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
-constexpr int kImprovements = 6;  // evaluations to keep more of what the best of a pool moves
+constexpr int kImprovements = 4;  // evaluations to keep more of what the best of a pool moves
 constexpr int kImprovementsWhenLarge = 2;
 constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
 constexpr int kGiveBacksWhenLarge = 8;
@@ -75,7 +75,7 @@ Tried Frontier::tryRule(const ChoiceRule& rule, const Useful& useful, const Pool
   const int64_t budget = useful.height;
   // Where the bytes alone are far too many, a lower target will not do either.
   if (choice.bytes > budget + budget / kHopelessPart) return {.plan = {}, .isTooSlow = true};
-  const int64_t guard = std::min(rule.target, budget);
+  const int64_t guard = budget;
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
     return plan.prefetch == guard && plan.actions == choice.actions;
   });

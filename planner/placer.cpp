@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
 
 namespace stowage::planner {
 
@@ -78,8 +79,12 @@ void Placer::addNeighbours(const TakenBytes& among, const ir::TickRange& alive) 
   if (neighbours_.size() < room) neighbours_.resize(2 * room);
   ByteSpan* const first = neighbours_.data();
   ByteSpan* const middle = first + neighbourCount_;
-  neighbourCount_ += among.collect(alive, middle);
-  if (middle != first) std::inplace_merge(first, middle, first + neighbourCount_, isBelow);
+  const size_t added = among.collect(alive, middle);
+  neighbourCount_ += added;
+  if (middle == first || added == 0) return;
+  if (merged_.size() < neighbours_.size()) merged_.resize(neighbours_.size());
+  std::merge(first, middle, middle, middle + added, merged_.data(), isBelow);
+  std::swap(neighbours_, merged_);
 }
 
 // The smallest hole between the neighbours that is large enough, else what is above them.

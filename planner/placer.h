@@ -62,6 +62,7 @@ class Placer {
   TakenBytes all_;
   std::vector<TakenBytes> slices_;
   std::vector<ByteSpan> neighbours_;  // the first so many
+  std::vector<ByteSpan> merged_;      // room for the next
   size_t neighbourCount_ = 0;
 };
 
