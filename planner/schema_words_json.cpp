@@ -27,6 +27,11 @@ bool isOfType(const Json& value, llvm::StringRef type) {
   return value.is_string();
 }
 
+/// The pointer of a member of what stands at `at`.
+std::string memberOf(const std::string& at, const std::string& name) {
+  return at + "/" + escapeToken(name);
+}
+
 std::string listOf(const Json& names) {
   std::string text;
   for (const Json& name : names) text += (text.empty() ? "" : ", ") + name.get<std::string>();
@@ -101,11 +106,11 @@ class FaultFinder {
         const auto& name = key.get_ref<const std::string&>();
         if (value.contains(name)) continue;
         const std::string wanted = known.contains(name) ? describe(known[name]) : "it to be there";
-        return JsonFault{at + "/" + name, "found nothing, expected " + wanted};
+        return JsonFault{memberOf(at, name), "found nothing, expected " + wanted};
       }
     }
     for (const auto& [name, member] : value.items()) {
-      const std::string place = at + "/" + escapeToken(name);
+      const std::string place = memberOf(at, name);
       if (known.contains(name)) {
         if (auto found = find(known[name], member, place)) return found;
       } else if (schema.contains("additionalProperties")) {

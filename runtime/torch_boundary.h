@@ -22,6 +22,12 @@ namespace detail {
 inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const char* text) {
   return ir::makeError(code, what.str() + ": " + text);
 }
+/// The CPU's allocator refuses memory with an error of no class of its own.
+inline ir::ErrorCode codeFor(const c10::Error& error) {
+  return llvm::StringRef(error.what_without_backtrace()).contains("can't allocate memory")
+             ? ir::ErrorCode::kOutOfDeviceMemory
+             : ir::ErrorCode::kTorch;
+}
 }  // namespace detail
 
 /// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
@@ -43,7 +49,7 @@ auto callTorch(llvm::StringRef what, Function&& function)
     return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what,
                                 e.what_without_backtrace());
   } catch (const c10::Error& e) {
-    return detail::foreignError(ir::ErrorCode::kTorch, what, e.what_without_backtrace());
+    return detail::foreignError(detail::codeFor(e), what, e.what_without_backtrace());
   } catch (const std::bad_alloc&) {
     return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what, "out of memory");
   } catch (const std::exception& e) {

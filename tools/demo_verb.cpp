@@ -2,7 +2,6 @@
 //
 // stowage demo: trains a small language model on the distribution's licence texts, once by plain
 // libtorch and once by a plan in half of the memory, and shows the product in one screen.
-#include <ATen/ops/tensor.h>
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
@@ -10,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <memory>
+#include <nlohmann/json.hpp>
 
 #include "ir/liveness.h"
 #include "ir/printer.h"
@@ -23,6 +23,8 @@
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
+#include "tools/run_checks.h"
+#include "tools/run_data.h"
 #include "tools/text_batches.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
@@ -42,6 +44,7 @@ struct DemoFlags : CommonFlags {
   int64_t steps = 20;
   int threads = 0;
   std::string stepFile() const { return folder + "/step.stow"; }
+  std::string costsFile() const { return folder + "/costs.json"; }
   std::string planFile() const { return folder + "/plan.json"; }
 };
 
@@ -52,19 +55,23 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
 /// Batches of the text, each made once and used by both trainings.
 ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const TrainingStep& training) {
   const std::vector<std::string> files = flags.texts.empty() ? licenceTexts() : flags.texts;
-  const std::vector<int64_t>& sizes = training.inputs.front().sizes;
-  ir::Expected<TextBatches> source = TextBatches::open(files, sizes[0], sizes[1], kSeed);
-  if (!source) return source.takeError();
+  if (files.empty()) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         "this machine has no licence texts to train on; --text names files");
+  }
+  ir::Expected<std::unique_ptr<RunData>> data = openRunData(files, training.inputs, kSeed);
+  if (!data) return data.takeError();
   std::vector<Batch> batches;
   for (int64_t i = 0; i < flags.steps; ++i) {
-    const TextBatch text = source->next();
-    batches.push_back({at::tensor(text.tokens).view(sizes), at::tensor(text.targets).view(sizes)});
+    ir::Expected<Batch> batch = (*data)->at(i);
+    if (!batch) return batch.takeError();
+    batches.push_back(std::move(*batch));
   }
   return batches;
 }
 
-ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const ModelStep& step,
-                                               const ir::Target& target) {
+ir::Expected<PlanningInputs> measureAndPrepare(const ModelStep& step, const ir::Target& target,
+                                               const SizeFlag& size) {
   PlanningInputs inputs;
   inputs.graph = step.graph;
   inputs.target = target;
@@ -78,9 +85,7 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   inputs.costs = std::move(*costs);
   inputs.costs.links = runtime::measureMemoryLinks();
   if (ir::Error error = measureKeepAll(inputs)) return error;
-  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
-  if (!size) return size.takeError();
-  const Bytes budget = size->resolve({.device = target.memory, .peak = inputs.keepAll});
+  const Bytes budget = size.resolve({.device = target.memory, .peak = inputs.keepAll});
   inputs.options.budget = Bytes(budget.value() / target.alignBytes * target.alignBytes);
   return inputs;
 }
@@ -100,11 +105,31 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
              : "DIFFERENT from plain libtorch: " + difference + "\n");
 }
 
+/// With the names that `run --json` has.
+nlohmann::ordered_json runJson(const TrainingRecord& eager, const TrainingRecord& planned,
+                               const std::string& difference) {
+  const auto nanoseconds = [](double seconds) { return static_cast<int64_t>(seconds * 1e9); };
+  return {{"steps", planned.losses.size()},
+          {"losses", planned.losses},
+          {"step_ns", nanoseconds(planned.secondsPerStep)},
+          {"unplanned",
+           {{"identical", difference.empty()},
+            {"difference", difference},
+            {"step_ns", nanoseconds(eager.secondsPerStep)}}}};
+}
+
+/// Both trainings hold the whole model: its size is known from a capture that does not.
+ir::Error checkMemory(const Recipe& recipe, const ir::Target& target) {
+  ir::Expected<std::unique_ptr<ModelStep>> step =
+      captureModel(recipe, {.target = target, .seed = kSeed});
+  return step ? checkUnplannedMemory((*step)->graph, target) : step.takeError();
+}
+
 /// What could not be written at the end is refused before anything is trained.
 ir::Error checkFiles(const DemoFlags& flags) {
   if (ir::Error error = checkOutputFolder(flags.folder)) return error;
   if (!llvm::sys::fs::exists(flags.folder)) return ir::success();
-  for (const std::string& file : {flags.stepFile(), flags.planFile()}) {
+  for (const std::string& file : {flags.stepFile(), flags.costsFile(), flags.planFile()}) {
     if (ir::Error error = checkIsNoInput(file, flags.texts)) return error;
     if (ir::Error error = checkWritable(file, flags.replace)) return error;
   }
@@ -122,19 +147,33 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
       })) {
     return error;
   }
+  const planner::CostFile costs = {.stowageVersion = STOWAGE_VERSION,
+                                   .torchVersion = inputs.costsTorchVersion,
+                                   .table = inputs.costs};
+  std::string costsText;
+  llvm::raw_string_ostream costsStream(costsText);
+  if (ir::Error error = planner::writeCosts(costs, costsStream)) return error;
+  costsStream.flush();
+  if (ir::Error error = writeWholeFile(flags.costsFile(), flags.replace,
+                                       [&](llvm::raw_ostream& os) { os << costsText; })) {
+    return error;
+  }
   return writeWholeFile(flags.planFile(), flags.replace,
                         [&](llvm::raw_ostream& os) { os << planText; });
 }
 
 VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = checkFiles(flags)) return error;
-  llvm::raw_ostream& os = llvm::outs();
+  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
+  if (!size) return size.takeError();
+  llvm::raw_ostream& os = flags.json ? llvm::nulls() : llvm::outs();
   const Recipe recipe = {.model = "gpt2",
                          .settings = flags.settings.empty()
                                          ? std::vector<std::string>{"preset=demo"}
                                          : flags.settings};
   ir::Expected<ir::Target> profile = planner::findTargetProfile("cpu");
   if (!profile) return profile.takeError();
+  if (ir::Error error = checkMemory(recipe, *profile)) return error;
   const auto begin = std::chrono::steady_clock::now();
   ir::Expected<std::unique_ptr<ModelStep>> step =
       captureModel(recipe, {.target = *profile, .seed = kSeed, .withoutMemory = false});
@@ -150,8 +189,9 @@ VerbResult runDemo(const DemoFlags& flags) {
     return (*batches)[static_cast<size_t>(i)];
   };
 
-  ir::Expected<PlanningInputs> inputs = measureAndPrepare(flags, **step, *target);
+  ir::Expected<PlanningInputs> inputs = measureAndPrepare(**step, *target, *size);
   if (!inputs) return inputs.takeError();
+  inputs->costsPath = flags.costsFile();
   ir::Expected<TrainingRecord> eager = trainEagerly(recipe, *target, kSeed, flags.steps, source);
   if (!eager) return eager.takeError();
   os << "unplanned  peak " << formatBytes(inputs->keepAll)
@@ -167,13 +207,14 @@ VerbResult runDemo(const DemoFlags& flags) {
                                                      .embed = false,
                                                      .flags = flags});
   if (!planText) return planText.takeError();
-  printPlanSummary({.graph = planned->graph,
-                    .schedule = planned->schedule,
-                    .budget = inputs->options.budget,
-                    .keepAll = inputs->keepAll,
-                    .stalls = planned->result.timetable.stalls,
-                    .costs = inputs->costs.source},
-                   os);
+  const PlanSummary summary = {.graph = planned->graph,
+                               .schedule = planned->schedule,
+                               .budget = inputs->options.budget,
+                               .keepAll = inputs->keepAll,
+                               .stalls = planned->result.timetable.stalls,
+                               .costs = inputs->costs.source,
+                               .planNeeded = planned->result.planNeeded};
+  printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
@@ -187,8 +228,18 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (!record) return record.takeError();
   printRun(*eager, *record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
-  os << "wrote      " << flags.stepFile() << "  " << flags.planFile() << '\n';
-  return firstDifference(*eager, *record).empty() ? kExitYes : kExitNo;
+  os << "wrote      " << flags.stepFile() << "  " << flags.costsFile() << "  " << flags.planFile()
+     << '\n';
+  const std::string difference = firstDifference(*eager, *record);
+  if (flags.json) {
+    const nlohmann::ordered_json json = {
+        {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},
+        {"plan", planSummaryJson(summary)},
+        {"run", runJson(*eager, *record, difference)},
+        {"wrote", {flags.stepFile(), flags.costsFile(), flags.planFile()}}};
+    llvm::outs() << json.dump(2) << '\n';
+  }
+  return difference.empty() ? kExitYes : kExitNo;
 }
 
 }  // namespace
@@ -206,7 +257,7 @@ Verb addDemoVerb(CLI::App& app) {
                       "a setting of the gpt2 model; default: preset=demo");
   command->add_option("--text", flags->texts,
                       "text files to train on; default: the distribution's licence texts");
-  command->add_option("--out", flags->folder, "folder for step.stow and plan.json")
+  command->add_option("--out", flags->folder, "folder for step.stow, costs.json and plan.json")
       ->capture_default_str();
   command
       ->add_option("--threads", flags->threads,

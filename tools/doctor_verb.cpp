@@ -16,6 +16,7 @@
 #include "ir/op_table.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
+#include "tools/machine_memory.h"
 #include "tools/verbs.h"
 
 namespace stowage::tools {
@@ -23,11 +24,6 @@ namespace stowage::tools {
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-int64_t memoryBytes() {
-  return static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
-         static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE));
-}
 
 /// Bytes that may be locked (pinned); -1: no limit.
 int64_t lockableBytes() {
@@ -56,7 +52,7 @@ VerbResult runDoctor(const CommonFlags& flags) {
                      {"torch", runtime::torchVersion()},
                      {"op_table_version", ir::opTableVersion()},
                      {"cores", std::thread::hardware_concurrency()},
-                     {"memory_bytes", memoryBytes()},
+                     {"memory_bytes", machineMemory().value()},
                      {"memory_limit_bytes", groupLimitBytes()},
                      {"lockable_bytes", lockableBytes()},
                      {"gpu", hasGpu()}};
@@ -67,7 +63,7 @@ VerbResult runDoctor(const CommonFlags& flags) {
   }
   os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
   os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
-  os << "memory     " << formatBytes(Bytes(memoryBytes())) << ", "
+  os << "memory     " << formatBytes(machineMemory()) << ", "
      << limitText("control group limit", groupLimitBytes()) << ", "
      << limitText("limit of locked memory", lockableBytes()) << '\n';
   os << "gpu        "

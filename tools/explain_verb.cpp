@@ -3,6 +3,7 @@
 // stowage explain plan.json [storage]: what holds the peak, where compute waits, what would help;
 // or, for one storage, what happens to it in every gap, why, and what that costs.
 #include <fmt/format.h>
+#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -34,19 +35,25 @@ struct ExplainFlags : CommonFlags {
   std::string costs;
 };
 
-/// Times of other costs than the plan's would explain another plan.
+/// Times of other costs than the plan's would explain another plan: where the plan's are not at
+/// hand, an estimate does, which says so.
 ir::Expected<ir::CostTable> readCosts(const ExplainFlags& flags, const LoadedPlan& plan) {
-  if (flags.costs.empty()) return planner::rooflineCosts(plan.graph, plan.file.target);
-  ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
+  const bool isAsked = !flags.costs.empty();
+  const std::string path = isAsked ? flags.costs : plansCostsPath(plan.file);
+  if (!isAsked && (path.empty() || !llvm::sys::fs::exists(path))) {
+    return planner::rooflineCosts(plan.graph, plan.file.target);
+  }
+  ir::Expected<planner::CostFile> file = loadCosts(path);
   if (!file) return file.takeError();
-  const std::string different = differentCosts(plan.file, flags.costs, file->table);
-  if (!different.empty()) return ir::makeError(ir::ErrorCode::kPlanMismatch, different);
-  return std::move(file->table);
+  const std::string different = differentCosts(plan.file, path, file->table);
+  if (different.empty()) return std::move(file->table);
+  if (isAsked) return ir::makeError(ir::ErrorCode::kPlanMismatch, different);
+  return planner::rooflineCosts(plan.graph, plan.file.target);
 }
 
 /// "" when the times are those that the plan was made from.
-std::string costsRemark(const ExplainFlags& flags, const LoadedPlan& plan) {
-  if (!flags.costs.empty() || plan.file.costs.source == ir::CostSource::kRoofline) return "";
+std::string costsRemark(const ir::CostTable& costs, const LoadedPlan& plan) {
+  if (costs.source == plan.file.costs.source) return "";
   return "times below are the estimate of profile '" + plan.file.target.profile +
          "'; the plan was made from costs that were " + ir::costSourceName(plan.file.costs.source) +
          ": --costs names them";
@@ -229,7 +236,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
                                        .costs = *costs,
                                        .alignBytes = plan->file.target.alignBytes};
   llvm::raw_ostream& os = llvm::outs();
-  const std::string estimate = costsRemark(flags, *plan);
+  const std::string estimate = costsRemark(*table, *plan);
   if (!flags.storage.empty()) {
     ir::Expected<StorageStory> story = planner::explainStorage(input, flags.storage);
     if (!story) return suggestName(story.takeError(), plan->graph, flags.storage);
@@ -264,7 +271,8 @@ Verb addExplainVerb(CLI::App& app) {
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
   command->add_option("--costs", flags->costs,
-                      "the costs it was planned with; default: the profile's estimate");
+                      "the costs it was planned with; default: where the plan says that they are, "
+                      "else the profile's estimate");
   addCommonFlags(*command, *flags, /*writesFiles=*/false);
   return {.command = command, .run = [flags] { return runExplain(*flags); }, .flags = flags.get()};
 }

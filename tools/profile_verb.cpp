@@ -15,6 +15,7 @@
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
+#include "tools/run_checks.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -61,6 +62,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   ir::Expected<ir::Graph> graph = loadGraph(flags.step);
   if (!graph) return graph.takeError();
+  if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
   ir::Expected<ir::CostTable> costs = measure(flags, *graph);
   if (!costs) return costs.takeError();
   const planner::CostFile file = {

@@ -2,14 +2,15 @@
 #include "tools/run_checks.h"
 
 #include <llvm/ADT/ArrayRef.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <thread>
 
+#include "ir/liveness.h"
 #include "ir/verify.h"
 #include "planner/roofline.h"
 #include "runtime/torch_version.h"
+#include "tools/machine_memory.h"
 
 namespace stowage::tools {
 
@@ -51,20 +52,14 @@ ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) 
   return ir::makeError(std::move(error));
 }
 
-/// Bytes of memory that this machine has.
-Bytes physicalMemory() {
-  return Bytes(static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
-               static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE)));
-}
-
 /// Both arenas are mapped and filled before the first step: what is not there ends the process.
 ir::Error checkMemory(const planner::PlanFile& plan) {
   const Bytes needed =
       plan.schedule.arenaBytes(ir::Space::kDevice) + plan.schedule.arenaBytes(ir::Space::kHost);
-  if (needed <= physicalMemory()) return ir::success();
+  if (needed <= machineMemory()) return ir::success();
   return ir::makeError(ir::ErrorCode::kEnvironment,
                        "V3: the plan's arenas need " + formatBytes(needed) +
-                           " of memory, this machine has " + formatBytes(physicalMemory()));
+                           " of memory, this machine has " + formatBytes(machineMemory()));
 }
 
 /// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
@@ -100,6 +95,32 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
   for (const std::string& note : found.notes()) problem.note(note);
   return ir::makeError(std::move(problem));
+}
+
+ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    Bytes touched;
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      touched += graph.storage(access.storage).bytes;
+    }
+    if (touched <= machineMemory()) continue;
+    return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                       graph.describeNode(ir::NodeId(i)) + " touches " +
+                                           formatBytes(touched) + " at once, this machine has " +
+                                           formatBytes(machineMemory()))
+                             .at({.file = path}));
+  }
+  return ir::success();
+}
+
+ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target) {
+  const std::vector<int64_t> bytes =
+      ir::computeKeepAllBytes(graph, target.alignBytes, std::vector<Bytes>(graph.nodes().size()));
+  const Bytes needed(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  if (needed <= machineMemory()) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       "without a plan the step needs " + formatBytes(needed) +
+                           ", this machine has " + formatBytes(machineMemory()));
 }
 
 ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {

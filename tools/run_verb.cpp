@@ -10,26 +10,23 @@
 // not fit is refused.
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <charconv>
 #include <csignal>
 #include <memory>
 #include <optional>
 
-#include "ir/fingerprint.h"
 #include "runtime/calibrate.h"
 #include "runtime/checkpoint.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
-#include "tools/imported_run.h"
 #include "tools/load_files.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
+#include "tools/run_source.h"
 #include "tools/training_notes.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
@@ -126,84 +123,21 @@ ir::Error checkSave(const RunFlags& flags) {
                            "--resume goes on from it");
 }
 
-/// The step that the plan is for: an example model captured again, or an imported graph.
-struct Source {
-  Recipe recipe;
-  std::unique_ptr<ModelStep> model;
-  std::unique_ptr<ImportedRun> imported;
-  ir::Graph graph;  // in the plan's order
-  const std::vector<TrainingStep::Input>& inputs() const {
-    return model ? model->training.inputs : imported->inputs();
-  }
-};
-
-ir::Error openModel(const RunFlags& flags, const LoadedPlan& plan, uint64_t seed, Source& source) {
-  const std::vector<std::pair<bool, const char*>> ofImports = {
-      {flags.learningRate.has_value(), "--lr"},
-      {!flags.archive.empty(), "--archive"},
-      {flags.randomWeights, "--random-weights"}};
-  for (const auto& [given, name] : ofImports) {
-    if (!given) continue;
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         std::string(name) + " goes with imported steps; '" + source.recipe.model +
-                             "' is an example model, whose settings 'capture --set' gives");
-  }
-  ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
-      source.recipe, {.target = plan.file.target, .seed = seed, .withoutMemory = false});
-  if (!step) return step.takeError();
-  source.model = std::move(*step);
-  // An embedded graph is in the plan's order already, whichever that is.
-  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
-    ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, order);
-    if (!graph) return graph.takeError();
-    source.graph = std::move(*graph);
-    if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
-  }
-  return ir::makeError(ir::ErrorCode::kPlanMismatch, "capturing '" + source.recipe.text() +
-                                                         "' again gave another graph than the "
-                                                         "plan's, " +
-                                                         plan.file.graph.fingerprint +
-                                                         ": capture and plan it again");
-}
-
-ir::Error openImported(const RunFlags& flags, const LoadedPlan& plan, const Beginning& beginning,
-                       Source& source) {
-  const std::string& file = plan.graphPath.empty() ? flags.plan : plan.graphPath;
-  ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(
-      plan.step, {.weights = flags.weights,
-                  .archive = flags.archive,
-                  .folder = llvm::sys::path::parent_path(file).str(),
-                  .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
-                  .seed = beginning.seed,
-                  .learningRate = beginning.learningRate,
-                  .hasData = !flags.data.empty()});
-  if (!run) return run.takeError();
-  source.imported = std::move(*run);
-  source.graph = plan.graph;
-  return ir::success();
-}
-
-ir::Expected<Source> openSource(const RunFlags& flags, const LoadedPlan& plan,
-                                const Beginning& beginning) {
-  Source source;
-  ir::Expected<Recipe> recipe = parseRecipe(plan.graph.provenance().recipe);
-  if (!recipe) return recipe.takeError();
-  source.recipe = std::move(*recipe);
-  const std::vector<ModelInfo>& known = modelCatalogue();
-  const bool isModel = !source.recipe.isArchive() &&
-                       std::any_of(known.begin(), known.end(), [&](const ModelInfo& model) {
-                         return model.name == source.recipe.model;
-                       });
-  if (!isModel && !source.recipe.isArchive()) {
-    return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "the graph was captured from '" + plan.graph.provenance().recipe +
-                             "', expected an example model or a .pt2 archive: steps of other code "
-                             "run through the C++ interface");
-  }
-  ir::Error error = isModel ? openModel(flags, plan, beginning.seed, source)
-                            : openImported(flags, plan, beginning, source);
-  if (error) return error;
-  return source;
+ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan,
+                                   const Beginning& beginning) {
+  RunSourceOptions options;
+  options.imported = {
+      .weights = flags.weights,
+      .archive = flags.archive,
+      .folder = "",
+      .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
+      .seed = beginning.seed,
+      .learningRate = beginning.learningRate,
+      .hasData = !flags.data.empty()};
+  if (flags.learningRate) options.importFlags.emplace_back("--lr");
+  if (!flags.archive.empty()) options.importFlags.emplace_back("--archive");
+  if (flags.randomWeights) options.importFlags.emplace_back("--random-weights");
+  return openRunSource(plan, std::move(options));
 }
 
 /// How each op allocates here. What needs more than the plan gives it is named.
@@ -228,20 +162,31 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
   return costs;
 }
 
+/// A training with all that it takes.
+struct Training {
+  const LoadedPlan& plan;
+  RunSource& source;
+  const ir::NodeCosts& costs;
+  const BatchSource& batches;
+  uint64_t seed = 0;
+  const TrainingNotes& notes;
+};
+
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
-ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPlan& plan,
-                                          const Source& source, const BatchSource& batches,
-                                          const RunRecord& run, uint64_t seed) {
+ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
+                                          const RunRecord& run) {
+  const LoadedPlan& plan = training.plan;
+  const RunSource& source = training.source;
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
   ir::Expected<TrainingRecord> eager =
-      source.model
-          ? trainEagerly(source.recipe, plan.file.target, seed, steps, batches, flags.weights)
-          : trainByReplay({.step = source.imported->step(),
-                           .schedule = plan.file.schedule,
-                           .planned = plan.graph,
-                           .target = plan.file.target,
-                           .weights = flags.weights},
-                          seed, steps, batches);
+      source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps,
+                                  training.batches, flags.weights)
+                   : trainByReplay({.step = source.imported->step(),
+                                    .schedule = plan.file.schedule,
+                                    .planned = plan.graph,
+                                    .target = plan.file.target,
+                                    .weights = flags.weights},
+                                   training.seed, steps, training.batches);
   if (!eager) return eager.takeError();
   eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
   eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
@@ -251,22 +196,20 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const LoadedPla
   return comparison;
 }
 
-ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Source& source,
-                              const ir::NodeCosts& costs, const BatchSource& batches, uint64_t seed,
-                              const TrainingNotes& notes) {
+ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   std::signal(SIGTERM, askToStop);
   std::signal(SIGINT, askToStop);
   Progress progress(!flags.quiet && !flags.json);
-  PlannedTraining training = {.graph = source.graph,
-                              .schedule = plan.file.schedule,
-                              .target = plan.file.target,
-                              .costs = &costs};
-  if (flags.resume.empty()) training.options.weights = flags.weights;
-  training.options.notes = notes;
+  PlannedTraining planned = {.graph = training.source.graph,
+                             .schedule = training.plan.file.schedule,
+                             .target = training.plan.file.target,
+                             .costs = &training.costs};
+  if (flags.resume.empty()) planned.options.weights = flags.weights;
+  planned.options.notes = training.notes;
   RunOptions options;
-  options.seed = seed;
+  options.seed = training.seed;
   options.steps = flags.steps;
-  options.batches = batches;
+  options.batches = training.batches;
   options.resume = flags.resume;
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
@@ -274,8 +217,9 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const LoadedPlan& plan, Sou
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
-  return source.model ? runByPlan(*source.model, training, options)
-                      : runByPlan(source.imported->step(), training, options);
+  const RunSource& source = training.source;
+  return source.model ? runByPlan(*source.model, planned, options)
+                      : runByPlan(source.imported->step(), planned, options);
 }
 
 /// CLI11 takes numbers beyond its type for others.
@@ -294,7 +238,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
-  ir::Expected<Source> source = openSource(flags, *plan, *beginning);
+  ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data =
       openRunData(flags.data, source->inputs(), beginning->seed);
@@ -309,8 +253,13 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
   if (!costs) return costs.takeError();
 
-  ir::Expected<RunRecord> run =
-      train(flags, *plan, *source, *costs, batches, beginning->seed, *notes);
+  const Training training = {.plan = *plan,
+                             .source = *source,
+                             .costs = *costs,
+                             .batches = batches,
+                             .seed = beginning->seed,
+                             .notes = *notes};
+  ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
 
   RunAnswer answer = {
@@ -322,8 +271,7 @@ VerbResult runRun(const RunFlags& flags) {
       .save = flags.save};
   std::optional<Comparison> comparison;
   if (flags.compare) {
-    ir::Expected<Comparison> compared =
-        compareUnplanned(flags, *plan, *source, batches, *run, beginning->seed);
+    ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
     if (!compared) return compared.takeError();
     comparison = std::move(*compared);
     answer.comparison = &*comparison;

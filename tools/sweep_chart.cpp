@@ -22,6 +22,10 @@ constexpr double kTop = 60;
 constexpr double kBottom = 380;
 constexpr int kTicks = 5;  // about so many along an axis
 
+struct Place {
+  double x, y;
+};
+
 struct Unit {
   const char* name;
   double size;
@@ -104,7 +108,7 @@ class Drawing {
         "height=\"{1}\" font-family=\"sans-serif\" font-size=\"12\">\n",
         kWidth, kHeight);
     os_ << fmt::format("<rect width=\"{}\" height=\"{}\" fill=\"white\"/>\n", kWidth, kHeight);
-    text(kLeft, 24, "start", escape(chart_.title), " font-size=\"15\"");
+    text({kLeft, 24}, "start", escape(chart_.title), " font-size=\"15\"");
     drawAxes();
     drawUnlimited();
     drawLine("bound", "#888888", " stroke-dasharray=\"6 4\"",
@@ -150,42 +154,41 @@ class Drawing {
     return y_.at(static_cast<double>(time.value()) / time_.size);
   }
 
-  void text(double x, double y, const char* anchor, const std::string& words,
-            const std::string& more = "") {
-    os_ << fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", x, y,
-                       anchor, more, words);
+  void text(Place at, const char* anchor, const std::string& words, const std::string& more = "") {
+    os_ << fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at.x,
+                       at.y, anchor, more, words);
   }
-  void line(double x1, double y1, double x2, double y2, const char* colour, const char* more = "") {
+  void line(Place from, Place to, const char* colour, const char* more = "") {
     os_ << fmt::format(
-        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", x1, y1,
-        x2, y2, colour, more);
+        "<line x1=\"{:.1f}\" y1=\"{:.1f}\" x2=\"{:.1f}\" y2=\"{:.1f}\" stroke=\"{}\"{}/>\n", from.x,
+        from.y, to.x, to.y, colour, more);
   }
 
   void drawAxes() {
     for (const double tick : x_.ticks()) {
-      line(x_.at(tick), kBottom, x_.at(tick), kBottom + 5, "black");
-      text(x_.at(tick), kBottom + 20, "middle", fmt::format("{:.6g}", tick));
+      line({x_.at(tick), kBottom}, {x_.at(tick), kBottom + 5}, "black");
+      text({x_.at(tick), kBottom + 20}, "middle", fmt::format("{:.6g}", tick));
     }
     for (const double tick : y_.ticks()) {
-      line(kLeft, y_.at(tick), kRight, y_.at(tick), "#e4e4e4");
-      text(kLeft - 8, y_.at(tick) + 4, "end", fmt::format("{:.6g}", tick));
+      line({kLeft, y_.at(tick)}, {kRight, y_.at(tick)}, "#e4e4e4");
+      text({kLeft - 8, y_.at(tick) + 4}, "end", fmt::format("{:.6g}", tick));
     }
-    line(kLeft, kBottom, kRight, kBottom, "black");
-    line(kLeft, kTop, kLeft, kBottom, "black");
-    text((kLeft + kRight) / 2, kBottom + 44, "middle",
+    line({kLeft, kBottom}, {kRight, kBottom}, "black");
+    line({kLeft, kTop}, {kLeft, kBottom}, "black");
+    text({(kLeft + kRight) / 2, kBottom + 44}, "middle",
          fmt::format("device budget ({})", bytes_.name));
-    text(24, (kTop + kBottom) / 2, "middle", fmt::format("step time ({})", time_.name),
+    text({24, (kTop + kBottom) / 2}, "middle", fmt::format("step time ({})", time_.name),
          fmt::format(" transform=\"rotate(-90 24 {:.0f})\"", (kTop + kBottom) / 2));
   }
 
   void drawUnlimited() {
-    line(xOf(chart_.unplanned), kTop, xOf(chart_.unplanned), kBottom, "#2e8540",
+    line({xOf(chart_.unplanned), kTop}, {xOf(chart_.unplanned), kBottom}, "#2e8540",
          " stroke-dasharray=\"2 3\"");
     const auto known = std::find_if(points_.begin(), points_.end(),
                                     [](const SweepPoint& point) { return point.plan.has_value(); });
     if (known == points_.end()) return;
     const double y = yOf(known->plan->computeTime);
-    line(kLeft, y, kRight, y, "#2e8540", " stroke-dasharray=\"2 3\"");
+    line({kLeft, y}, {kRight, y}, "#2e8540", " stroke-dasharray=\"2 3\"");
   }
 
   template <typename TimeOf>
@@ -204,7 +207,7 @@ class Drawing {
   void drawPoints() {
     for (const SweepPoint& point : points_) {
       if (!point.plan) {
-        text(xOf(point.budget), kBottom - 4, "middle",
+        text({xOf(point.budget), kBottom - 4}, "middle",
              "<title>" + formatBytes(point.budget) + ": nothing fits</title>&#215;",
              " fill=\"#b3261e\"");
         continue;
@@ -226,8 +229,8 @@ class Drawing {
          {"#b3261e", "nothing fits"}}};
     double x = kLeft;
     for (const auto& [colour, words] : rows) {
-      line(x, 42, x + 18, 42, colour, " stroke-width=\"2\"");
-      text(x + 24, 46, "start", words);
+      line({x, 42}, {x + 18, 42}, colour, " stroke-width=\"2\"");
+      text({x + 24, 46}, "start", words);
       x += 150;
     }
   }

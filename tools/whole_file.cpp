@@ -24,6 +24,12 @@ bool isStream(const std::string& path) {
   return llvm::sys::fs::is_other(status);
 }
 
+ir::Error refuseInput(const std::string& output, const std::string& input) {
+  const std::string which = input == output ? "an input" : "the input " + input;
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       output + ": is " + which + " of this command, expected another file");
+}
+
 ir::Error writeStream(const std::string& path,
                       const std::function<void(llvm::raw_ostream&)>& write) {
   std::error_code code;
@@ -72,9 +78,7 @@ ir::Error checkIsNoInput(const std::string& output, llvm::ArrayRef<std::string> 
   if (output.empty() || output == "-" || isStream(output)) return ir::success();
   for (const std::string& input : inputs) {
     if (input.empty() || input == "-" || !llvm::sys::fs::equivalent(output, input)) continue;
-    const std::string which = input == output ? "an input" : "the input " + input;
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         output + ": is " + which + " of this command, expected another file");
+    return refuseInput(output, input);
   }
   return ir::success();
 }

@@ -11,6 +11,7 @@
 
 #include "runtime/safetensors.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/scratch_folder.h"
 #include "tests/support/text_mutator.h"
 
 namespace stowage::tests {
@@ -21,12 +22,6 @@ constexpr int kMutants = 10000;
 
 class SafetensorsMutation : public testing::Test {
  protected:
-  SafetensorsMutation()
-      : path_((std::filesystem::temp_directory_path() /
-               ("stowage_mutants_" + std::to_string(getpid()) + ".safetensors"))
-                  .string()) {}
-  ~SafetensorsMutation() override { std::filesystem::remove(path_); }
-
   std::string makeOriginal() const {
     runtime::SafetensorsHeader header;
     header.entries.push_back({"wte.weight", "", ir::DType::kF32, {4, 3}, {}});
@@ -39,13 +34,10 @@ class SafetensorsMutation : public testing::Test {
       orFail(writer.append(std::vector<uint8_t>(bytes, 1)));
     }
     orFail(writer.commit());
-    std::ifstream in(path_, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
+    return readText(path_);
   }
 
-  void write(const std::string& content) const {
-    std::ofstream(path_, std::ios::binary | std::ios::trunc) << content;
-  }
+  void write(const std::string& content) const { writeText(path_, content); }
 
   /// "" if the file is refused with its name, or can be read in whole.
   std::string judge() const {
@@ -65,7 +57,8 @@ class SafetensorsMutation : public testing::Test {
     return "";
   }
 
-  std::string path_;
+  ScratchFolder folder_{"stowage_mutants"};
+  std::string path_ = folder_.at("mutant.safetensors");
   mutable int read_ = 0;  // mutants that could be read
 };
 

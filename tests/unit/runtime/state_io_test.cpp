@@ -5,9 +5,7 @@
 #include "runtime/state_io.h"
 
 #include <gtest/gtest.h>
-#include <unistd.h>
 
-#include <filesystem>
 #include <stdexcept>
 #include <string>
 
@@ -17,6 +15,7 @@
 #include "runtime/fake_kernels.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/keep_all_schedule.h"
+#include "tests/support/scratch_folder.h"
 
 namespace stowage::tests {
 namespace {
@@ -82,14 +81,13 @@ struct Process {
   }
 };
 
-std::string path(const char* name) {
-  return (std::filesystem::temp_directory_path() /
-          (name + std::to_string(getpid()) + ".safetensors"))
-      .string();
+std::string path(const std::string& name) {
+  static const ScratchFolder folder("stowage_state_io");
+  return folder.at(name + ".safetensors");
 }
 
 TEST(StateIo, TrainingGoesOnFromAFile) {
-  const std::string file = path("stowage_state_io_go_on");
+  const std::string file = path("go_on");
   Process straight;
   straight.fill(-1);
   Process stopped;
@@ -117,11 +115,10 @@ TEST(StateIo, TrainingGoesOnFromAFile) {
   straight.step(2);
   resumed.step(2);
   EXPECT_EQ(straight.drain(), resumed.drain());
-  std::filesystem::remove(file);
 }
 
 TEST(StateIo, FilesHoldRowMajorTensors) {
-  const std::string file = path("stowage_state_io_order");
+  const std::string file = path("order");
   Process run;
   run.fill(-1);
   ASSERT_EQ(ir::describe(saveState(*run.executor, file, {})), "");
@@ -142,11 +139,10 @@ TEST(StateIo, FilesHoldRowMajorTensors) {
       }
     }
   }
-  std::filesystem::remove(file);
 }
 
 TEST(StateIo, SaysEverythingThatDoesNotFit) {
-  const std::string file = path("stowage_state_io_mismatch");
+  const std::string file = path("mismatch");
   Process run(std::string(kText).replace(std::string(kText).find("fc.weight"), 9, "fc.kernel"));
   run.fill(-1);
   ASSERT_EQ(ir::describe(saveState(*run.executor, file, {})), "");
@@ -168,18 +164,16 @@ TEST(StateIo, SaysEverythingThatDoesNotFit) {
   renamed.wants = [](const ir::Storage& storage) { return storage.name == "fc.weight"; };
   renamed.allowExtra = true;
   EXPECT_EQ(ir::describe(files->check(graph, renamed)), "");
-  std::filesystem::remove(file);
 }
 
 TEST(StateIo, TwoFilesMayNotHoldTheSameTensor) {
-  const std::string file = path("stowage_state_io_twice");
+  const std::string file = path("twice");
   Process run;
   run.fill(-1);
   ASSERT_EQ(ir::describe(saveState(*run.executor, file, {})), "");
   auto files = StateFiles::open({file, file});
   ASSERT_FALSE(static_cast<bool>(files));
   EXPECT_NE(ir::describe(files.takeError()).find("is in"), std::string::npos);
-  std::filesystem::remove(file);
 }
 
 }  // namespace

@@ -141,6 +141,49 @@ TEST_F(VerbErrors, DemoLeavesFilesThatAreThere) {
   }
 }
 
+TEST_F(VerbErrors, DemoAnswersInJsonAndRefusesEarly) {
+  const std::string demo = "demo --steps 2 --set preset=tiny --out " + at("demo");
+  const Outcome outcome = stowage(demo + " -q --json");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_EQ(outcome.text.find("{\n  \"captured\": {"), 0U) << outcome.text;
+  EXPECT_TRUE(outcome.says("\"identical\": true")) << outcome.text;
+  EXPECT_TRUE(outcome.says("\"out_bytes\"")) << outcome.text;
+  EXPECT_TRUE(outcome.says(at("demo") + "/plan.json")) << outcome.text;
+  const Outcome budget = stowage(demo + " -f --budget 24");
+  EXPECT_EQ(budget.code, 2) << budget.text;
+  EXPECT_FALSE(budget.says("captured")) << budget.text;
+  // A text has more kinds of bytes than this model knows.
+  expectRefused(demo + " -f --set vocabulary=100 --text " + at("a.txt"), 3,
+                "a.txt: a text, expected safetensors");
+}
+
+TEST_F(VerbErrors, DemoLeavesAPlanThatTheOtherVerbsTake) {
+  ASSERT_EQ(stowage("demo -q --steps 2 --set preset=tiny --out " + at("whole")).code, 0);
+  const Outcome explained = stowage("explain " + at("whole/plan.json"));
+  EXPECT_EQ(explained.code, 0) << explained.text;
+  EXPECT_FALSE(explained.says("note:")) << explained.text;
+  const Outcome lowered = stowage("lower " + at("whole/plan.json") + " -o " + at("whole/l.json"));
+  EXPECT_EQ(lowered.code, 0) << lowered.text;
+}
+
+TEST_F(VerbErrors, StepsLargerThanTheMachineAreNoBugs) {
+  ASSERT_EQ(stowage("capture gpt2 --set batch=67108864 -o " + at("vast.stow")).code, 0);
+  const Outcome profiled = stowage("profile " + at("vast.stow") + " -o " + at("vast.json"));
+  EXPECT_EQ(profiled.code, 4) << profiled.text;
+  EXPECT_TRUE(profiled.says(" at once, this machine has ")) << profiled.text;
+  const Outcome demo =
+      stowage("demo --set preset=tiny --set batch=67108864 --out " + at("vast_demo"));
+  EXPECT_EQ(demo.code, 4) << demo.text;
+  EXPECT_TRUE(demo.says("without a plan the step needs ")) << demo.text;
+}
+
+TEST_F(VerbErrors, ARecipeThatCannotBeIsABadFile) {
+  const std::string step = edited("step.stow", "layers=1", "layers=-1");
+  const Outcome outcome = stowage("run " + at("plan.json") + " --graph " + step);
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says(step + ": layers is '-1', expected an integer")) << outcome.text;
+}
+
 TEST_F(VerbErrors, SizesBeyondAllTensorsAreWrongUsage) {
   for (const char* setting :
        {"batch=99999999999999", "layers=99999999999999", "hidden=99999999999996",
@@ -195,10 +238,16 @@ TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
   EXPECT_EQ(own.text.find("arena      "), 0U) << own.text;
   EXPECT_TRUE(own.says(", used up to ")) << own.text;
   EXPECT_FALSE(own.says("note:")) << own.text;
-  const Outcome estimated = stowage("explain " + at("plan.json"));
+  // A plan says where its costs are.
+  const Outcome found = stowage("explain " + at("plan.json"));
+  EXPECT_EQ(found.text, own.text);
+  std::filesystem::create_directories(at("alone"));
+  writeText(at("alone/plan.json"), readText(at("plan.json")));
+  const std::string alone = at("alone/plan.json") + " --graph " + at("step.stow");
+  const Outcome estimated = stowage("explain " + alone);
   EXPECT_TRUE(estimated.says("note: times below are the estimate of profile 'cpu'"))
       << estimated.text;
-  const Outcome json = stowage("explain -q --json " + at("plan.json"));
+  const Outcome json = stowage("explain -q --json " + alone);
   EXPECT_TRUE(json.says("\"height_bytes\"")) << json.text;
   EXPECT_TRUE(json.says("\"source\": \"roofline\"")) << json.text;
 }

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run_source.h"
+
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Support/Path.h>
+
+#include <utility>
+
+#include "ir/fingerprint.h"
+
+namespace stowage::tools {
+
+namespace {
+
+/// The file that the step was read from.
+const std::string& graphFile(const LoadedPlan& plan) {
+  return plan.graphPath.empty() ? plan.file.path : plan.graphPath;
+}
+
+ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, RunSource& source) {
+  if (!options.importFlags.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         options.importFlags.front() + " goes with imported steps; '" +
+                             source.recipe.model +
+                             "' is an example model, whose settings 'capture --set' gives");
+  }
+  ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
+      source.recipe,
+      {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = false});
+  if (!step) return inInput(step.takeError(), graphFile(plan));
+  source.model = std::move(*step);
+  // An embedded graph is in the plan's order already, whichever that is.
+  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+    ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, order);
+    if (!graph) return graph.takeError();
+    source.graph = std::move(*graph);
+    if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
+  }
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kPlanMismatch, "capturing '" + source.recipe.text() +
+                                                      "' again gave another graph than the "
+                                                      "plan's, " +
+                                                      plan.file.graph.fingerprint +
+                                                      ": capture and plan it again")
+          .at({.file = graphFile(plan)}));
+}
+
+ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSource& source) {
+  options.folder = llvm::sys::path::parent_path(graphFile(plan)).str();
+  ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
+  if (!run) return run.takeError();
+  source.imported = std::move(*run);
+  source.graph = plan.graph;
+  return ir::success();
+}
+
+}  // namespace
+
+ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions options) {
+  RunSource source;
+  const std::string& text = plan.graph.provenance().recipe;
+  ir::Expected<Recipe> recipe = parseRecipe(text);
+  if (!recipe) return inInput(recipe.takeError(), graphFile(plan));
+  source.recipe = std::move(*recipe);
+  const bool isModel = llvm::any_of(
+      modelCatalogue(), [&](const ModelInfo& model) { return model.name == source.recipe.model; });
+  if (!isModel && !source.recipe.isArchive()) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "the graph was captured from '" + text +
+                             "', expected an example model or a .pt2 archive: steps of other code "
+                             "run through the C++ interface");
+  }
+  ir::Error error = source.recipe.isArchive()
+                        ? openImported(plan, std::move(options.imported), source)
+                        : openModel(plan, options, source);
+  if (error) return error;
+  return source;
+}
+
+}  // namespace stowage::tools

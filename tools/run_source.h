@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The step that a plan is for, made ready to run from what its graph says of itself: an example
+// model is captured again from its recipe and must have the plan's fingerprint, an imported step is
+// its graph. Not here: batches, checkpoints, the run.
+#ifndef STOWAGE_TOOLS_RUN_SOURCE_H_
+#define STOWAGE_TOOLS_RUN_SOURCE_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "tools/imported_run.h"
+#include "tools/load_files.h"
+#include "tools/model_step.h"
+
+namespace stowage::tools {
+
+struct RunSource {
+  Recipe recipe;
+  std::unique_ptr<ModelStep> model;       // either this
+  std::unique_ptr<ImportedRun> imported;  // or this
+  ir::Graph graph;                        // in the plan's order
+  const std::vector<TrainingStep::Input>& inputs() const {
+    return model ? model->training.inputs : imported->inputs();
+  }
+};
+
+struct RunSourceOptions {
+  ImportedRunOptions imported;           // all but the folder; the seed is any step's
+  std::vector<std::string> importFlags;  // given ones that go with imported steps alone
+};
+
+/// `plan` outlives the source. Errors: kUnsupported for a step of other code; kPlanMismatch when
+/// capturing again gives another graph, or the recipe is none, with the file; kInvalidArgument for
+/// flags that do not go with the step; those of ImportedRun::open.
+ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions options);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_RUN_SOURCE_H_
