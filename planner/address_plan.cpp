@@ -45,33 +45,36 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
 
 }  // namespace
 
-AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
-                          const IssueOrder& order, PlacementEffort effort, int64_t goal) {
+DeviceItems collectDeviceItems(const GapTable& table, const Expansion& expansion,
+                               const IssueOrder& order) {
+  DeviceItems device{.items = {}, .owner = findPlaceOwners(expansion)};
+  device.items = collectItems(table, expansion, order, device.owner);
+  device.leastHeight = findLeastHeight(device.items, order.period, table.reservedBytes());
+  return device;
+}
+
+AddressPlan planAddresses(const GapTable& table, const DeviceItems& device, int64_t period,
+                          int64_t goal) {
   AddressPlan plan;
-  const std::vector<int32_t> owner = findPlaceOwners(expansion);
-  const std::vector<ArenaItem> items = collectItems(table, expansion, order, owner);
-  const Placement device = placeItems(items, order.period, table.reservedBytes(), effort, goal);
-  plan.deviceHeight = device.height;
-  for (const int32_t place : owner)
-    plan.stays.push_back(device.offsets[static_cast<size_t>(place)]);
-  for (const int32_t place : owner) {
-    plan.delays.push_back(device.delays[static_cast<size_t>(place)]);
+  const Placement placement = placeItems(device.items, period, table.reservedBytes(), goal);
+  plan.deviceHeight = placement.height;
+  for (const int32_t owner : device.owner) {
+    plan.stays.push_back(placement.offsets[static_cast<size_t>(owner)]);
+    plan.delays.push_back(placement.delays[static_cast<size_t>(owner)]);
   }
-  plan.temps.assign(device.offsets.begin() + static_cast<int64_t>(owner.size()),
-                    device.offsets.end());
+  plan.temps.assign(placement.offsets.begin() + static_cast<int64_t>(device.owner.size()),
+                    placement.offsets.end());
   return plan;
 }
 
-void planHostAddresses(const GapTable& table, const IssueOrder& order, PlacementEffort effort,
-                       AddressPlan& plan) {
+void planHostAddresses(const GapTable& table, const IssueOrder& order, AddressPlan& plan) {
   std::vector<ArenaItem> hosts;
   for (size_t i = 0; i < order.hosts.size(); ++i) {
     hosts.push_back({.bytes = table.bytes(ir::StorageId(i)),
                      .alive = order.hosts[i],
                      .latest = order.hosts[i].begin});
   }
-  const Placement host =
-      placeItems(hosts, order.period, 0, effort, table.problem().limits.host.value());
+  const Placement host = placeItems(hosts, order.period, 0, table.problem().limits.host.value());
   plan.hosts = host.offsets;
   plan.hostHeight = host.height;
 }

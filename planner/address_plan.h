@@ -23,12 +23,20 @@ struct AddressPlan {
   int64_t hostHeight = 0;
 };
 
+/// What needs a place on the device, and when.
+struct DeviceItems {
+  std::vector<ArenaItem> items;  // stays, then steps
+  std::vector<int32_t> owner;    // by stay: the one whose item says where it is
+  int64_t leastHeight = 0;       // no placement of them is lower
+};
+DeviceItems collectDeviceItems(const GapTable& table, const Expansion& expansion,
+                               const IssueOrder& order);
+
 /// Addresses on the device. `goal`: a height that is good enough.
-AddressPlan planAddresses(const GapTable& table, const Expansion& expansion,
-                          const IssueOrder& order, PlacementEffort effort, int64_t goal);
+AddressPlan planAddresses(const GapTable& table, const DeviceItems& device, int64_t period,
+                          int64_t goal);
 /// Adds the addresses on the host, once the order is final.
-void planHostAddresses(const GapTable& table, const IssueOrder& order, PlacementEffort effort,
-                       AddressPlan& plan);
+void planHostAddresses(const GapTable& table, const IssueOrder& order, AddressPlan& plan);
 
 }  // namespace stowage::planner
 

@@ -3,157 +3,23 @@
 
 #include <algorithm>
 #include <functional>
-#include <numeric>
+#include <tuple>
+#include <utility>
 
 #include "planner/free_since.h"
+#include "planner/placer.h"
 
 namespace stowage::planner {
 
 namespace {
 
-constexpr int64_t kMostSlices = 64;
-constexpr int64_t kFewSlices = 3;
-constexpr size_t kManyItems = 20'000;  // from which only two orders are tried
+constexpr int64_t kMostRepairs = 64;
+constexpr int64_t kHopelessPart = 4;           // of the goal: what is higher is not repaired
+constexpr int64_t kMostVain = 16;              // repairs in a row that do not help
+constexpr int64_t kRepairEffort = 50'000'000;  // pairs of items that repairs may look at
 
-// An item that has a place, with all that decides whether another may share its bytes.
-struct Placed {
-  int64_t offset = 0;
-  int64_t end = 0;  // of the bytes
-  ir::TickRange alive;
-  int32_t item = 0;
-};
-
-// Items placed so far. The circle is cut into slices, each with the items that are alive in it, by
-// offset, so that a short-lived item is held against its neighbours in time alone.
-class Placer {
- public:
-  Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
-      : items_(items),
-        period_(period),
-        base_(base),
-        slices_(static_cast<size_t>(std::clamp<int64_t>(period / 64, 1, kMostSlices))) {
-    result_.offsets.assign(items.size(), 0);
-    result_.height = base;
-  }
-
-  Placement place(llvm::ArrayRef<int32_t> crossing, llvm::ArrayRef<int32_t> others) {
-    for (const int32_t item : crossing) stackCrossing(item);
-    for (const int32_t item : others) placeOne(item);
-    return std::move(result_);
-  }
-
- private:
-  using ByOffset = std::vector<Placed>;  // lowest first
-
-  struct Slices {
-    int64_t first, last;  // may lie beyond the number of slices: they are on a circle
-    int64_t count() const { return last - first + 1; }
-  };
-  Slices slicesOf(const ir::TickRange& alive) const {
-    const auto count = static_cast<int64_t>(slices_.size());
-    const int64_t first = alive.begin * count / period_;
-    return {first, std::min((alive.end - 1) * count / period_, first + count - 1)};
-  }
-  ByOffset& sliceAt(int64_t slice) { return slices_[static_cast<size_t>(slice) % slices_.size()]; }
-
-  static bool isBelow(const Placed& a, const Placed& b) {
-    return a.offset != b.offset ? a.offset < b.offset : a.item < b.item;
-  }
-  // Both begin in [0, period) and are at most a period long.
-  bool meet(const ir::TickRange& a, const ir::TickRange& b) const {
-    return (a.begin < b.end && b.begin < a.end) || b.begin + period_ < a.end ||
-           a.begin + period_ < b.end;
-  }
-
-  // Those alive at the same time as the item, by offset. A short-lived one looks at its slices, any
-  // other at everything.
-  void collectNeighbours(const ir::TickRange& alive) {
-    neighbours_.clear();
-    const Slices slices = slicesOf(alive);
-    if (slices.count() > kFewSlices) {
-      addNeighbours(placed_, alive);
-      return;
-    }
-    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
-      const auto before = static_cast<int64_t>(neighbours_.size());
-      addNeighbours(sliceAt(slice), alive);
-      std::inplace_merge(neighbours_.begin(), neighbours_.begin() + before, neighbours_.end(),
-                         isBelow);
-    }
-  }
-  void addNeighbours(const ByOffset& among, const ir::TickRange& alive) {
-    for (const Placed& other : among) {
-      if (meet(alive, other.alive)) neighbours_.push_back(other);
-    }
-  }
-  static void insert(ByOffset& into, const Placed& placed) {
-    into.insert(std::upper_bound(into.begin(), into.end(), placed, isBelow), placed);
-  }
-
-  // All of them are alive at the seam, so none shares bytes with another.
-  void stackCrossing(int32_t index) {
-    const ArenaItem& item = items_[static_cast<size_t>(index)];
-    if (item.bytes > 0) put(index, result_.height);
-  }
-
-  // The smallest hole that is large enough among those between items alive at the same time.
-  void placeOne(int32_t index) {
-    const ArenaItem& item = items_[static_cast<size_t>(index)];
-    if (item.bytes == 0 || item.alive.isEmpty()) return;
-    collectNeighbours(item.alive);
-    int64_t top = base_;
-    int64_t best = -1;
-    int64_t bestHole = 0;
-    for (const Placed& other : neighbours_) {
-      const int64_t hole = other.offset - top;
-      if (hole >= item.bytes && (best < 0 || hole < bestHole)) {
-        best = top;
-        bestHole = hole;
-      }
-      top = std::max(top, other.end);
-    }
-    if (best < 0) best = top;
-    put(index, best);
-  }
-
-  void put(int32_t index, int64_t offset) {
-    const ArenaItem& item = items_[static_cast<size_t>(index)];
-    const Placed placed{offset, offset + item.bytes, item.alive, index};
-    result_.offsets[static_cast<size_t>(index)] = offset;
-    result_.height = std::max(result_.height, placed.end);
-    insert(placed_, placed);
-    const Slices slices = slicesOf(item.alive);
-    for (int64_t slice = slices.first; slice <= slices.last; ++slice) {
-      insert(sliceAt(slice), placed);
-    }
-  }
-
-  llvm::ArrayRef<ArenaItem> items_;
-  int64_t period_;
-  int64_t base_;
-  ByOffset placed_;
-  std::vector<ByOffset> slices_;
-  ByOffset neighbours_;
-  Placement result_;
-};
-
+using Order = std::vector<int32_t>;
 using Key = std::function<int64_t(const ArenaItem&)>;
-
-// Highest key first, then bytes, then index.
-std::vector<int32_t> orderBy(llvm::ArrayRef<ArenaItem> items, llvm::ArrayRef<int32_t> which,
-                             const Key& key) {
-  std::vector<int32_t> order(which.begin(), which.end());
-  std::vector<int64_t> keys(items.size());
-  for (const int32_t i : which) keys[static_cast<size_t>(i)] = key(items[static_cast<size_t>(i)]);
-  std::sort(order.begin(), order.end(), [&](int32_t a, int32_t b) {
-    const auto ia = static_cast<size_t>(a);
-    const auto ib = static_cast<size_t>(b);
-    if (keys[ia] != keys[ib]) return keys[ia] > keys[ib];
-    if (items[ia].bytes != items[ib].bytes) return items[ia].bytes > items[ib].bytes;
-    return a < b;
-  });
-  return order;
-}
 
 // As short as they may be: begins put off as far as possible.
 std::vector<ArenaItem> shorten(llvm::ArrayRef<ArenaItem> items, int64_t period) {
@@ -166,44 +32,149 @@ std::vector<ArenaItem> shorten(llvm::ArrayRef<ArenaItem> items, int64_t period) 
   return result;
 }
 
-}  // namespace
+int64_t length(const ArenaItem& item) { return item.alive.end - item.alive.begin; }
 
-Placement placeItems(llvm::ArrayRef<ArenaItem> asked, int64_t period, int64_t base,
-                     PlacementEffort effort, int64_t goal) {
-  const std::vector<ArenaItem> items = shorten(asked, period);
-  std::vector<int64_t> forEver(items.size(), -1);
-  std::vector<int32_t> crossing;
-  std::vector<int32_t> others;
-  for (size_t i = 0; i < items.size(); ++i) {
-    const ir::TickRange& alive = items[i].alive;
-    if (alive.end - alive.begin >= period) {
-      forEver[i] = base;
-      base += items[i].bytes;
-    } else {
-      (alive.end > period ? crossing : others).push_back(static_cast<int32_t>(i));
+// Bytes at the fullest tick.
+int64_t highestLoad(llvm::ArrayRef<ArenaItem> items, int64_t period) {
+  std::vector<int64_t> changes(static_cast<size_t>(period) + 1, 0);
+  int64_t load = 0;  // at tick 0
+  for (const ArenaItem& item : items) {
+    if (item.alive.isEmpty()) continue;
+    if (item.alive.end > period) load += item.bytes;
+    changes[static_cast<size_t>(item.alive.begin)] += item.bytes;
+    changes[static_cast<size_t>(item.alive.end > period ? item.alive.end - period
+                                                        : item.alive.end)] -= item.bytes;
+  }
+  int64_t highest = load;
+  for (const int64_t change : changes) highest = std::max(highest, load += change);
+  return highest;
+}
+
+class Search {
+ public:
+  Search(llvm::ArrayRef<ArenaItem> items, Order placed, int64_t period, int64_t base, int64_t goal)
+      : items_(items), placed_(std::move(placed)), period_(period), base_(base), goal_(goal) {}
+
+  Placement run() {
+    tryOrders();
+    if (best_.height > goal_ && best_.height - goal_ < goal_ / kHopelessPart) repair();
+    return std::move(best_);
+  }
+
+ private:
+  // Largest first, longest first and both, with what crosses the seam in line or before the rest.
+  void tryOrders() {
+    const Key keys[] = {[](const ArenaItem& item) { return item.bytes; },
+                        [](const ArenaItem& item) { return item.bytes / 512 * length(item); },
+                        length};
+    for (const bool crossingFirst : {false, true}) {
+      for (const Key& key : keys) {
+        tryOrder(orderBy(key, crossingFirst), best_.height);
+        if (best_.height <= goal_) return;
+      }
     }
   }
-  const Key length = [](const ArenaItem& item) { return item.alive.end - item.alive.begin; };
-  const Key size = [](const ArenaItem& item) { return item.bytes; };
-  const Key area = [&](const ArenaItem& item) { return item.bytes / 512 * length(item); };
-  const Key early = [](const ArenaItem& item) { return -item.alive.begin; };
-  std::vector<Key> keys = {size};
-  if (effort == PlacementEffort::kBestOrder) keys = {size, area, length, early};
-  if (items.size() > kManyItems && keys.size() > 2) keys.resize(2);
-  // What crosses the seam is alive together, so it is stacked without holes: first.
-  const std::vector<int32_t> first = orderBy(items, crossing, length);
-  Placement best;
-  for (const Key& key : keys) {
-    const std::vector<int32_t> rest = orderBy(items, others, key);
-    Placement placement = Placer(items, period, base).place(first, rest);
-    if (best.offsets.empty() || placement.height < best.height) best = std::move(placement);
-    if (best.height <= goal) break;
+
+  // Highest key first, then bytes, then index.
+  Order orderBy(const Key& key, bool crossingFirst) const {
+    std::vector<std::tuple<int64_t, int64_t, int64_t, int32_t>> ranked;
+    for (const int32_t i : placed_) {
+      const ArenaItem& item = items_[static_cast<size_t>(i)];
+      const bool isFirst = crossingFirst && item.alive.end > period_;
+      // What crosses is stacked without holes, so the longest go to the bottom.
+      ranked.push_back({isFirst ? 0 : 1, -(isFirst ? length(item) : key(item)), -item.bytes, i});
+    }
+    std::sort(ranked.begin(), ranked.end());
+    Order order;
+    for (const auto& [group, value, bytes, index] : ranked) order.push_back(index);
+    return order;
   }
+
+  // What ended above the goal is placed earlier next time.
+  void repair() {
+    const auto pairs = static_cast<int64_t>(placed_.size() * placed_.size()) + 1;
+    const int64_t repairs = std::min(kMostRepairs, kRepairEffort / pairs);
+    Order order = bestOrder_;
+    Placement last = best_;
+    int64_t vain = 0;
+    for (int64_t i = 0; i < repairs && vain < kMostVain && best_.height > goal_; ++i) {
+      const int64_t before = best_.height;
+      order = moveUp(order, last);
+      last = tryOrder(order, INT64_MAX);
+      vain = best_.height < before ? 0 : vain + 1;
+    }
+  }
+  Order moveUp(const Order& order, const Placement& result) const {
+    std::vector<std::pair<int64_t, int32_t>> ranked;
+    for (size_t i = 0; i < order.size(); ++i) {
+      const int32_t item = order[i];
+      const auto at = static_cast<size_t>(item);
+      const bool isAbove = result.offsets[at] + items_[at].bytes > goal_;
+      const auto rank = static_cast<int64_t>(i);
+      ranked.push_back({isAbove ? rank - 2 : 2 * rank, item});
+    }
+    std::stable_sort(ranked.begin(), ranked.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    Order moved;
+    for (const auto& [rank, item] : ranked) moved.push_back(item);
+    return moved;
+  }
+
+  // Given up once it is not below `most`.
+  Placement tryOrder(const Order& order, int64_t most) {
+    Placer placer(items_, period_, base_);
+    for (const int32_t item : order) {
+      placer.place(item);
+      if (placer.height() >= most) return {};
+    }
+    Placement placement{.offsets = placer.takeOffsets(), .delays = {}, .height = placer.height()};
+    if (placement.height < best_.height) {
+      best_ = placement;
+      bestOrder_ = order;
+    }
+    return placement;
+  }
+
+  llvm::ArrayRef<ArenaItem> items_;
+  Order placed_;  // the items that need a place
+  int64_t period_;
+  int64_t base_;
+  int64_t goal_;
+  Placement best_{.offsets = {}, .delays = {}, .height = INT64_MAX};
+  Order bestOrder_;
+};
+
+}  // namespace
+
+int64_t findLeastHeight(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base) {
+  return base + highestLoad(shorten(items, period), period);
+}
+
+Placement placeItems(llvm::ArrayRef<ArenaItem> asked, int64_t period, int64_t base, int64_t goal) {
+  const std::vector<ArenaItem> items = shorten(asked, period);
+  const int64_t least = base + highestLoad(items, period);
+  Placement result;
+  result.offsets.assign(items.size(), 0);
+  Order others;
   for (size_t i = 0; i < items.size(); ++i) {
-    if (forEver[i] >= 0) best.offsets[i] = forEver[i];
+    if (items[i].bytes == 0 || items[i].alive.isEmpty()) continue;
+    if (length(items[i]) >= period) {  // there for good
+      result.offsets[i] = base;
+      base += items[i].bytes;
+    } else {
+      others.push_back(static_cast<int32_t>(i));
+    }
   }
-  best.delays = findDelays(asked, best.offsets, period);
-  return best;
+  result.height = base;
+  if (!others.empty()) {
+    const Placement found = Search(items, others, period, base, std::max(goal, least)).run();
+    for (const int32_t i : others) {
+      result.offsets[static_cast<size_t>(i)] = found.offsets[static_cast<size_t>(i)];
+    }
+    result.height = found.height;
+  }
+  result.delays = findDelays(asked, result.offsets, period);
+  return result;
 }
 
 }  // namespace stowage::planner

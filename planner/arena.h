@@ -30,12 +30,13 @@ struct Placement {
   int64_t height = 0;
 };
 
-enum class PlacementEffort : uint8_t { kOneOrder, kBestOrder };
+/// Bytes of those alive at once when every begin is put off as far as it may be: no placement is
+/// lower.
+int64_t findLeastHeight(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base);
 
-/// `base`: bytes at the bottom that are taken. A placement that is not higher than `goal` is good
-/// enough: no further order is tried.
-Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base,
-                     PlacementEffort effort, int64_t goal = 0);
+/// `base`: bytes at the bottom that are taken. A placement that is not higher than `goal`, or than
+/// what is alive at once, is good enough: nothing further is tried.
+Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base, int64_t goal);
 
 }  // namespace stowage::planner
 

@@ -36,8 +36,7 @@ ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisi
   const GapTable table(problem);
   ir::Expected<Actions> actions = actionsOf(table, decisions);
   if (!actions) return actions.takeError();
-  ir::Expected<Timetable> timetable =
-      evaluateActions(table, *actions, budget.value(), PlacementEffort::kBestOrder);
+  ir::Expected<Timetable> timetable = evaluateActions(table, *actions, budget.value());
   if (!timetable) return timetable.takeError();
   carryOverNotes(decisions, timetable->decisions);
   return timetable;
@@ -52,8 +51,7 @@ ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& 
   std::optional<Timetable> lowest;
   Bytes allowance = prefetch;
   while (allowance > Bytes(0)) {
-    ir::Expected<Timetable> next =
-        evaluateActions(table, *actions, allowance.value(), PlacementEffort::kBestOrder);
+    ir::Expected<Timetable> next = evaluateActions(table, *actions, allowance.value());
     if (!next) return next.takeError();
     if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
     if (lowest->deviceHeight <= budget) break;

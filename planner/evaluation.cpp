@@ -1,30 +1,43 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/evaluation.h"
 
-#include "planner/address_plan.h"
-#include "planner/copy_schedule.h"
-#include "planner/expand.h"
+#include <utility>
+
 #include "planner/fetch_order.h"
-#include "planner/issue_order.h"
 #include "planner/timetable_writer.h"
 
 namespace stowage::planner {
 
-ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
-                                        int64_t budget, PlacementEffort effort) {
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget) {
   ir::Expected<Expansion> expansion = expand(table, actions);
   if (!expansion) return expansion.takeError();
-  CopySchedule copies = scheduleCopies(table, *expansion, budget - table.reservedBytes());
+  Draft draft;
+  draft.expansion = std::move(*expansion);
+  draft.copies = scheduleCopies(table, draft.expansion, budget - table.reservedBytes());
+  draft.order = orderIssues(table, draft.expansion, draft.copies);
+  draft.device = collectDeviceItems(table, draft.expansion, draft.order);
+  return draft;
+}
+
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+                          Draft draft) {
   const int64_t goal = budget >= INT64_MAX / 8 ? 0 : budget;
-  IssueOrder order = orderIssues(table, *expansion, copies);
-  AddressPlan addresses = planAddresses(table, *expansion, order, effort, goal);
-  if (putOff(table, *expansion, order, addresses.delays, copies)) {
-    order = orderIssues(table, *expansion, copies);
+  AddressPlan addresses = planAddresses(table, draft.device, draft.order.period, goal);
+  if (putOff(table, draft.expansion, draft.order, addresses.delays, draft.copies)) {
+    draft.order = orderIssues(table, draft.expansion, draft.copies);
   }
-  planHostAddresses(table, order, effort, addresses);
-  Timetable timetable = writeTimetable({table, *expansion, copies, order, addresses, actions});
+  planHostAddresses(table, draft.order, addresses);
+  Timetable timetable =
+      writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, actions});
   timetable.prefetch = Bytes(budget);
   return timetable;
+}
+
+ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
+                                        int64_t budget) {
+  ir::Expected<Draft> draft = draftTimetable(table, actions, budget);
+  if (!draft) return draft.takeError();
+  return finishTimetable(table, actions, budget, std::move(*draft));
 }
 
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {

@@ -6,19 +6,41 @@
 #define STOWAGE_PLANNER_EVALUATION_H_
 
 #include "ir/error.h"
-#include "planner/arena.h"
+#include "planner/address_plan.h"
+#include "planner/copy_schedule.h"
 #include "planner/decisions.h"
+#include "planner/expand.h"
 #include "planner/gaps.h"
+#include "planner/issue_order.h"
 #include "planner/timetable.h"
 
 namespace stowage::planner {
 
 using Actions = std::vector<ir::GapAction>;  // by gap
 
+/// An evaluation up to where it needs addresses: most of what a search meets need not go further.
+struct Draft {
+  Expansion expansion;
+  CopySchedule copies;
+  IssueOrder order;
+  DeviceItems device;
+
+  /// Time of a step as simulated in bytes, a little more or less than the exact one; 0 if there are
+  /// no copies.
+  int64_t simulatedTime() const { return copies.length; }
+};
+
+/// `budget`: bytes that prefetches may fill. Errors: as expand.
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget);
+
 /// Everything of a timetable but `decisions`, which are the rows that have an effect, without
-/// reasons. Errors: as expand.
+/// reasons.
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+                          Draft draft);
+
+/// Both. Errors: as expand.
 ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
-                                        int64_t budget, PlacementEffort effort);
+                                        int64_t budget);
 
 /// Errors: kInvalidArgument for a row that names no gap.
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions);

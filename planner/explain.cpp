@@ -58,8 +58,7 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
 std::vector<ir::Infeasible::Holder> findHostHolders(const GapTable& table, const Actions& actions,
                                                     int64_t budget) {
   std::vector<ir::Infeasible::Holder> holders;
-  ir::Expected<Timetable> timetable =
-      evaluateActions(table, actions, budget, PlacementEffort::kOneOrder);
+  ir::Expected<Timetable> timetable = evaluateActions(table, actions, budget);
   if (!timetable) {
     llvm::consumeError(timetable.takeError());
     return holders;

@@ -17,6 +17,8 @@ constexpr int kGridBudgets = 48;
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
+constexpr int kImprovements = 4;  // evaluations to keep more of what the best of a pool moves
+constexpr int kImprovementsWhenLarge = 2;
 constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
 constexpr int kGiveBacksWhenLarge = 8;
 constexpr int kAttempts = 4;          // to bring the addresses just below the budget
@@ -55,7 +57,8 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
   ir::Expected<ActionChooser> chooser = ActionChooser::make(table, std::move(*fixed));
   if (!chooser) return chooser.takeError();
   const int64_t unlimited = INT64_MAX / 4;
-  std::optional<KnownPlan> keepAll = tryActions(table, chooser->fixed().actions, unlimited);
+  Tried tried = tryActions(table, chooser->fixed().actions, unlimited, {});
+  std::optional<KnownPlan>& keepAll = tried.plan;
   assert(keepAll && "the fixed actions are possible");
   return Frontier(table, std::move(*chooser), std::move(*keepAll));
 }
@@ -67,17 +70,17 @@ Frontier::Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepA
   pools_.resize(grid_.size());
 }
 
-std::optional<KnownPlan> Frontier::tryRule(const ChoiceRule& rule, int64_t budget,
-                                           const Pool& known) const {
+Tried Frontier::tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const {
   Choice choice = chooser_.choose(rule);
-  // Where the bytes alone are far too many, addresses will not do either.
-  if (choice.bytes > budget + budget / kHopelessPart) return std::nullopt;
-  const int64_t guard = std::min(rule.target, budget);
+  const int64_t budget = useful.height;
+  // Where the bytes alone are far too many, a lower target will not do either.
+  if (choice.bytes > budget + budget / kHopelessPart) return {.plan = {}, .isTooSlow = true};
+  const int64_t guard = budget;
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
     return plan.prefetch == guard && plan.actions == choice.actions;
   });
-  if (isKnown) return std::nullopt;
-  return tryActions(*table_, std::move(choice.actions), guard);
+  if (isKnown) return {.plan = {}, .isTooSlow = true};
+  return tryActions(*table_, std::move(choice.actions), guard, useful);
 }
 
 bool Frontier::isLarge() const { return table_->nodeCount() > kLarge; }
@@ -96,8 +99,24 @@ Frontier::Pool Frontier::search(int64_t budget) const {
     tryLevel(perMebibyte / 1000 * level, budget, fastest, found);
     if (fastest <= bound) break;
   }
+  if (fastest > bound) improve(budget, found);
   assert(fastest >= bound && "no schedule is faster than the bound");
   return found;
+}
+
+// Rules give up more than they must where bytes come back in the same step.
+void Frontier::improve(int64_t budget, Pool& found) const {
+  const KnownPlan* best = nullptr;
+  for (const KnownPlan& plan : found) {
+    const bool fits = plan.height <= budget && keepsToHost(plan);
+    if (fits && (best == nullptr || plan.time < best->time)) best = &plan;
+  }
+  if (best == nullptr) return;
+  const int evaluations = isLarge() ? kImprovementsWhenLarge : kImprovements;
+  KnownPlan better = giveBack(
+      *table_, chooser_.fixed(), *best,
+      {.height = budget, .hostHeight = hostLimit(), .sameTime = false, .evaluations = evaluations});
+  if (better.time < best->time || better.moved < best->moved) found.push_back(std::move(better));
 }
 
 void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const {
@@ -110,15 +129,17 @@ void Frontier::tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& f
   std::optional<Attempt> high;  // does not
   const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
-    std::optional<KnownPlan> plan = tryRule(rule, budget, found);
-    if (!plan) return;
-    const Attempt attempt{rule.target, plan->height};
-    const int64_t hostExcess = plan->hostHeight - hostLimit();
-    const bool fits = plan->height <= budget && hostExcess <= 0;
-    const bool isSlow = plan->time >= fastest;
-    if (fits) fastest = std::min(fastest, plan->time);
-    found.push_back(std::move(*plan));
-    if (isSlow) return;  // a lower target does not make it faster
+    Tried tried = tryRule(rule, {.height = budget, .time = fastest}, found);
+    // A lower target does not make it faster.
+    if (tried.isTooSlow || (!tried.plan && tried.height <= budget)) return;
+    const Attempt attempt{rule.target, tried.height};
+    int64_t hostExcess = 0;
+    if (tried.plan) {
+      hostExcess = tried.plan->hostHeight - hostLimit();
+      const bool fits = attempt.height <= budget && hostExcess <= 0;
+      if (fits) fastest = tried.plan->time;
+      found.push_back(std::move(*tried.plan));
+    }
     if (attempt.height > budget && high && attempt.height >= high->height) return;
     if (attempt.height > budget) high = attempt;
     if (attempt.height <= budget) low = attempt;

@@ -54,9 +54,11 @@ class Frontier {
   bool isLarge() const;
   /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
   void tryLevel(int64_t price, int64_t budget, int64_t& fastest, Pool& found) const;
+  /// Adds what the fastest of `found` that fits becomes when it keeps as much as the budget allows.
+  void improve(int64_t budget, Pool& found) const;
   bool keepsToHost(const KnownPlan& plan) const;
-  /// Nothing if it is among `known` already or not possible.
-  std::optional<KnownPlan> tryRule(const ChoiceRule& rule, int64_t budget, const Pool& known) const;
+  /// Too slow as well: what is among `known` already, and what is far too high.
+  Tried tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const;
   size_t firstAbove(int64_t budget) const;
 
   const GapTable* table_;

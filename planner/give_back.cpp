@@ -72,9 +72,12 @@ class Giver {
     --left_;
     Actions actions = plan_.actions;
     for (const size_t g : batch) actions[g] = GapAction::kKeep;
-    std::optional<KnownPlan> next = tryActions(table_, std::move(actions), target_);
+    Tried tried = tryActions(table_, std::move(actions), target_,
+                             {.height = goal_.height, .time = plan_.time + 1});
+    if (tried.isTooSlow) return kSlower;
+    if (tried.height > goal_.height) return tried.height - goal_.height;
+    std::optional<KnownPlan>& next = tried.plan;
     if (!next || next->hostHeight > goal_.hostHeight) return kSlower;
-    if (next->height > goal_.height) return next->height - goal_.height;
     const bool isInTime = goal_.sameTime ? next->time == plan_.time : next->time <= plan_.time;
     if (!isInTime || next->moved > plan_.moved) return kSlower;
     plan_ = std::move(*next);

@@ -9,19 +9,38 @@
 
 namespace stowage::planner {
 
-std::optional<KnownPlan> tryActions(const GapTable& table, Actions actions, int64_t prefetch) {
-  ir::Expected<Timetable> timetable =
-      evaluateActions(table, actions, prefetch, PlacementEffort::kBestOrder);
-  if (!timetable) {
-    llvm::consumeError(timetable.takeError());
-    return std::nullopt;
+namespace {
+
+// Exact times are within this part of those simulated in bytes, but for rare exceptions, which are
+// lost.
+constexpr int64_t kSimulationError = 64;
+
+KnownPlan summarise(const Timetable& timetable, Actions actions) {
+  return {.height = timetable.deviceHeight.value(),
+          .hostHeight = timetable.hostHeight.value(),
+          .time = timetable.stepTime.value(),
+          .moved = (timetable.bytesOut + timetable.bytesIn).value(),
+          .prefetch = timetable.prefetch.value(),
+          .actions = std::move(actions)};
+}
+
+}  // namespace
+
+Tried tryActions(const GapTable& table, Actions actions, int64_t prefetch, const Useful& useful) {
+  ir::Expected<Draft> draft = draftTimetable(table, actions, prefetch);
+  if (!draft) {
+    llvm::consumeError(draft.takeError());
+    return {};
   }
-  return KnownPlan{.height = timetable->deviceHeight.value(),
-                   .hostHeight = timetable->hostHeight.value(),
-                   .time = timetable->stepTime.value(),
-                   .moved = (timetable->bytesOut + timetable->bytesIn).value(),
-                   .prefetch = prefetch,
-                   .actions = std::move(actions)};
+  Tried tried{.plan = {}, .height = draft->device.leastHeight};
+  const int64_t simulated = draft->simulatedTime();
+  tried.isTooSlow = simulated - simulated / kSimulationError >= useful.time;
+  if (tried.isTooSlow || tried.height > useful.height) return tried;
+  const Timetable timetable = finishTimetable(table, actions, prefetch, std::move(*draft));
+  tried.plan = summarise(timetable, std::move(actions));
+  tried.height = tried.plan->height;
+  tried.isTooSlow = tried.plan->time >= useful.time;
+  return tried;
 }
 
 std::vector<int64_t> computeNodeLoads(const GapTable& table, const Actions& actions) {

@@ -21,8 +21,19 @@ struct KnownPlan {
   Actions actions;
 };
 
-/// Nothing if the actions are not possible.
-std::optional<KnownPlan> tryActions(const GapTable& table, Actions actions, int64_t prefetch);
+/// What a search can use; what is beyond is not evaluated to its end.
+struct Useful {
+  int64_t height = INT64_MAX;  // at most
+  int64_t time = INT64_MAX;    // less than
+};
+
+struct Tried {
+  std::optional<KnownPlan> plan;  // nothing if the actions are not possible or of no use
+  int64_t height = 0;             // of the plan; what it would be at least if it is too high
+  bool isTooSlow = false;
+};
+
+Tried tryActions(const GapTable& table, Actions actions, int64_t prefetch, const Useful& useful);
 
 /// Bytes at each node, reserved regions included: the highest of the node and the re-runs before
 /// it, when what is fetched arrives at its deadline. Empty if the actions are not possible.

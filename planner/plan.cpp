@@ -79,7 +79,7 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   if (best == nullptr) return refuse(state_->table, frontier, budget.value());
   const KnownPlan answer = frontier.settle(*best, budget.value());
   ir::Expected<Timetable> timetable =
-      evaluateActions(state_->table, answer.actions, answer.prefetch, PlacementEffort::kBestOrder);
+      evaluateActions(state_->table, answer.actions, answer.prefetch);
   if (!timetable) return timetable.takeError();
   if (ir::Error error = writePins(state_->table, timetable->decisions)) return error;
   PlanResult result{.timetable = std::move(*timetable),

@@ -19,7 +19,7 @@ struct RerunCost {
   int64_t time = 0;   // nanoseconds
   int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
   llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
-  llvm::SmallVector<size_t, 4> open;  // gaps in which live inputs are then: they must be back
+  llvm::SmallVector<size_t, 4> open;      // gaps in which live inputs are then: they must be back
 };
 
 /// For a re-run at node position `at`, within the gap or at its end. Nothing if some version that

@@ -51,8 +51,7 @@ TEST(EvaluateProperty, AnyDecisionsGiveASoundTimetable) {
     const Case c(seed, 1 + static_cast<int>(seed % 9));
     const GapTable table(c.problem);
     const auto budget = static_cast<int64_t>(seed * 7919 % 300000);
-    ir::Expected<Timetable> timetable =
-        evaluateActions(table, drawActions(table, seed), budget, PlacementEffort::kBestOrder);
+    ir::Expected<Timetable> timetable = evaluateActions(table, drawActions(table, seed), budget);
     if (!timetable) {  // a version that is gone
       EXPECT_EQ(ir::takePayload(timetable.takeError()).code(), ir::ErrorCode::kInvalidArgument);
       continue;
@@ -85,8 +84,7 @@ TEST(EvaluateProperty, ThePlayerNoticesMissingWaits) {
   for (uint64_t seed = 1; seed <= 10; ++seed) {
     const Case c(seed, 3);
     const GapTable table(c.problem);
-    ir::Expected<Timetable> timetable =
-        evaluateActions(table, drawActions(table, seed), 20000, PlacementEffort::kBestOrder);
+    ir::Expected<Timetable> timetable = evaluateActions(table, drawActions(table, seed), 20000);
     if (!timetable) {
       llvm::consumeError(timetable.takeError());
       continue;
