@@ -99,9 +99,12 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table) {
     }
   }
   if (missing > 0) {
-    return makeError(ErrorCode::kInvalidArgument,
-                     "the cost table has no row for " + std::to_string(missing) + " of " +
-                         std::to_string(graph.nodes().size()) + " nodes, first " + firstMissing);
+    PlanError error(ErrorCode::kInvalidArgument,
+                    "the cost table has no row for " + std::to_string(missing) + " of " +
+                        std::to_string(graph.nodes().size()) + " nodes, first " + firstMissing);
+    return makeError(
+        error.note("the table is of another step, or of this one before it changed: "
+                   "profile the step again"));
   }
   return costs;
 }

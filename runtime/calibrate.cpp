@@ -68,12 +68,18 @@ class Calibrator {
     AllocationLog log;
     if (ir::Error error = runOnce(node, *call, &log, cost)) return error;
     // Others on the machine only ever add to a run; the shortest one is nearest to the op's own.
-    std::optional<Nanoseconds> shortest;
+    std::vector<Nanoseconds> times;
     for (int i = 0; i < options_.runs; ++i) {
       if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
-      shortest = shortest ? std::min(*shortest, cost.time) : cost.time;
+      times.push_back(cost.time);
     }
-    if (shortest) cost.time = *shortest;
+    if (times.empty()) return cost;
+    std::sort(times.begin(), times.end());
+    cost.time = times.front();
+    if (options_.spread != nullptr) {
+      options_.spread->shortest += times.front();
+      options_.spread->median += times[times.size() / 2];
+    }
     return cost;
   }
 

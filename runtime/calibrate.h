@@ -14,6 +14,12 @@
 
 namespace stowage::runtime {
 
+/// Sums over the signatures that were timed. Far apart: something else ran on the machine.
+struct TimeSpread {
+  Nanoseconds shortest;
+  Nanoseconds median;
+};
+
 struct CalibrateOptions {
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
@@ -21,6 +27,7 @@ struct CalibrateOptions {
   int runs = 10;              // timed runs per signature; the shortest counts
   /// Rows that are there already are kept.
   ir::CostTable known;
+  TimeSpread* spread = nullptr;  // added to, when given
 };
 
 /// For graphs of the CPU. Costs: time of `runs` + 2 calls per signature; memory of the largest

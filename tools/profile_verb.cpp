@@ -15,6 +15,7 @@
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
+#include "tools/machine_load.h"
 #include "tools/run_checks.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
@@ -38,12 +39,16 @@ ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& 
                              ": was captured for device 'cuda', and this build "
                              "measures cpu steps only");
   }
+  runtime::TimeSpread spread;
   ir::Expected<ir::CostTable> costs =
       runtime::calibrate(graph, {.intraOpThreads = target->intraOpThreads,
                                  .alignBytes = target->alignBytes,
                                  .deterministic = target->deterministic,
-                                 .known = {}});
+                                 .known = {},
+                                 .spread = &spread});
   if (!costs) return costs.takeError();
+  const std::string scatter = describeScatter(spread.median, spread.shortest);
+  if (!scatter.empty()) remark(scatter, flags);
   costs->links = runtime::measureMemoryLinks();
   return costs;
 }

@@ -23,6 +23,7 @@
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
+#include "tools/machine_load.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
@@ -276,6 +277,11 @@ VerbResult runRun(const RunFlags& flags) {
     comparison = std::move(*compared);
     answer.comparison = &*comparison;
   }
+  const std::string off =
+      describeOffPrediction(plan->file.schedule.predicted.stepTime,
+                            Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)),
+                            plan->file.costs.source);
+  if (!off.empty()) remark(off, flags);
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   return !comparison || comparison->difference.empty() ? kExitYes : kExitNo;
 }

@@ -108,14 +108,14 @@ TEST_F(RunPt2Verb, SaysWhatIsMissingAndWhichFlagGivesIt) {
 TEST_F(RunPt2Verb, BeginsWithTheArchivesWeights) {
   const std::vector<float> values = {1, -2, 3, -4, 5, -6};
   prepare(packWithWeights(values));
-  const Outcome own = run("--steps 3 --lr 0.01 --json --compare-unplanned");
+  const Outcome own = run("--steps 3 --lr 0.01 -q --json --compare-unplanned");
   ASSERT_EQ(own.code, 0) << own.text;
   writeTensors(folder_.at("w.safetensors"), {{kWeight, ir::DType::kF32, {3, 2}, bytesOf(values)}});
-  const Outcome file = run("--steps 3 --lr 0.01 --json --compare-unplanned --weights " +
+  const Outcome file = run("--steps 3 --lr 0.01 -q --json --compare-unplanned --weights " +
                            folder_.at("w.safetensors"));
   ASSERT_EQ(file.code, 0) << file.text;
   EXPECT_EQ(lossesOf(own), lossesOf(file));
-  const Outcome random = run("--steps 3 --lr 0.01 --json --random-weights");
+  const Outcome random = run("--steps 3 --lr 0.01 -q --json --random-weights");
   EXPECT_NE(lossesOf(own), lossesOf(random));
 
   writeText(folder_.at("small.pt2"), packWithWeights({1, 1, 1, 1, 1, 1}));
@@ -154,7 +154,7 @@ TEST_F(RunPt2Verb, TakesRatesFromTheDataFile) {
                 {"batch.1", ir::DType::kF32, {2, 4, 2}, floats(16, 0.25F)},
                 {"lr", ir::DType::kF32, {2}, bytesOf(std::vector<float>{0.5F, 0.25F})}});
   const std::string common =
-      "--steps 4 --random-weights --json --data " + folder_.at("d.safetensors");
+      "--steps 4 --random-weights -q --json --data " + folder_.at("d.safetensors");
   const Outcome scheduled = run(common + " --compare-unplanned");
   EXPECT_EQ(scheduled.code, 0) << scheduled.text;
   const Outcome constant = run(common + " --lr 0.5");
@@ -184,7 +184,7 @@ TEST_F(RunPt2Verb, GoesOnFromACheckpoint) {
 TEST_F(RunPt2Verb, ACheckpointHasTheRateOfItsTraining) {
   prepare(packWithWeights({1, -2, 3, -4, 5, -6}));
   ASSERT_EQ(run("--steps 3 --lr 0.01 --save " + folder_.at("out")).code, 0);
-  const std::string resume = "--steps 2 --json --resume " + folder_.at("out");
+  const std::string resume = "--steps 2 -q --json --resume " + folder_.at("out");
   const Outcome without = run(resume);
   const Outcome with = run(resume + " --lr 1e-2");
   EXPECT_EQ(without.code, 0) << without.text;

@@ -128,6 +128,10 @@ TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
   EXPECT_EQ(error.text(),
             "the cost table has no row for 1 of 1 nodes, first n0 aten.add.Tensor (forward): " +
                 nodeSignature(graph, NodeId(0)));
+  ASSERT_EQ(error.notes().size(), 1u);
+  EXPECT_EQ(error.notes()[0],
+            "the table is of another step, or of this one before it changed: profile the step "
+            "again");
 
   table.bySignature[nodeSignature(graph, NodeId(0))] = {.time = Nanoseconds(7)};
   Expected<NodeCosts> found = resolveCosts(graph, table);

@@ -200,6 +200,7 @@ TEST_F(VerbErrors, BadRowsAreBadFiles) {
   expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
   expectRefused(plan + edited("costs.json", "aten.addmm.default", "aten.other.default"), 3,
                 "edited: the cost table has no row for");
+  EXPECT_TRUE(stowage(plan + at("edited")).says("profile the step again"));
   expectRefused(
       "lower -f --estimate -o " + at("o") + " " + edited("plan.json", "\"gap\":[", "\"gap\":[1"), 3,
       "edited");

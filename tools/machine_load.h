@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What measured times say about the machine they were taken on: a step that takes much longer or
+// shorter than predicted, or repeats of one op that are far apart, mean that something else ran
+// beside one of the measurements.
+#ifndef STOWAGE_TOOLS_MACHINE_LOAD_H_
+#define STOWAGE_TOOLS_MACHINE_LOAD_H_
+
+#include <string>
+
+#include "ir/cost_table.h"
+#include "ir/units.h"
+
+namespace stowage::tools {
+
+/// "" unless the step took more than twice as long as predicted, or less than half; else a sentence
+/// with both times that advises to profile. 0 measured or predicted: nothing is known. `costs`:
+/// where the prediction came from.
+std::string describeOffPrediction(Nanoseconds predicted, Nanoseconds measured,
+                                  ir::CostSource costs);
+
+/// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence
+/// with both sums.
+std::string describeScatter(Nanoseconds medians, Nanoseconds shortest);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_MACHINE_LOAD_H_
