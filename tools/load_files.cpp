@@ -188,25 +188,46 @@ std::string plansCostsPath(const planner::PlanFile& plan) {
   return plan.costs.file.empty() ? "" : seenFrom(plan.path, plan.costs.file);
 }
 
-ir::Expected<planner::CostFile> loadPlansCosts(const planner::PlanFile& plan) {
-  const auto refuse = [&](const std::string& why) {
-    return ir::makeError(
-        ir::PlanError(ir::ErrorCode::kInvalidArgument,
-                      std::string("the plan was made from costs that were ") +
-                          ir::costSourceName(plan.costs.source) + ", " + why +
-                          "; --costs names the file, --estimate goes on with the estimate of "
-                          "profile '" +
-                          plan.target.profile + "'")
-            .at({.file = plan.path}));
-  };
-  if (plan.costs.file.empty()) return refuse("and does not say where they are");
-  const std::string path = plansCostsPath(plan);
-  if (!llvm::sys::fs::exists(path)) return refuse("and there is no " + path);
-  ir::Expected<planner::CostFile> file = loadCosts(path);
-  if (!file) return file.takeError();
-  const std::string found = planner::costsFingerprint(file->table);
-  if (found == plan.costs.fingerprint) return file;
-  return refuse("with fingerprint " + plan.costs.fingerprint + ", and " + path + " has " + found);
+ir::Expected<PlansCosts> findPlansCosts(const LoadedPlan& plan) {
+  const planner::CostsReference& wanted = plan.file.costs;
+  PlansCosts costs{.file = std::nullopt, .path = plansCostsPath(plan.file), .missing = ""};
+  std::string where = costs.path;
+  planner::CostFile found;
+  if (!costs.path.empty()) {
+    costs.missing = "and there is no " + costs.path;
+    if (!llvm::sys::fs::exists(costs.path)) return costs;
+    ir::Expected<planner::CostFile> file = loadCosts(costs.path);
+    if (!file) return file.takeError();
+    found = std::move(*file);
+  } else {
+    costs.missing = "and does not say where they are";
+    if (wanted.source != ir::CostSource::kRoofline) return costs;
+    where = "the estimate of profile '" + plan.file.target.profile + "'";
+    found.table = planner::rooflineCosts(plan.graph, plan.file.target);
+  }
+  const std::string fingerprint = planner::costsFingerprint(found.table);
+  if (fingerprint != wanted.fingerprint) {
+    costs.missing =
+        "with fingerprint " + wanted.fingerprint + ", and " + where + " has " + fingerprint;
+    return costs;
+  }
+  costs.missing.clear();
+  costs.file = std::move(found);
+  return costs;
+}
+
+ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan) {
+  ir::Expected<PlansCosts> costs = findPlansCosts(plan);
+  if (!costs) return costs.takeError();
+  if (costs->file) return std::move(*costs->file);
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kInvalidArgument,
+                    std::string("the plan was made from costs that were ") +
+                        ir::costSourceName(plan.file.costs.source) + ", " + costs->missing +
+                        "; --costs names the file, --estimate goes on with the estimate of "
+                        "profile '" +
+                        plan.file.target.profile + "'")
+          .at({.file = plan.file.path}));
 }
 
 ir::Error inInput(ir::Error error, const std::string& path) {

@@ -6,6 +6,7 @@
 #ifndef STOWAGE_TOOLS_LOAD_FILES_H_
 #define STOWAGE_TOOLS_LOAD_FILES_H_
 
+#include <optional>
 #include <string>
 
 #include "ir/error.h"
@@ -35,9 +36,18 @@ ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
 /// Where the plan says that its costs are; "" when it does not.
 std::string plansCostsPath(const planner::PlanFile& plan);
+/// The costs that a plan was made from, as far as they are at hand.
+struct PlansCosts {
+  std::optional<planner::CostFile> file;
+  std::string path;     // "": of the profile's estimate
+  std::string missing;  // why there is no file: the end of a sentence about the plan's costs
+};
+/// A table where the plan says that its costs are; of the profile's estimate, made again. Errors:
+/// kIo, kParse.
+ir::Expected<PlansCosts> findPlansCosts(const LoadedPlan& plan);
 /// The costs that the plan was made from, where it says that they are. Errors: kIo, kParse;
 /// kInvalidArgument saying which flags help when they are not there, or are others by now.
-ir::Expected<planner::CostFile> loadPlansCosts(const planner::PlanFile& plan);
+ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan);
 
 /// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
 ir::Error inInput(ir::Error error, const std::string& path);

@@ -46,7 +46,7 @@ ir::CostTable estimateCosts(const LoadedPlan& plan) {
 }
 
 ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedPlan& plan) {
-  if (flags.costs.empty()) return loadPlansCosts(plan.file);
+  if (flags.costs.empty()) return loadPlansCosts(plan);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
   const std::string different = differentCosts(plan.file, flags.costs, file->table);

@@ -1,14 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage verify plan.json: proves the plan again, from the bytes of the file, by the verifier's
-// rules.
+// rules; and recomputes its times from --costs, else from the costs that it was made from.
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ir/verify.h"
+#include "planner/timeline.h"
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/verbs.h"
@@ -45,25 +48,69 @@ VerbResult answer(const VerifyFlags& flags, const ir::Schedule& schedule,
   return violations.empty() ? kExitYes : kExitNo;
 }
 
+/// Those of --costs, else the plan's; nothing, with a remark, where the plan's are not at hand.
+ir::Expected<std::optional<ir::NodeCosts>> readCosts(const VerifyFlags& flags,
+                                                     const LoadedPlan& plan) {
+  PlansCosts found;
+  if (flags.costs.empty()) {
+    ir::Expected<PlansCosts> costs = findPlansCosts(plan);
+    if (!costs) return costs.takeError();
+    found = std::move(*costs);
+  } else {
+    ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
+    if (!file) return file.takeError();
+    const std::string different = differentCosts(plan.file, flags.costs, file->table);
+    if (!different.empty()) remark(different, flags);
+    found = {.file = std::move(*file), .path = flags.costs, .missing = ""};
+  }
+  if (!found.file) {
+    remark(flags.plan + ": temporaries and times are not checked: the plan was made from costs " +
+               "that were " + ir::costSourceName(plan.file.costs.source) + ", " + found.missing +
+               "; --costs names the file",
+           flags);
+    return std::optional<ir::NodeCosts>();
+  }
+  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, found.file->table);
+  if (!resolved) return inInput(resolved.takeError(), found.path);
+  return std::optional<ir::NodeCosts>(std::move(*resolved));
+}
+
+/// V30 knows by itself which times are impossible; this is the time that the schedule takes.
+void checkStepTime(const LoadedPlan& plan, const ir::NodeCosts& costs,
+                   std::vector<ir::Violation>& violations) {
+  const ir::Schedule& schedule = plan.file.schedule;
+  const auto hasRule = [&](int rule) {
+    return std::any_of(violations.begin(), violations.end(),
+                       [&](const ir::Violation& violation) { return violation.rule == rule; });
+  };
+  // Only what has ids in range and waits for what was issued before has a time.
+  const bool hasTime = !hasRule(1) && !hasRule(14);
+  if (schedule.predicted == ir::Prediction{} || !hasTime) return;
+  const Nanoseconds found =
+      planner::computeTimeline(plan.graph, schedule, costs, plan.file.target.alignBytes).stepTime;
+  const Nanoseconds claimed = schedule.predicted.stepTime;
+  if (found == claimed) return;
+  const auto next = std::find_if(violations.begin(), violations.end(),
+                                 [](const ir::Violation& other) { return other.rule > 30; });
+  violations.insert(next, {.rule = 30,
+                           .message = "step of " + std::to_string(claimed.value()) +
+                                      " ns claimed, expected " + std::to_string(found.value()),
+                           .command = {}});
+}
+
 VerbResult runVerify(const VerifyFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  std::optional<ir::NodeCosts> costs;
-  if (!flags.costs.empty()) {
-    ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
-    if (!file) return file.takeError();
-    const std::string different = differentCosts(plan->file, flags.costs, file->table);
-    if (!different.empty()) remark(different, flags);
-    ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan->graph, file->table);
-    if (!resolved) return inInput(resolved.takeError(), flags.costs);
-    costs = std::move(*resolved);
-  }
-  const ir::VerifyInput input = {.graph = plan->graph,
-                                 .schedule = plan->file.schedule,
-                                 .target = plan->file.target,
-                                 .costs = costs ? &*costs : nullptr,
-                                 .budget = plan->file.budget};
-  return answer(flags, plan->file.schedule, ir::verify(input));
+  ir::Expected<std::optional<ir::NodeCosts>> costs = readCosts(flags, *plan);
+  if (!costs) return costs.takeError();
+  const ir::NodeCosts* known = *costs ? &**costs : nullptr;
+  std::vector<ir::Violation> violations = ir::verify({.graph = plan->graph,
+                                                      .schedule = plan->file.schedule,
+                                                      .target = plan->file.target,
+                                                      .costs = known,
+                                                      .budget = plan->file.budget});
+  if (known != nullptr) checkStepTime(*plan, *known, violations);
+  return answer(flags, plan->file.schedule, violations);
 }
 
 }  // namespace
@@ -75,7 +122,9 @@ Verb addVerifyVerb(CLI::App& app) {
   command->add_option("plan", flags->plan, "plan file")->required();
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
-  command->add_option("--costs", flags->costs, "costs, to check temporaries and claimed times too");
+  command->add_option("--costs", flags->costs,
+                      "costs, to check temporaries and claimed times with; default: those "
+                      "that the plan was made from");
   addCommonFlags(*command, *flags, /*writesFiles=*/false);
   return {.command = command, .run = [flags] { return runVerify(*flags); }, .flags = flags.get()};
 }

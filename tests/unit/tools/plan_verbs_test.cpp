@@ -98,6 +98,67 @@ TEST_F(PlanVerbs, LowerDoesNotDropCostsThatItCannotFind) {
   expectRefused(lower + " -f --estimate --costs " + at("costs.json"), 2, "--estimate");
 }
 
+TEST_F(PlanVerbs, VerifyKnowsThePlansCosts) {
+  const std::string verify = "verify " + at("claims.json");
+  const auto change = [](const char* key, int64_t by) {
+    json plan = fileOf("plan.json");
+    json& claim = plan["predicted"][key];
+    claim = claim.get<int64_t>() + by;
+    writeText(at("claims.json"), plan.dump());
+    return std::pair(claim.get<int64_t>() - by, claim.get<int64_t>());
+  };
+  for (const int64_t by : {int64_t{1}, int64_t{1'000'000'000}, int64_t{-1}}) {
+    const auto [step, claimed] = change("step_ns", by);
+    expectRefused(verify, 1,
+                  "V30: step of " + std::to_string(claimed) + " ns claimed, expected " +
+                      std::to_string(step) + "\n");
+  }
+  const auto [compute, claimed] = change("compute_ns", 1);
+  expectRefused(verify, 1,
+                "V30: compute time of " + std::to_string(claimed) + " ns claimed, expected " +
+                    std::to_string(compute) + "\n");
+
+  json plan = fileOf("plan.json");
+  for (json& command : plan["commands"]) {
+    if (!command.contains("temp")) continue;
+    command["temp"][1] = command["temp"][1].get<int64_t>() - 512;
+    break;
+  }
+  writeText(at("claims.json"), plan.dump());
+  expectRefused(verify, 1, ": V17: ");
+}
+
+TEST_F(PlanVerbs, VerifyMakesTheEstimateAgain) {
+  const std::string plan = "plan " + at("step.stow") + " --budget 60%peak -o " + at("guess.json");
+  ASSERT_EQ(stowage(plan).code, 0);
+  const Outcome proved = stowage("verify " + at("guess.json"));
+  EXPECT_EQ(proved.code, 0) << proved.text;
+  EXPECT_FALSE(proved.says("note:")) << proved.text;
+  json guess = fileOf("guess.json");
+  guess["predicted"]["step_ns"] = guess["predicted"]["step_ns"].get<int64_t>() + 1;
+  writeText(at("guess.json"), guess.dump());
+  expectRefused("verify " + at("guess.json"), 1, ": V30: step of ");
+}
+
+TEST_F(PlanVerbs, VerifySaysWhatItCannotCheck) {
+  fs::create_directories(at("far"));
+  json plan = fileOf("plan.json");
+  plan["predicted"]["step_ns"] = plan["predicted"]["step_ns"].get<int64_t>() + 1;
+  writeText(at("far/plan.json"), plan.dump());
+  const std::string verify = "verify " + at("far/plan.json") + " --graph " + at("step.stow");
+  const std::string words = "far/plan.json: temporaries and times are not checked: ";
+  expectRefused(verify, 0, words);
+  expectRefused(verify, 0, "there is no " + at("far/costs.json") + "; --costs names the file");
+  std::string costs = readText(at("costs.json"));
+  writeText(at("far/costs.json"), costs.insert(costs.find("\"ns\":") + 5, "1"));
+  expectRefused(verify, 0, words);
+  expectRefused(verify, 0, "far/costs.json has xxh3:");
+  expectRefused(verify + " --costs " + at("costs.json"), 1, ": V30: step of ");
+  plan["predicted"]["peak_bytes"] = plan["predicted"]["peak_bytes"].get<int64_t>() + 512;
+  writeText(at("far/plan.json"), plan.dump());
+  expectRefused(verify, 1, ": V20: ");
+}
+
 TEST_F(PlanVerbs, NothingIsWrittenOverWhatIsRead) {
   for (const char* file : {"step.stow", "costs.json", "plan.json"}) {
     const std::string name = file;
