@@ -19,7 +19,7 @@ class LastUse {
     ends_[begin] = {end, tick};
   }
   int64_t latest(int64_t begin, int64_t end) const {
-    int64_t tick = INT64_MIN;
+    int64_t tick = INT64_MIN / 2;  // of bytes that nobody has used yet
     auto at = ends_.upper_bound(begin);
     if (at != ends_.begin()) --at;
     for (; at != ends_.end() && at->first < end; ++at) {

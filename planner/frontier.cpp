@@ -4,10 +4,12 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
+#include <iterator>
 #include <tuple>
 #include <utility>
 
 #include "planner/give_back.h"
+#include "planner/squeeze.h"
 
 namespace stowage::planner {
 
@@ -21,6 +23,9 @@ constexpr int kImprovements = 4;  // evaluations to keep more of what the best o
 constexpr int kImprovementsWhenLarge = 2;
 constexpr int kGiveBacks = 24;  // evaluations to give back what an answer need not move
 constexpr int kGiveBacksWhenLarge = 8;
+constexpr int kSqueezes = 64;  // evaluations to find out how low the lowest plan goes
+constexpr int kSqueezesWhenLarge = 12;
+constexpr int kMostSqueezed = 4;      // plans, one out of another
 constexpr int kAttempts = 4;          // to bring the addresses just below the budget
 constexpr int64_t kSlackPart = 64;    // of the budget that may stay unused
 constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
@@ -170,22 +175,31 @@ size_t Frontier::firstAbove(int64_t budget) const {
   return static_cast<size_t>(std::upper_bound(grid_.begin(), grid_.end(), budget) - grid_.begin());
 }
 
-const KnownPlan* Frontier::findBest(int64_t budget) {
+// Equally fast: what moves less leaves the links to others and depends less on estimates.
+bool Frontier::isBetter(const KnownPlan& a, const KnownPlan& b) {
+  return std::tie(a.time, a.moved, a.height) < std::tie(b.time, b.moved, b.height);
+}
+
+void Frontier::consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best) const {
+  if (plan.height > budget || !keepsToHost(plan)) return;
+  if (best == nullptr || isBetter(plan, *best)) best = &plan;
+}
+
+const KnownPlan* Frontier::findInPools(int64_t budget) {
   const KnownPlan* best = nullptr;
-  const auto consider = [&](const KnownPlan& plan) {
-    if (plan.height > budget || !keepsToHost(plan)) return;
-    // Equally fast: what moves less leaves the links to others and depends less on estimates.
-    const auto isBetter = [](const KnownPlan& a, const KnownPlan& b) {
-      return std::tie(a.time, a.moved, a.height) < std::tie(b.time, b.moved, b.height);
-    };
-    if (best == nullptr || isBetter(plan, *best)) best = &plan;
-  };
-  consider(keepAll_);
+  consider(keepAll_, budget, best);
   const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
   for (size_t i = last + 1; i-- > 0;) {
     if (best != nullptr && bound(grid_[i]) >= best->time) break;
-    for (const KnownPlan& plan : pool(i)) consider(plan);
+    for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
   }
+  return best;
+}
+
+const KnownPlan* Frontier::findBest(int64_t budget) {
+  const KnownPlan* best = findInPools(budget);
+  if (best != nullptr) return best;
+  for (const KnownPlan& plan : lowest()) consider(plan, budget, best);
   return best;
 }
 
@@ -198,20 +212,50 @@ KnownPlan Frontier::settle(const KnownPlan& plan, int64_t budget) const {
 
 // A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an
 // answer from there or from its own height on, whichever is more.
-LowestPlan Frontier::findLowest() {
-  LowestPlan lowest;
+std::optional<LowestPlan> Frontier::findLowestInPools() {
+  std::optional<LowestPlan> lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
     const int64_t budget = std::max(plan.height, from);
-    if (!keepsToHost(plan) || (lowest.plan != nullptr && budget >= lowest.budget)) return;
-    lowest = {&plan, budget};
+    if (keepsToHost(plan) && (!lowest || budget < lowest->budget)) lowest = {&plan, budget};
   };
   consider(keepAll_, 0);
   for (size_t i = 0; i < grid_.size(); ++i) {
     const int64_t from = i > 0 ? grid_[i - 1] : 0;
-    if (lowest.plan != nullptr && from >= lowest.budget) break;
+    if (lowest && from >= lowest->budget) break;
     for (const KnownPlan& plan : pool(i)) consider(plan, from);
   }
   return lowest;
+}
+
+// What is squeezed is no faster than the answer at the pools' smallest budget, so it changes
+// nothing from there on. An answer gives back what it need not move, which may go lower again.
+const Frontier::Pool& Frontier::lowest() {
+  if (lowest_) return *lowest_;
+  lowest_.emplace();
+  const std::optional<LowestPlan> first = findLowestInPools();
+  if (!first) return *lowest_;
+  const int evaluations = isLarge() ? kSqueezesWhenLarge : kSqueezes;
+  const SqueezeGoal goal{.hostHeight = hostLimit(), .evaluations = evaluations};
+  KnownPlan answer = *findInPools(first->budget);
+  lowest_->push_back(*first->plan);
+  for (int i = 0; i < kMostSqueezed; ++i) {
+    answer = settle(answer, i == 0 ? first->budget : answer.height);
+    std::vector<KnownPlan> lower = squeeze(*table_, answer, goal);
+    if (lower.empty()) break;
+    answer = lower.back();
+    std::move(lower.begin(), lower.end(), std::back_inserter(*lowest_));
+  }
+  for (KnownPlan& plan : squeeze(*table_, *first->plan, goal)) lowest_->push_back(std::move(plan));
+  std::sort(lowest_->begin(), lowest_->end(), [](const KnownPlan& a, const KnownPlan& b) {
+    return std::pair(a.height, b.time) > std::pair(b.height, a.time);
+  });
+  return *lowest_;
+}
+
+LowestPlan Frontier::findLowest() {
+  if (lowest().empty()) return {};
+  const KnownPlan& plan = lowest().back();
+  return {&plan, plan.height};
 }
 
 std::vector<const KnownPlan*> Frontier::all() {
@@ -223,6 +267,7 @@ std::vector<const KnownPlan*> Frontier::all() {
   for (size_t i = 0; i < grid_.size(); ++i) {
     for (const KnownPlan& plan : pool(i)) add(plan);
   }
+  for (const KnownPlan& plan : lowest()) add(plan);
   std::sort(plans.begin(), plans.end(), [](const KnownPlan* a, const KnownPlan* b) {
     return std::pair(a->height, a->time) < std::pair(b->height, b->time);
   });

@@ -49,6 +49,13 @@ class Frontier {
   using Pool = std::vector<KnownPlan>;
   Frontier(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   const Pool& pool(size_t index);
+  static bool isBetter(const KnownPlan& a, const KnownPlan& b);
+  /// Makes `best` point to `plan` if that can answer and is better.
+  void consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best) const;
+  const KnownPlan* findInPools(int64_t budget);
+  std::optional<LowestPlan> findLowestInPools();
+  /// The plan that the smallest budget of any pool asks for, and plans below that.
+  const Pool& lowest();
   Pool search(int64_t budget) const;
   int64_t hostLimit() const { return table_->problem().limits.host.value(); }
   bool isLarge() const;
@@ -67,6 +74,7 @@ class Frontier {
   KnownPlan keepAll_;
   std::vector<int64_t> grid_;  // rising
   std::vector<std::optional<Pool>> pools_;
+  std::optional<Pool> lowest_;  // falling heights
 };
 
 }  // namespace stowage::planner

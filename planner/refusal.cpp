@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/format_apart.h"
 #include "planner/explain.h"
 
 namespace stowage::planner {
@@ -77,10 +78,10 @@ ir::PlanError refuseHost(const GapTable& table, int64_t budget, const HostNeed& 
       .budget = limit, .smallestBudget = Bytes(need.bytes), .peakNode = "", .holders = {}};
   infeasible.space = "host";
   infeasible.holders = findHostHolders(table, need.actions, need.target);
+  const auto [given, needed] = formatApart(limit, Bytes(need.bytes));
   return ir::PlanError(ir::ErrorCode::kInfeasible,
-                       "no schedule fits " + formatBytes(Bytes(budget)) + " with " +
-                           formatBytes(limit) + " of host memory, expected at least " +
-                           formatBytes(Bytes(need.bytes)) + " on the host")
+                       "no schedule fits " + formatBytes(Bytes(budget)) + " with " + given +
+                           " of host memory, expected at least " + needed + " on the host")
       .because(std::move(infeasible));
 }
 
@@ -96,9 +97,9 @@ ir::Expected<ir::PlanError> refuseDevice(const GapTable& table, int64_t budget,
     where = ": node " + infeasible.peakNode + " needs " + formatBytes(peak->bytes) + " at once";
   }
   infeasible.holders = std::move(peak->holders);
-  return ir::PlanError(ir::ErrorCode::kInfeasible,
-                       "no schedule fits " + formatBytes(Bytes(budget)) + where +
-                           ", expected a budget of at least " + formatBytes(Bytes(lowest.budget)))
+  const auto [given, needed] = formatApart(Bytes(budget), Bytes(lowest.budget));
+  return ir::PlanError(ir::ErrorCode::kInfeasible, "no schedule fits " + given + where +
+                                                       ", expected a budget of at least " + needed)
       .because(std::move(infeasible));
 }
 

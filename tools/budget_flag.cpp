@@ -90,12 +90,6 @@ ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
   return badSize(text, "has the unknown unit '" + unit.str() + "'");
 }
 
-std::pair<std::string, std::string> formatApart(Bytes a, Bytes b) {
-  const auto exact = [](Bytes bytes) { return std::to_string(bytes.value()) + " B"; };
-  if (a != b && formatBytes(a) == formatBytes(b)) return {exact(a), exact(b)};
-  return {formatBytes(a), formatBytes(b)};
-}
-
 ir::Expected<std::vector<SizeFlag>> parseSizeList(StringRef text, int steps) {
   std::vector<SizeFlag> sizes;
   if (!text.contains("..")) {

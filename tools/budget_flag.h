@@ -39,9 +39,6 @@ ir::Expected<SizeFlag> parseSizeFlag(llvm::StringRef text);
 /// ends included.
 ir::Expected<std::vector<SizeFlag>> parseSizeList(llvm::StringRef text, int steps);
 
-/// Two sizes that are compared, for people: exact where rounding would make them look equal.
-std::pair<std::string, std::string> formatApart(Bytes a, Bytes b);
-
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_BUDGET_FLAG_H_

@@ -10,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
+#include "ir/format_apart.h"
 #include "passes/lower.h"
 #include "passes/pipeline.h"
 #include "planner/evaluate.h"

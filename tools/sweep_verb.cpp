@@ -10,6 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "ir/format_apart.h"
 #include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/plan_summary.h"

@@ -15,9 +15,9 @@
 namespace stowage::runtime {
 
 struct CallResults {
-  torch::jit::Stack values;          // one per return of the schema
-  std::vector<at::Tensor> tensors;   // the same, flattened, undefined ones included
-  bool onlyViews = false;            // at least one, and each is an argument or a view of one
+  torch::jit::Stack values;         // one per return of the schema
+  std::vector<at::Tensor> tensors;  // the same, flattened, undefined ones included
+  bool onlyViews = false;           // at least one, and each is an argument or a view of one
 };
 
 /// Finds the results of `call` by rule or meta kernel and makes them.

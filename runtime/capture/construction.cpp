@@ -186,9 +186,14 @@ void Construction::recordReadBack(const at::Tensor& /*tensor*/) {
 
 ir::Error Construction::replay(const std::function<bool(FakeId)>& wanted, const Deliver& deliver) {
   const StepTrace& trace = recorder_.trace();
-  StepRecord record{.step = trace, .storages = storages_, .known = {},
-                    .scopes = std::vector<std::string>(trace.nodes.size()), .stepScalars = {},
-                    .reports = {}, .outputGradients = false, .onCpu = true};
+  StepRecord record{.step = trace,
+                    .storages = storages_,
+                    .known = {},
+                    .scopes = std::vector<std::string>(trace.nodes.size()),
+                    .stepScalars = {},
+                    .reports = {},
+                    .outputGradients = false,
+                    .onCpu = true};
   const AssembledGraph assembled = assembleGraph(record, "construction", {});
   ConstructionReplay replay(assembled, trace, storages_);
   size_t nextState = 0;

@@ -2,9 +2,9 @@
 //
 // The record of a construction without memory: its calls, random draws included, and the state that
 // the default generator had. Replayed, it gives the bytes that constructing with memory would have.
-// Replay order: draws and in-place writes stay in order, since they share one generator; a call that
-// only makes something new from finished tensors (a cast) runs as soon as these are, so that what it
-// reads can go. A tensor overwritten before anyone reads it takes part only for its draws.
+// Replay order: draws and in-place writes stay in order, since they share one generator; a call
+// that only makes something new from finished tensors (a cast) runs as soon as these are, so that
+// what it reads can go. A tensor overwritten before anyone reads it takes part only for its draws.
 // Not here: the scope that records (without_memory.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_CONSTRUCTION_H_
 #define STOWAGE_RUNTIME_CAPTURE_CONSTRUCTION_H_
@@ -26,8 +26,8 @@ class Construction : public OpSink {
   Tracer& tracer() { return *tracer_; }
 
   using Deliver = std::function<ir::Error(FakeId storage, const at::Tensor& bytes)>;
-  /// Runs the record on the CPU, hands over each storage that `wanted` asks for when it is final, and
-  /// leaves the default generator as construction with memory would have.
+  /// Runs the record on the CPU, hands over each storage that `wanted` asks for when it is final,
+  /// and leaves the default generator as construction with memory would have.
   ir::Error replay(const std::function<bool(FakeId)>& wanted, const Deliver& deliver);
 
   void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) override;

@@ -118,8 +118,7 @@ ir::Argument encodeInteger(int64_t number, c10::TypeKind kind) {
                   "a tensor that is not strided");
       return ir::EnumArg{"layout", "strided"};
     case c10::TypeKind::MemoryFormatType:
-      return ir::EnumArg{"memory_format",
-                         memoryFormatName(static_cast<c10::MemoryFormat>(number))};
+      return ir::EnumArg{"memory_format", memoryFormatName(static_cast<c10::MemoryFormat>(number))};
     default:
       return number;
   }

@@ -154,7 +154,8 @@ class Assembler {
 
   ir::ValueId makeValue(const TracedTensor& tensor) {
     const auto known = firstValues_.find(tensor.storage);
-    if (known != firstValues_.end() && known->second.type == tensor.type) return known->second.value;
+    if (known != firstValues_.end() && known->second.type == tensor.type)
+      return known->second.value;
     const ir::StorageId storage = storageOf(tensor.storage);
     std::string name = valueNames_.claim(identifier(builder_.storage(storage).name));
     return builder_.addValue({.name = std::move(name), .storage = storage, .type = tensor.type});

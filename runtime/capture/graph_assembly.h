@@ -33,9 +33,9 @@ struct StepRecord {
   const StepTrace& step;
   const StorageTable& storages;
   std::vector<KnownStorage> known;
-  std::vector<std::string> scopes;       // one per node
-  std::vector<ScalarSite> stepScalars;   // in order
-  std::vector<ir::ValueId> reports;      // positions in step.tensors
+  std::vector<std::string> scopes;      // one per node
+  std::vector<ScalarSite> stepScalars;  // in order
+  std::vector<ir::ValueId> reports;     // positions in step.tensors
   bool outputGradients = false;
   bool onCpu = false;  // device arguments say "cpu": for replaying parts of a step there
 };

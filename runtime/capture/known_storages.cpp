@@ -33,9 +33,8 @@ class Finder {
     for (const ModuleTensor& entry : tensors.module.all()) addState(tensors.optimizer, entry);
     for (const auto& [parameter, gradient] : tensors.gradients) {
       const ModuleTensor* entry = tensors.module.find(fakeId(parameter));
-      add(gradient, {.name = "grad(" + entry->name + ")",
-                     .role = ir::Role::kGradient,
-                     .path = entry->path});
+      add(gradient,
+          {.name = "grad(" + entry->name + ")", .role = ir::Role::kGradient, .path = entry->path});
     }
     addOthers();
     return std::move(known_);

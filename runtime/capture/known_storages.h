@@ -2,8 +2,8 @@
 //
 // What the storages of a captured step are for: every storage that is an input, lives across steps
 // or is a gradient -> name, role, module path.
-// By registration where module and optimizer know the tensor; else by who made it and who writes it:
-// created by the first step's update is state, made outside is a constant, and so on.
+// By registration where module and optimizer know the tensor; else by who made it and who writes
+// it: created by the first step's update is state, made outside is a constant, and so on.
 // Invariants: order is inputs, module tensors, optimizer state, the rest in order of first use; a
 // parameter that no node writes is frozen.
 // Not here: names of activations (graph_assembly.h).

@@ -98,7 +98,8 @@ class StandIns {
 c10::IValue standInForList(const c10::IValue& value, StandIns& standIns) {
   if (value.isTensorList()) {
     c10::List<at::Tensor> list;
-    for (const at::Tensor& tensor : value.toTensorVector()) list.push_back(standIns.standInFor(tensor));
+    for (const at::Tensor& tensor : value.toTensorVector())
+      list.push_back(standIns.standInFor(tensor));
     return list;
   }
   c10::List<std::optional<at::Tensor>> list;
@@ -152,7 +153,8 @@ Outputs runMetaKernel(const TracedCall& call) {
     stack.push_back(standInForArgument(call.args[i], arguments[i], isFactory, standIns));
   }
   call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-  TORCH_CHECK(!standIns.anyArgumentChangedShape(), "it resizes an argument (an `out` of another size)");
+  TORCH_CHECK(!standIns.anyArgumentChangedShape(),
+              "it resizes an argument (an `out` of another size)");
   Outputs outputs;
   for (const c10::IValue& value : stack) outputs.push_back(explainReturn(value, standIns));
   return outputs;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Runs libtorch's own kernel for tensors without data ("meta") on throw-away copies of an op's
-// arguments, and reads off what it returned: an argument itself, a view of an argument's storage, or
-// new memory. Arguments that share a storage share one on the meta device too, so aliasing is found
-// and not guessed from the schema.
-// Not here: ops whose meta kernel is missing or wrong (shape_rules.h).
+// arguments, and reads off what it returned: an argument itself, a view of an argument's storage,
+// or new memory. Arguments that share a storage share one on the meta device too, so aliasing is
+// found and not guessed from the schema. Not here: ops whose meta kernel is missing or wrong
+// (shape_rules.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_META_KERNEL_H_
 #define STOWAGE_RUNTIME_CAPTURE_META_KERNEL_H_
 

@@ -12,14 +12,18 @@ namespace {
 
 /// Ops that write every element of their first argument without reading it.
 constexpr std::array<std::string_view, 14> kOverwriting = {
-    "aten::zero_",        "aten::fill_",       "aten::copy_",        "aten::normal_",
-    "aten::uniform_",     "aten::random_",     "aten::bernoulli_",   "aten::exponential_",
-    "aten::log_normal_",  "aten::cauchy_",     "aten::geometric_",   "aten::_foreach_zero_",
+    "aten::zero_",          "aten::fill_",   "aten::copy_",      "aten::normal_",
+    "aten::uniform_",       "aten::random_", "aten::bernoulli_", "aten::exponential_",
+    "aten::log_normal_",    "aten::cauchy_", "aten::geometric_", "aten::_foreach_zero_",
     "aten::_foreach_copy_", "aten::set_data"};
 
-constexpr std::array<std::string_view, 7> kEmptyFactories = {
-    "aten::empty",     "aten::empty_like",        "aten::empty_strided",  "aten::empty_permuted",
-    "aten::new_empty", "aten::new_empty_strided", "aten::_empty_affine_quantized"};
+constexpr std::array<std::string_view, 7> kEmptyFactories = {"aten::empty",
+                                                             "aten::empty_like",
+                                                             "aten::empty_strided",
+                                                             "aten::empty_permuted",
+                                                             "aten::new_empty",
+                                                             "aten::new_empty_strided",
+                                                             "aten::_empty_affine_quantized"};
 
 /// Batch norm updates its running statistics in training, which its schema does not say.
 struct HiddenWrites {
@@ -38,7 +42,8 @@ struct Refusal {
   const char* why;
 };
 constexpr const char* kDataDependent =
-    "the shape of its result depends on values, which a static plan cannot hold; use a mask of fixed "
+    "the shape of its result depends on values, which a static plan cannot hold; use a mask of "
+    "fixed "
     "size instead";
 constexpr const char* kBranches =
     "it turns values into a host decision; compute with the tensor instead (where, clamp)";
@@ -53,7 +58,8 @@ constexpr std::array<Refusal, 14> kRefusals = {{
     {"aten::equal", kBranches},
     {"aten::is_nonzero", kBranches},
     {"aten::resize_", "it changes the size of a storage; make a tensor of the final size instead"},
-    {"aten::resize_as_", "it changes the size of a storage; make a tensor of the final size instead"},
+    {"aten::resize_as_",
+     "it changes the size of a storage; make a tensor of the final size instead"},
     {"aten::set_", "it moves a tensor to another storage; copy_ the values instead"},
     {"aten::_cudnn_rnn_flatten_weight", "it moves parameters to one storage behind the module"},
     {"aten::record_stream", "streams are chosen by the plan"},

@@ -2,9 +2,9 @@
 //
 // What the tracer needs to know of an op, looked up once per op and kept.
 // An operator handle -> its name in the IR, which arguments it writes (by schema, plus the few ops
-// whose schema does not say), whether it overwrites them whole, whether it draws random numbers, how
-// its results are found, and why it cannot be captured if so.
-// Not here: what the planner may assume of an op (ir/op_table.h).
+// whose schema does not say), whether it overwrites them whole, whether it draws random numbers,
+// how its results are found, and why it cannot be captured if so. Not here: what the planner may
+// assume of an op (ir/op_table.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_OP_FACTS_H_
 #define STOWAGE_RUNTIME_CAPTURE_OP_FACTS_H_
 
@@ -35,11 +35,11 @@ struct OpFacts {
   c10::OperatorHandle handle;
   std::string name;  // "aten.mm.default"
   llvm::SmallVector<uint32_t, 2> writtenArguments;
-  bool overwrites = false;    // writes them without reading them
+  bool overwrites = false;  // writes them without reading them
   bool random = false;
-  bool readsBack = false;     // gives a tensor's value to the host
-  bool emptyFactory = false;  // makes a tensor whose bytes mean nothing
-  bool changesShape = false;  // changes the tensor object, not its bytes (t_, squeeze_)
+  bool readsBack = false;         // gives a tensor's value to the host
+  bool emptyFactory = false;      // makes a tensor whose bytes mean nothing
+  bool changesShape = false;      // changes the tensor object, not its bytes (t_, squeeze_)
   const char* refusal = nullptr;  // why it cannot be captured
   ShapeRule rule = nullptr;
   ResultsBy resultsBy = ResultsBy::kNothing;

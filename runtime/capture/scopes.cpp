@@ -19,8 +19,8 @@ llvm::SmallVector<llvm::StringRef, 8> partsOf(const std::string& path) {
 }
 
 bool isIndex(llvm::StringRef part) {
-  return !part.empty() &&
-         std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+  return !part.empty() && std::all_of(part.begin(), part.end(),
+                                      [](unsigned char c) { return std::isdigit(c) != 0; });
 }
 
 std::string joined(llvm::ArrayRef<llvm::StringRef> parts) {

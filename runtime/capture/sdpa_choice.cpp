@@ -101,8 +101,8 @@ bool efficientTakesWidths(const sdp::sdp_params& call, const Machine& machine) {
 
 bool canUseEfficient(const sdp::sdp_params& call, const Machine& machine) {
   const auto type = call.query.scalar_type();
-  const bool typeFits = type == c10::kFloat || type == c10::kHalf ||
-                        (type == c10::kBFloat16 && machine.major >= 8);
+  const bool typeFits =
+      type == c10::kFloat || type == c10::kHalf || (type == c10::kBFloat16 && machine.major >= 8);
   return sdp::check_runtime_disabled_mem_efficient(call, false) && machine.isWithin(50, 121) &&
          sdp::check_tensor_shapes(call, false) && efficientTakesWidths(call, machine) &&
          sdp::check_nonzero_sequence_lengths_dense(call, false) &&
@@ -161,8 +161,8 @@ int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor&
   return static_cast<int64_t>(chooseAttention(call, *target));
 }
 
-/// libtorch lets its stub's CUDA entry be set, but not be read. Naming a private member in an explicit
-/// instantiation is allowed, and gives the pointer to it.
+/// libtorch lets its stub's CUDA entry be set, but not be read. Naming a private member in an
+/// explicit instantiation is allowed, and gives the pointer to it.
 template <auto Member>
 struct StubEntry {
   friend at::native::DispatchStubImpl& entryOf(BaseStub& stub) { return stub.*Member; }

@@ -70,10 +70,8 @@ StepPart wholeStep(const StepTrace& step, std::string name) {
 }
 
 StepPart updateOf(const StepTrace& step, std::string name) {
-  return {.step = step,
-          .name = std::move(name),
-          .begin = step.updateBegin,
-          .end = step.nodes.size()};
+  return {
+      .step = step, .name = std::move(name), .begin = step.updateBegin, .end = step.nodes.size()};
 }
 
 ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& storages) {

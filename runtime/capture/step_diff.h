@@ -35,8 +35,8 @@ struct HostNumber {
 };
 
 /// The host numbers that may differ from step to step, in order: Scalar and float arguments, and
-/// numbers that take part as tensors. Integers that are sizes, dimensions or positions are not among
-/// them.
+/// numbers that take part as tensors. Integers that are sizes, dimensions or positions are not
+/// among them.
 std::vector<ScalarSite> scalarSites(const StepTrace& step);
 HostNumber numberAt(const StepTrace& step, const ScalarSite& site);
 

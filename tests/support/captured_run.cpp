@@ -21,12 +21,11 @@ ir::Error CapturedRun::load() {
   const auto isMade = [&](ir::StorageId id) {
     return step_.firstValue(id) == FirstValue::kConstruction;
   };
-  ir::Error replayed = step_.replayConstruction(
-      [](ir::StorageId) { return true; },
-      [&](ir::StorageId id, const at::Tensor& bytes) {
-        replay_.bind(id, bytes.clone().storage());
-        return ir::success();
-      });
+  ir::Error replayed = step_.replayConstruction([](ir::StorageId) { return true; },
+                                                [&](ir::StorageId id, const at::Tensor& bytes) {
+                                                  replay_.bind(id, bytes.clone().storage());
+                                                  return ir::success();
+                                                });
   if (replayed) return replayed;
   for (const FirstValue source : {FirstValue::kLive, FirstValue::kStep}) {
     for (size_t i = 0; i < graph_.storages().size(); ++i) {

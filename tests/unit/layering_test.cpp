@@ -3,8 +3,9 @@
 // The arrows between the folders and the rules that go with them, checked on every source file:
 // ir <- planner <- passes, ir <- runtime (only runtime/session* sees planner and passes), all <-
 // tools; JSON only in planner/*_json*, runtime/capture/pt2_*json* (the archives' format) and tools;
-// libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the libraries. The same arrows are checked on the libraries'
-// link lines. Each rule is also run on made-up text that breaks it.
+// libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the
+// libraries. The same arrows are checked on the libraries' link lines. Each rule is also run on
+// made-up text that breaks it.
 
 #include <gtest/gtest.h>
 

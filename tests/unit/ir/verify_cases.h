@@ -106,8 +106,8 @@ schedule @recompute level=synced graph="" target="" ops=0 mode=none flowing {
 )ir";
 
 /// A storage is changed in place after its first version was copied out, and copied out again; its
-/// last version is read back. A frozen storage lives on the device and on disk, and is copied to the
-/// host from both.
+/// last version is read back. A frozen storage lives on the device and on disk, and is copied to
+/// the host from both.
 inline constexpr const char* kInPlace = R"ir(
 graph @in_place version=1 device="cpu" target="cpu" {
   frozen %t : f32[16]

@@ -50,6 +50,14 @@ class Refusal : public testing::Test {
   Problem problem_;
 };
 
+TEST_F(Refusal, SaysHowMuchMoreEvenIfThatIsLittle) {
+  const Bytes smallest = refusalOf(problem_, units(3)).infeasible()->smallestBudget;
+  const Bytes less = smallest - Bytes(1);
+  const std::string text = refusalOf(problem_, less).text();
+  EXPECT_NE(text.find(std::to_string(less.value()) + " B"), std::string::npos) << text;
+  EXPECT_NE(text.find(std::to_string(smallest.value()) + " B"), std::string::npos) << text;
+}
+
 TEST_F(Refusal, OfTheDeviceNamesTheNodeAndTheBudget) {
   const ir::PlanError error = refusalOf(problem_, units(3));
   ASSERT_TRUE(error.infeasible());

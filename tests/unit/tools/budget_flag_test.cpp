@@ -66,12 +66,5 @@ TEST(SizeList, RangesAndLists) {
             std::string::npos);
 }
 
-TEST(BudgetFlag, SizesThatRoundingWouldMakeEqualAreExact) {
-  using Pair = std::pair<std::string, std::string>;
-  EXPECT_EQ(formatApart(Bytes(1'887'744), Bytes(1'888'256)), Pair("1887744 B", "1888256 B"));
-  EXPECT_EQ(formatApart(1_MiB, 2_MiB), Pair(formatBytes(1_MiB), formatBytes(2_MiB)));
-  EXPECT_EQ(formatApart(1_MiB, 1_MiB), Pair(formatBytes(1_MiB), formatBytes(1_MiB)));
-}
-
 }  // namespace
 }  // namespace stowage::tools

@@ -1,0 +1,67 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/squeeze.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int64_t kParts = 32;  // an evaluation gives up at least this part of the allowance
+
+class Squeezer {
+ public:
+  Squeezer(const GapTable& table, const KnownPlan& plan, const SqueezeGoal& goal)
+      : table_(table), plan_(plan), goal_(goal), left_(goal.evaluations) {}
+
+  // Steps that are halved when they do not do.
+  std::vector<KnownPlan> run() {
+    const std::vector<int64_t> loads = computeNodeLoads(table_, plan_.actions);
+    if (loads.empty()) return {};
+    const int64_t least = *std::max_element(loads.begin(), loads.end());
+    const int64_t align = table_.problem().target.alignBytes;
+    int64_t height = plan_.height;
+    int64_t step = (height - least) / align;
+    while (step > 0 && left_ > 0) {
+      std::optional<KnownPlan> lower = fit(height - step * align);
+      if (!lower) {
+        step /= 2;
+        continue;
+      }
+      height = lower->height;
+      step = std::min(step, (height - least) / align);
+      if (lower->time >= plan_.time) found_.push_back(std::move(*lower));
+    }
+    return std::move(found_);
+  }
+
+ private:
+  // The allowance of the plan itself may do: less room changes when what is fetched.
+  std::optional<KnownPlan> fit(int64_t height) {
+    int64_t allowance = std::max(height, plan_.prefetch);
+    for (; allowance > 0 && left_ > 0; --left_) {
+      Tried tried = tryActions(table_, plan_.actions, allowance, {.height = height});
+      const bool fits = tried.plan && tried.plan->height <= height;
+      if (fits && tried.plan->hostHeight <= goal_.hostHeight) return std::move(tried.plan);
+      const int64_t less = allowance - std::max(tried.height - height, height / kParts + 1);
+      allowance = allowance > height ? height : less;
+    }
+    return std::nullopt;
+  }
+
+  const GapTable& table_;
+  const KnownPlan& plan_;
+  const SqueezeGoal& goal_;
+  int left_;  // evaluations
+  std::vector<KnownPlan> found_;
+};
+
+}  // namespace
+
+std::vector<KnownPlan> squeeze(const GapTable& table, const KnownPlan& plan,
+                               const SqueezeGoal& goal) {
+  return Squeezer(table, plan, goal).run();
+}
+
+}  // namespace stowage::planner
