@@ -13,11 +13,16 @@
 
 namespace stowage::tools {
 
-/// "" unless the step took more than twice as long as predicted, or less than half; else a sentence
-/// with both times that advises to profile. 0 measured or predicted: nothing is known. `costs`:
-/// where the prediction came from.
-std::string describeOffPrediction(Nanoseconds predicted, Nanoseconds measured,
-                                  ir::CostSource costs);
+struct StepTimes {
+  Nanoseconds predicted;
+  Nanoseconds measured;
+  size_t commands = 0;  // issuing one takes some microseconds, which no prediction contains
+  ir::CostSource costs = ir::CostSource::kMeasured;  // where the prediction came from
+};
+/// "" unless the step took more than twice as long as predicted and issuing its commands may take,
+/// or less than half as long as predicted; else a sentence with both times that advises to profile.
+/// 0 measured or predicted: nothing is known.
+std::string describeOffPrediction(const StepTimes& step);
 
 /// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence
 /// with both sums.

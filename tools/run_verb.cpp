@@ -277,10 +277,11 @@ VerbResult runRun(const RunFlags& flags) {
     comparison = std::move(*compared);
     answer.comparison = &*comparison;
   }
-  const std::string off =
-      describeOffPrediction(plan->file.schedule.predicted.stepTime,
-                            Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)),
-                            plan->file.costs.source);
+  const std::string off = describeOffPrediction(
+      {.predicted = plan->file.schedule.predicted.stepTime,
+       .measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)),
+       .commands = plan->file.schedule.commands.size(),
+       .costs = plan->file.costs.source});
   if (!off.empty()) remark(off, flags);
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   return !comparison || comparison->difference.empty() ? kExitYes : kExitNo;

@@ -10,7 +10,10 @@ using ir::CostSource;
 
 std::string offPrediction(int64_t predicted, int64_t measured,
                           CostSource costs = CostSource::kMeasured) {
-  return describeOffPrediction(Nanoseconds(predicted), Nanoseconds(measured), costs);
+  return describeOffPrediction({.predicted = Nanoseconds(predicted),
+                                .measured = Nanoseconds(measured),
+                                .commands = 0,
+                                .costs = costs});
 }
 
 TEST(MachineLoad, StepsUpToTwiceOrHalfAreAsPredicted) {
@@ -29,6 +32,14 @@ TEST(MachineLoad, SaysBothTimesAndWhatToDo) {
   EXPECT_EQ(offPrediction(30'000'000, 10'000'000, CostSource::kRoofline),
             "a step took 10.00 ms, predicted 30.00 ms: the plan's costs were not measured on this "
             "machine; profile the step and plan again");
+}
+
+TEST(MachineLoad, IssuingManySmallCommandsIsNoBusyMachine) {
+  StepTimes step = {
+      .predicted = Nanoseconds(416'810), .measured = Nanoseconds(4'410'000), .commands = 329};
+  EXPECT_EQ(describeOffPrediction(step), "");
+  step.measured = Nanoseconds(8'000'000);
+  EXPECT_NE(describeOffPrediction(step), "");
 }
 
 TEST(MachineLoad, NothingIsSaidOfWhatIsNotKnown) {
