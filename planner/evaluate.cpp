@@ -44,7 +44,6 @@ ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisi
 
 ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
                                        Bytes budget, Bytes prefetch) {
-  constexpr int64_t kParts = 32;  // an attempt gives up at least this part of the allowance
   const GapTable table(problem);
   ir::Expected<Actions> actions = actionsOf(table, decisions);
   if (!actions) return actions.takeError();
@@ -55,9 +54,8 @@ ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& 
     if (!next) return next.takeError();
     if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
     if (lowest->deviceHeight <= budget) break;
-    const Bytes part(budget.value() / kParts + 1);
     allowance =
-        allowance > budget ? budget : allowance - std::max(lowest->deviceHeight - budget, part);
+        Bytes(lowerAllowance(allowance.value(), budget.value(), lowest->deviceHeight.value()));
   }
   carryOverNotes(decisions, lowest->decisions);
   return std::move(*lowest);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/evaluation.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/fetch_order.h"
@@ -38,6 +39,12 @@ ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& ac
   ir::Expected<Draft> draft = draftTimetable(table, actions, budget);
   if (!draft) return draft.takeError();
   return finishTimetable(table, actions, budget, std::move(*draft));
+}
+
+int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height) {
+  constexpr int64_t kParts = 32;
+  if (allowance > budget) return budget;
+  return allowance - std::max(height - budget, budget / kParts + 1);
 }
 
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {

@@ -42,6 +42,10 @@ Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t
 ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
                                         int64_t budget);
 
+/// What prefetches may fill in the next attempt to fit `budget`, after one with `allowance` needed
+/// `height`: first the budget, then less by the excess, a part of the budget at least.
+int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height);
+
 /// Errors: kInvalidArgument for a row that names no gap.
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions);
 

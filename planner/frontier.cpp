@@ -80,12 +80,11 @@ Tried Frontier::tryRule(const ChoiceRule& rule, const Useful& useful, const Pool
   const int64_t budget = useful.height;
   // Where the bytes alone are far too many, a lower target will not do either.
   if (choice.bytes > budget + budget / kHopelessPart) return {.plan = {}, .isTooSlow = true};
-  const int64_t guard = budget;
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
-    return plan.prefetch == guard && plan.actions == choice.actions;
+    return plan.prefetch == budget && plan.actions == choice.actions;
   });
   if (isKnown) return {.plan = {}, .isTooSlow = true};
-  return tryActions(*table_, std::move(choice.actions), guard, useful);
+  return tryActions(*table_, std::move(choice.actions), budget, useful);
 }
 
 bool Frontier::isLarge() const { return table_->nodeCount() > kLarge; }

@@ -8,8 +8,6 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr int64_t kParts = 32;  // an evaluation gives up at least this part of the allowance
-
 class Squeezer {
  public:
   Squeezer(const GapTable& table, const KnownPlan& plan, const SqueezeGoal& goal)
@@ -44,8 +42,7 @@ class Squeezer {
       Tried tried = tryActions(table_, plan_.actions, allowance, {.height = height});
       const bool fits = tried.plan && tried.plan->height <= height;
       if (fits && tried.plan->hostHeight <= goal_.hostHeight) return std::move(tried.plan);
-      const int64_t less = allowance - std::max(tried.height - height, height / kParts + 1);
-      allowance = allowance > height ? height : less;
+      allowance = lowerAllowance(allowance, height, tried.height);
     }
     return std::nullopt;
   }

@@ -10,7 +10,6 @@
 #include <llvm/ADT/StringRef.h>
 
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "ir/error.h"

@@ -6,8 +6,6 @@
 namespace stowage::tools {
 namespace {
 
-using namespace stowage::literals;  // NOLINT: for sizes
-
 int64_t bytesOf(const char* text) {
   ir::Expected<SizeFlag> size = parseSizeFlag(text);
   if (!size) {
