@@ -2,7 +2,6 @@
 #include "runtime/canary.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 namespace stowage::runtime {
@@ -10,38 +9,60 @@ namespace stowage::runtime {
 namespace {
 
 constexpr int64_t kWordBytes = sizeof(uint64_t);
+constexpr int64_t kPeriodWords = 524'309;  // a prime
+constexpr int64_t kPeriod = kPeriodWords * kWordBytes;
 
-/// The word at byte `offset`, a multiple of the word's size. No byte of it repeats soon.
-uint64_t canaryWord(int64_t offset) {
-  uint64_t z = static_cast<uint64_t>(offset) * 0x9E3779B97F4A7C15ULL + 0x5DEECE66DULL;
+/// No byte of it repeats soon.
+uint64_t canaryWord(int64_t index) {
+  uint64_t z = static_cast<uint64_t>(index) * 0x9E3779B97F4A7C15ULL + 0x5DEECE66DULL;
   z = (z ^ (z >> 29)) * 0xBF58476D1CE4E5B9ULL;
   return z ^ (z >> 32);
 }
 
-uint8_t canaryByte(int64_t offset) {
-  const uint64_t word = canaryWord(offset / kWordBytes * kWordBytes);
-  std::array<uint8_t, sizeof(word)> bytes{};
-  std::memcpy(bytes.data(), &word, sizeof(word));
-  return bytes[static_cast<size_t>(offset % kWordBytes)];
-}
-
-bool isWordIntact(const uint8_t* arena, int64_t offset) {
-  const uint64_t word = canaryWord(offset);
-  return std::memcmp(arena + offset, &word, sizeof(word)) == 0;
-}
-
-/// The first changed byte in [begin, end).
-std::optional<int64_t> findChanged(llvm::ArrayRef<uint8_t> arena, ir::ByteRange span) {
-  int64_t at = span.begin;
-  while (at < span.end) {
-    if (at % kWordBytes == 0 && at + kWordBytes <= span.end && isWordIntact(arena.data(), at)) {
-      at += kWordBytes;
-      continue;
-    }
-    if (arena[static_cast<size_t>(at)] != canaryByte(at)) return at;
-    ++at;
+std::vector<uint8_t> makePattern() {
+  std::vector<uint8_t> pattern(kPeriod);
+  for (int64_t i = 0; i < kPeriodWords; ++i) {
+    const uint64_t word = canaryWord(i);
+    std::memcpy(pattern.data() + i * kWordBytes, &word, sizeof(word));
   }
-  return std::nullopt;
+  return pattern;
+}
+
+/// Bytes of an arena that lie within one repetition of the pattern.
+struct Piece {
+  ir::ByteRange span;
+  llvm::ArrayRef<uint8_t> expected;
+};
+
+Piece pieceOf(int64_t begin, int64_t end) {
+  const int64_t phase = begin % kPeriod;
+  const int64_t last = std::min(end, begin - phase + kPeriod);
+  return {{begin, last},
+          canaryPattern().slice(static_cast<size_t>(phase), static_cast<size_t>(last - begin))};
+}
+
+/// Reads a piece; empty when it is as it was filled.
+ir::Expected<llvm::ArrayRef<uint8_t>> readIfChanged(const Piece& piece, ReadArena read,
+                                                    std::vector<uint8_t>& room) {
+  room.resize(piece.expected.size());
+  if (ir::Error error = read(piece.span.begin, room)) return error;
+  const bool same = std::memcmp(room.data(), piece.expected.data(), room.size()) == 0;
+  return same ? llvm::ArrayRef<uint8_t>() : llvm::ArrayRef<uint8_t>(room);
+}
+
+/// The first changed byte of a span.
+ir::Expected<std::optional<int64_t>> findChanged(ir::ByteRange span, ReadArena read) {
+  std::vector<uint8_t> room;
+  for (int64_t at = span.begin; at < span.end;) {
+    const Piece piece = pieceOf(at, span.end);
+    ir::Expected<llvm::ArrayRef<uint8_t>> changed = readIfChanged(piece, read, room);
+    if (!changed) return changed.takeError();
+    const auto [found, expected] =
+        std::mismatch(changed->begin(), changed->end(), piece.expected.begin());
+    if (found != changed->end()) return std::optional(at + (found - changed->begin()));
+    at = piece.span.end;
+  }
+  return std::optional<int64_t>();
 }
 
 int64_t roundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
@@ -63,28 +84,25 @@ std::vector<ir::ByteRange> mergeSpans(std::vector<ir::ByteRange> spans) {
 
 }  // namespace
 
-void fillCanary(llvm::MutableArrayRef<uint8_t> arena) {
-  const auto bytes = static_cast<int64_t>(arena.size());
-  int64_t at = 0;
-  for (; at + kWordBytes <= bytes; at += kWordBytes) {
-    const uint64_t word = canaryWord(at);
-    std::memcpy(arena.data() + at, &word, sizeof(word));
-  }
-  for (; at < bytes; ++at) arena[static_cast<size_t>(at)] = canaryByte(at);
+llvm::ArrayRef<uint8_t> canaryPattern() {
+  static const std::vector<uint8_t> kPattern = makePattern();
+  return kPattern;
 }
 
-Bytes touchedHeight(llvm::ArrayRef<uint8_t> arena) {
-  auto height = static_cast<int64_t>(arena.size());
-  while (height > 0) {
-    if (height % kWordBytes == 0 && isWordIntact(arena.data(), height - kWordBytes)) {
-      height -= kWordBytes;
-    } else if (arena[static_cast<size_t>(height - 1)] == canaryByte(height - 1)) {
-      --height;
-    } else {
-      break;
+// From the top down, so that a full arena is answered by its last piece.
+ir::Expected<Bytes> touchedHeight(Bytes arena, ReadArena read) {
+  std::vector<uint8_t> room;
+  for (int64_t end = arena.value(); end > 0;) {
+    const int64_t begin = (end - 1) / kPeriod * kPeriod;
+    const Piece piece = pieceOf(begin, end);
+    ir::Expected<llvm::ArrayRef<uint8_t>> changed = readIfChanged(piece, read, room);
+    if (!changed) return changed.takeError();
+    for (size_t i = changed->size(); i-- > 0;) {
+      if ((*changed)[i] != piece.expected[i]) return Bytes(begin + static_cast<int64_t>(i) + 1);
     }
+    end = begin;
   }
-  return Bytes(height);
+  return Bytes(0);
 }
 
 std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedule& schedule,
@@ -106,14 +124,16 @@ std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedu
   return mergeSpans(std::move(spans));
 }
 
-std::optional<int64_t> findStrayByte(llvm::ArrayRef<uint8_t> arena,
-                                     llvm::ArrayRef<ir::ByteRange> planned) {
+ir::Expected<std::optional<int64_t>> findStrayByte(Bytes arena,
+                                                   llvm::ArrayRef<ir::ByteRange> planned,
+                                                   ReadArena read) {
   int64_t begin = 0;
   for (const ir::ByteRange& span : planned) {
-    if (const auto found = findChanged(arena, {begin, span.begin})) return found;
+    auto found = findChanged({begin, span.begin}, read);
+    if (!found || *found) return found;
     begin = span.end;
   }
-  return findChanged(arena, {begin, static_cast<int64_t>(arena.size())});
+  return findChanged({begin, arena.value()}, read);
 }
 
 }  // namespace stowage::runtime

@@ -9,11 +9,13 @@
 #define STOWAGE_RUNTIME_CANARY_H_
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <cstdint>
 #include <optional>
 #include <vector>
 
+#include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/interval.h"
 #include "ir/schedule.h"
@@ -21,19 +23,25 @@
 
 namespace stowage::runtime {
 
-void fillCanary(llvm::MutableArrayRef<uint8_t> arena);
+/// What an arena is filled with, over and over from its base. Its length divides by no alignment
+/// but eight, so that bytes copied from elsewhere in an arena do not look untouched.
+llvm::ArrayRef<uint8_t> canaryPattern();
 
-/// Bytes from the arena's begin to the end of the highest one that changed.
-Bytes touchedHeight(llvm::ArrayRef<uint8_t> arena);
+/// Reads bytes of an arena, which may lie on another device.
+using ReadArena = llvm::function_ref<ir::Error(int64_t offset, llvm::MutableArrayRef<uint8_t>)>;
+
+/// Bytes from the arena's begin to the end of the highest one that changed. Errors: the reader's.
+ir::Expected<Bytes> touchedHeight(Bytes arena, ReadArena read);
 
 /// What the schedule may write in `space`: residencies (in whole alignment units), temporaries,
 /// reserved regions. Ascending, disjoint.
 std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedule& schedule,
                                         const ir::Target& target, ir::Space space);
 
-/// The first byte outside of `planned` that changed.
-std::optional<int64_t> findStrayByte(llvm::ArrayRef<uint8_t> arena,
-                                     llvm::ArrayRef<ir::ByteRange> planned);
+/// The first byte outside of `planned` that changed. Errors: the reader's.
+ir::Expected<std::optional<int64_t>> findStrayByte(Bytes arena,
+                                                   llvm::ArrayRef<ir::ByteRange> planned,
+                                                   ReadArena read);
 
 }  // namespace stowage::runtime
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/device.h"
 
+#include <algorithm>
 #include <cassert>
 
 namespace stowage::runtime {
@@ -10,6 +11,16 @@ ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/) {
 }
 
 ir::Error Program::endSegment(const Segment& /*segment*/) { return ir::success(); }
+
+ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
+  const int64_t all = arenaBytes(space).value();
+  const auto period = static_cast<int64_t>(pattern.size());
+  for (int64_t at = 0; at < all; at += period) {
+    const auto bytes = static_cast<size_t>(std::min(period, all - at));
+    if (ir::Error error = write(space, at, pattern.take_front(bytes))) return error;
+  }
+  return ir::success();
+}
 
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
   const ir::Residency& stay = source.schedule.residency(residency);

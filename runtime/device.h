@@ -105,8 +105,13 @@ class Device {
   /// bytes may be under way.
   virtual ir::Error write(ir::Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) = 0;
   virtual ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) = 0;
+  /// An arena's bytes become `pattern`, over and over from its base. No work may be under way.
+  virtual ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern);
   /// Blocks until every stream is idle. Errors: the device's first failure.
   virtual ir::Error synchronize() = 0;
+  /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
+  /// served.
+  virtual int64_t allocationsOutside() const { return 0; }
 
   /// True if `user` is not the one that used the device last; it is from now on. For executors that
   /// share a device.

@@ -15,18 +15,21 @@
 namespace stowage::runtime {
 
 ir::Expected<std::unique_ptr<Launcher>> Launcher::make(const ProgramSource& source,
-                                                       c10::Device device, ArenaBases bases) {
+                                                       c10::Device device, ArenaBases bases,
+                                                       std::unique_ptr<RngKeeper> rng) {
   auto tensors = BoundTensors::make(source.graph, device);
   if (!tensors) return tensors.takeError();
-  std::unique_ptr<Launcher> launcher(new Launcher(source, bases, std::move(*tensors)));
+  std::unique_ptr<Launcher> launcher(new Launcher(source, bases, std::move(*tensors), std::move(rng)));
   if (ir::Error error = launcher->prepare()) return error;
   return launcher;
 }
 
-Launcher::Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors)
+Launcher::Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors,
+                   std::unique_ptr<RngKeeper> rng)
     : source_(source),
       bases_(bases),
       tensors_(std::move(tensors)),
+      rng_(std::move(rng)),
       callOfNode_(source.graph.nodes().size(), {-1, -1}),
       runs_(source.schedule.commands.size()) {}
 
@@ -127,7 +130,7 @@ ir::Error Launcher::launch(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars
   const ir::Command& command = source_.schedule.command(id);
   const Run& run = runs_[id.index()];
   for (const auto& [storage, place] : run.binds) tensors_.bind(storage, place);
-  rng_.before(command);
+  rng_->before(command);
   std::vector<c10::IValue> stack;
   allocator.beginRun(run.placement, source_.graph.describeNode(command.node));
   allocations.serving.store(&allocator, std::memory_order_release);
@@ -137,7 +140,7 @@ ir::Error Launcher::launch(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars
   stack.clear();
   allocations.serving.store(nullptr, std::memory_order_release);
   ir::Error served = allocator.endRun();
-  rng_.after(command);
+  rng_->after(command);
   // A refused allocation is the cause of a call that failed; a wrong place the cause of the rest.
   if (served) {
     llvm::consumeError(std::move(called));

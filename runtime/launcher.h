@@ -36,7 +36,8 @@ class Launcher {
  public:
   /// Prepares every run command. Errors: kUnsupported, kInvalidIr or kPlanMismatch naming the node.
   static ir::Expected<std::unique_ptr<Launcher>> make(const ProgramSource& source,
-                                                      c10::Device device, ArenaBases bases);
+                                                      c10::Device device, ArenaBases bases,
+                                                      std::unique_ptr<RngKeeper> rng);
   /// Runs a command to its end. `allocator` serves it through `allocations`.
   ir::Error launch(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars,
                    StepAllocator& allocator, AllocationSource& allocations);
@@ -53,7 +54,8 @@ class Launcher {
     std::vector<ExpectedResult> results;
   };
 
-  Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors);
+  Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors,
+           std::unique_ptr<RngKeeper> rng);
   ir::Error prepare();
   ir::Error prepareRun(ir::CommandId command);
   ir::Expected<int32_t> findCall(const ir::Command& command);
@@ -68,7 +70,7 @@ class Launcher {
   ProgramSource source_;
   ArenaBases bases_;
   BoundTensors tensors_;
-  RngKeeper rng_;
+  std::unique_ptr<RngKeeper> rng_;
   std::vector<OpCall> calls_;
   std::vector<std::array<int32_t, 2>> callOfNode_;  // as it is, in replay form; -1: not made yet
   std::vector<Run> runs_;                           // by command

@@ -2,6 +2,7 @@
 #include "runtime/rng_keeper.h"
 
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/core/MT19937RNGEngine.h>
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/empty.h>
@@ -14,12 +15,12 @@
 
 namespace stowage::runtime {
 
-struct RngState {
+struct CpuRngState {
   at::mt19937 engine;
   std::optional<float> nextFloat;
   std::optional<double> nextDouble;
 
-  static RngState take() {
+  static CpuRngState take() {
     at::Generator generator = at::detail::getDefaultCPUGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CPUGeneratorImpl>();
@@ -35,32 +36,19 @@ struct RngState {
   }
 };
 
-RngKeeper::RngKeeper() = default;
-RngKeeper::~RngKeeper() = default;
-RngKeeper::RngKeeper(RngKeeper&&) noexcept = default;
-RngKeeper& RngKeeper::operator=(RngKeeper&&) noexcept = default;
-
-void RngKeeper::before(const ir::Command& run) {
-  if (run.rngSlot < 0) return;
-  const auto slot = static_cast<size_t>(run.rngSlot);
-  if (slots_.size() <= slot) slots_.resize(slot + 1);
-  if (run.clone == 0) {
-    if (!slots_[slot]) slots_[slot] = std::make_unique<RngState>();
-    *slots_[slot] = RngState::take();
-    return;
-  }
-  running_ = std::make_unique<RngState>(RngState::take());
-  if (slots_[slot]) slots_[slot]->put();
+std::unique_ptr<RngKeeper> makeCpuRngKeeper() {
+  return std::make_unique<SlottedRngKeeper<CpuRngState>>();
 }
 
-void RngKeeper::after(const ir::Command& run) {
-  if (run.rngSlot < 0 || run.clone == 0) return;
-  running_->put();
+namespace {
+at::Generator defaultGenerator(c10::DeviceType device) {
+  return at::globalContext().defaultGenerator(c10::Device(device, device == c10::kCPU ? -1 : 0));
 }
+}  // namespace
 
-ir::Expected<std::vector<uint8_t>> readGeneratorState() {
-  return callTorch("reading the generator's state", [] {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
+ir::Expected<std::vector<uint8_t>> readGeneratorState(c10::DeviceType device) {
+  return callTorch("reading the generator's state", [&] {
+    at::Generator generator = defaultGenerator(device);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     const at::Tensor state = generator.get_state();
     const auto* bytes = state.const_data_ptr<uint8_t>();
@@ -68,9 +56,9 @@ ir::Expected<std::vector<uint8_t>> readGeneratorState() {
   });
 }
 
-ir::Error writeGeneratorState(llvm::ArrayRef<uint8_t> bytes) {
+ir::Error writeGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes) {
   return callTorch("setting the generator's state", [&] {
-    at::Generator generator = at::detail::getDefaultCPUGenerator();
+    at::Generator generator = defaultGenerator(device);
     const std::lock_guard<std::mutex> lock(generator.mutex());
     at::Tensor state = at::empty({static_cast<int64_t>(bytes.size())},
                                  at::TensorOptions().dtype(at::kByte).device(at::kCPU));
@@ -79,7 +67,7 @@ ir::Error writeGeneratorState(llvm::ArrayRef<uint8_t> bytes) {
   });
 }
 
-RngRestore::RngRestore() : state_(std::make_unique<RngState>(RngState::take())) {}
+RngRestore::RngRestore() : state_(std::make_unique<CpuRngState>(CpuRngState::take())) {}
 RngRestore::~RngRestore() { state_->put(); }
 
 }  // namespace stowage::runtime

@@ -2,11 +2,12 @@
 //
 // Random numbers that repeat: an original that draws saves the generator's state in its slot before
 // it runs; a clone runs with the state from the slot, and afterwards the generator goes on from
-// where it was. Works on the process's default CPU generator, which libtorch's ops use when they
-// are given none.
+// where it was. Works on a device's default generator, which libtorch's ops use when they are given
+// none: here the CPU's.
 #ifndef STOWAGE_RUNTIME_RNG_KEEPER_H_
 #define STOWAGE_RUNTIME_RNG_KEEPER_H_
 
+#include <c10/core/DeviceType.h>
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
@@ -18,31 +19,50 @@
 
 namespace stowage::runtime {
 
-/// Everything that decides what a CPU generator draws next.
-struct RngState;
-
 class RngKeeper {
  public:
-  RngKeeper();
-  ~RngKeeper();
-  RngKeeper(RngKeeper&&) noexcept;
-  RngKeeper& operator=(RngKeeper&&) noexcept;
-
-  /// Around a run that has a slot, on the thread that runs it.
-  void before(const ir::Command& run);
-  void after(const ir::Command& run);
-
- private:
-  std::vector<std::unique_ptr<RngState>> slots_;
-  std::unique_ptr<RngState> running_;  // while a clone runs
+  virtual ~RngKeeper() = default;
+  /// Around a run, on the thread that launches it. Nothing happens when it has no slot.
+  virtual void before(const ir::Command& run) = 0;
+  virtual void after(const ir::Command& run) = 0;
 };
 
-/// The generator's state as bytes, to be saved beside a model and put back when a run resumes.
-/// Errors: kTorch, also for bytes that are no such state.
-ir::Expected<std::vector<uint8_t>> readGeneratorState();
-ir::Error writeGeneratorState(llvm::ArrayRef<uint8_t> bytes);
+/// `State`: everything that decides what a generator draws next, with `static State take()` and
+/// `void put() const`.
+template <typename State>
+class SlottedRngKeeper final : public RngKeeper {
+ public:
+  void before(const ir::Command& run) override {
+    if (run.rngSlot < 0) return;
+    const auto slot = static_cast<size_t>(run.rngSlot);
+    if (slots_.size() <= slot) slots_.resize(slot + 1);
+    if (run.clone == 0) {
+      if (!slots_[slot]) slots_[slot] = std::make_unique<State>();
+      *slots_[slot] = State::take();
+      return;
+    }
+    running_ = std::make_unique<State>(State::take());
+    if (slots_[slot]) slots_[slot]->put();
+  }
+  void after(const ir::Command& run) override {
+    if (run.rngSlot < 0 || run.clone == 0) return;
+    running_->put();
+  }
 
-/// Puts the generator back to where it was when this was made.
+ private:
+  std::vector<std::unique_ptr<State>> slots_;
+  std::unique_ptr<State> running_;  // while a clone runs
+};
+
+std::unique_ptr<RngKeeper> makeCpuRngKeeper();
+
+/// The state of a device's default generator as bytes, to be saved beside a model and put back when
+/// a run resumes. Errors: kTorch, also for bytes that are no such state.
+ir::Expected<std::vector<uint8_t>> readGeneratorState(c10::DeviceType device);
+ir::Error writeGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes);
+
+struct CpuRngState;
+/// Puts the CPU's generator back to where it was when this was made.
 class RngRestore {
  public:
   RngRestore();
@@ -51,7 +71,7 @@ class RngRestore {
   RngRestore& operator=(const RngRestore&) = delete;
 
  private:
-  std::unique_ptr<RngState> state_;
+  std::unique_ptr<CpuRngState> state_;
 };
 
 }  // namespace stowage::runtime

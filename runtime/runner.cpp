@@ -9,6 +9,8 @@
 #include <utility>
 
 #include "runtime/canary.h"
+#include "runtime/cpu_device.h"
+#include "runtime/gpu_library.h"
 #include "runtime/runner_impl.h"
 #include "runtime/torch_types.h"
 
@@ -38,25 +40,34 @@ ir::Error Runner::Impl::overError() const {
 }
 
 ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
-  if (plan.target.device != ir::DeviceKind::kCpu) {
-    return ir::makeError(ir::ErrorCode::kEnvironment,
-                         "the plan is for target '" + plan.target.profile +
-                             "', a CUDA device; this process can run cpu plans only");
-  }
   at::globalContext().setDeterministicAlgorithms(plan.target.deterministic, /*warn_only=*/false);
-  CpuDeviceOptions device;
-  device.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
-  device.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
-  device.intraOpThreads = plan.target.intraOpThreads;
-  device.alignBytes = plan.target.alignBytes;
-  if (options.throttleLinks) device.links = plan.target.links;
-  ir::Expected<std::unique_ptr<CpuDevice>> opened = CpuDevice::open(device);
+  const bool isCuda = plan.target.device == ir::DeviceKind::kCuda;
+  ir::Expected<std::unique_ptr<Device>> opened = isCuda ? openGpu(options) : openCpu(options);
   if (!opened) return opened.takeError();
-  this->device = std::move(*opened);
+  device = std::move(*opened);
   for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
-    fillCanary(this->device->arena(space));
+    if (ir::Error error = device->fill(space, canaryPattern())) return error;
   }
   return ir::success();
+}
+
+ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions& options) const {
+  CpuDeviceOptions cpu;
+  cpu.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
+  cpu.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
+  cpu.intraOpThreads = plan.target.intraOpThreads;
+  cpu.alignBytes = plan.target.alignBytes;
+  if (options.throttleLinks) cpu.links = plan.target.links;
+  return CpuDevice::open(cpu);
+}
+
+ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions& options) const {
+  ir::Expected<GpuLibrary*> library = loadGpuLibrary();
+  if (!library) return library.takeError();
+  return (*library)->open({.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice),
+                           .hostBytes = plan.schedule.arenaBytes(ir::Space::kHost),
+                           .alignBytes = plan.target.alignBytes,
+                           .pinning = options.pinning});
 }
 
 ir::Error Runner::Impl::open(const RunnerOptions& options) {

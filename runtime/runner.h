@@ -14,6 +14,7 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
@@ -43,6 +44,8 @@ struct RunnerOptions {
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.
   std::vector<std::string> weights;
+  /// CUDA: called while host memory is pinned.
+  std::function<void(Bytes done, Bytes all)> pinning;
   /// Kept in every checkpoint, not interpreted.
   std::map<std::string, std::string> notes;
 };
@@ -98,8 +101,6 @@ class Runner {
   int64_t allocationsOutside() const;
   /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
-  /// All of the device arena, for tests that look at what was touched. Waits for everything issued.
-  ir::Expected<llvm::MutableArrayRef<uint8_t>> deviceArena();
 
  private:
   struct Impl;

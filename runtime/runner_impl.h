@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cpu_device.h"
+#include "runtime/device.h"
 #include "runtime/executor.h"
 #include "runtime/retrace_feed.h"
 #include "runtime/runner.h"
@@ -24,7 +24,7 @@ struct Runner::Impl {
   RunnableStep& captured;
   RunnablePlan plan;
   StepMatch match;  // ids below are the plan's; the captured step's say so
-  std::unique_ptr<CpuDevice> device;
+  std::unique_ptr<Device> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
   std::optional<StateFiles> weights;         // while the state is filled
@@ -34,6 +34,8 @@ struct Runner::Impl {
 
   ir::Error open(const RunnerOptions& options);
   ir::Error openDevice(const RunnerOptions& options);
+  ir::Expected<std::unique_ptr<Device>> openCpu(const RunnerOptions& options) const;
+  ir::Expected<std::unique_ptr<Device>> openGpu(const RunnerOptions& options) const;
   ir::Error openWeights(const std::vector<std::string>& paths);
   ir::Error fillState();
   ir::Error readWeights();
@@ -47,6 +49,11 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
+  /// Whose generator the step's random numbers come from.
+  c10::DeviceType generatorDevice() const {
+    return plan.target.device == ir::DeviceKind::kCuda ? c10::DeviceType::CUDA
+                                                       : c10::DeviceType::CPU;
+  }
 };
 
 }  // namespace stowage::runtime

@@ -75,7 +75,7 @@ ir::Error Runner::Impl::readWeights() {
 ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
   if (impl_->over) return impl_->overError();
   if (ir::Error error = impl_->executor->finish()) return error;
-  ir::Expected<std::vector<uint8_t>> generator = readGeneratorState();
+  ir::Expected<std::vector<uint8_t>> generator = readGeneratorState(impl_->generatorDevice());
   if (!generator) return generator.takeError();
   HostProgress host = impl_->captured.hostProgress();
   TrainingProgress progress;
@@ -108,21 +108,18 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
     return error;
   }
   impl_->captured.setLearningRates(progress.learningRates);
-  if (ir::Error error = writeGeneratorState(progress.generator)) return error;
+  if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), progress.generator)) return error;
   impl_->stepsBefore = progress.steps;
   return ResumePoint{.steps = progress.steps,
                      .dataPosition = progress.dataPosition,
                      .samePlan = progress.plan == planFingerprint(impl_->plan)};
 }
 
-ir::Expected<llvm::MutableArrayRef<uint8_t>> Runner::deviceArena() {
-  if (ir::Error error = impl_->executor->finish()) return error;
-  return impl_->device->arena(ir::Space::kDevice);
-}
-
 ir::Expected<Bytes> Runner::highWaterMark() {
   if (ir::Error error = impl_->executor->finish()) return error;
-  return touchedHeight(impl_->device->arena(ir::Space::kDevice));
+  return touchedHeight(arenaBytes(), [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+    return impl_->device->read(ir::Space::kDevice, offset, bytes);
+  });
 }
 
 ir::Error Runner::checkCanaries() {
@@ -130,12 +127,16 @@ ir::Error Runner::checkCanaries() {
   for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
     const std::vector<ir::ByteRange> planned =
         plannedSpans(impl_->plan.graph, impl_->plan.schedule, impl_->plan.target, space);
-    if (const auto stray = findStrayByte(impl_->device->arena(space), planned)) {
-      return ir::makeError(ir::ErrorCode::kInternal,
-                           "byte " + std::to_string(*stray) + " of the " +
-                               std::string(ir::spaceName(space)) +
-                               " arena was written, and the plan has nothing there");
-    }
+    auto stray = findStrayByte(impl_->device->arenaBytes(space), planned,
+                                     [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+                                       return impl_->device->read(space, offset, bytes);
+                                     });
+    if (!stray) return stray.takeError();
+    if (!*stray) continue;
+    return ir::makeError(ir::ErrorCode::kInternal,
+                         "byte " + std::to_string(**stray) + " of the " +
+                             std::string(ir::spaceName(space)) +
+                             " arena was written, and the plan has nothing there");
   }
   return ir::success();
 }

@@ -5,8 +5,9 @@
 #include <c10/util/Exception.h>
 #include <omp.h>
 
-#include <array>
 #include <string>
+
+#include "runtime/arena_registry.h"
 
 namespace stowage::runtime {
 
@@ -18,16 +19,9 @@ struct ThreadRole {
 };
 thread_local ThreadRole role;
 
-// More devices than anybody has at once; a fixed number needs no lock to look through.
-constexpr size_t kMostArenas = 64;
-std::array<std::atomic<StepAllocator*>, kMostArenas> arenas;
-
-StepAllocator* findOwner(const void* address) {
-  for (auto& slot : arenas) {
-    StepAllocator* allocator = slot.load(std::memory_order_acquire);
-    if (allocator != nullptr && allocator->owns(address)) return allocator;
-  }
-  return nullptr;
+ArenaRegistry& arenas() {
+  static ArenaRegistry registry;
+  return registry;
 }
 
 class ServedAllocator final : public c10::Allocator {
@@ -79,7 +73,7 @@ class ServedAllocator final : public c10::Allocator {
 
   static void releaseAny(void* address) {
     if (address == nullptr) return;
-    if (StepAllocator* owner = findOwner(address)) {
+    if (StepAllocator* owner = arenas().findOwner(address)) {
       owner->release(static_cast<uint8_t*>(address));
       return;
     }
@@ -110,20 +104,7 @@ void registerAllocatingThreads(AllocationSource* source) {
 
 bool isAllocatingThread() { return role.source != nullptr; }
 
-ir::Error ArenaRegistration::add(StepAllocator& allocator) {
-  for (auto& slot : arenas) {
-    StepAllocator* free = nullptr;
-    if (slot.compare_exchange_strong(free, &allocator)) return ir::success();
-  }
-  return ir::makeError(ir::ErrorCode::kEnvironment,
-                       "more than " + std::to_string(kMostArenas) + " arenas at once");
-}
-
-void ArenaRegistration::remove(StepAllocator& allocator) {
-  for (auto& slot : arenas) {
-    StepAllocator* own = &allocator;
-    if (slot.compare_exchange_strong(own, nullptr)) return;
-  }
-}
+ir::Error ArenaRegistration::add(StepAllocator& allocator) { return arenas().add(allocator); }
+void ArenaRegistration::remove(StepAllocator& allocator) { arenas().remove(allocator); }
 
 }  // namespace stowage::runtime

@@ -11,6 +11,7 @@
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
 #include "runtime/capture/fake_gpu.h"
+#include "runtime/gpu_library.h"
 #include "runtime/capture/without_memory.h"
 #include "runtime/torch_boundary.h"
 
@@ -105,7 +106,10 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
       return ir::makeError(ir::ErrorCode::kInvalidArgument,
                            "a live module for a CUDA target, expected one without memory");
     }
-    if (ir::Error error = runtime::enableFakeGpu(options.target)) return error;
+    // A real one answers for itself.
+    if (runtime::loadedGpuLibrary() == nullptr) {
+      if (ir::Error error = runtime::enableFakeGpu(options.target)) return error;
+    }
   }
   ir::Expected<TrainingStep> training = buildTraining(recipe, options);
   if (!training) return training.takeError();

@@ -17,6 +17,7 @@
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
 #include "tools/run_checks.h"
+#include "tools/this_machine.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -33,23 +34,20 @@ struct ProfileFlags : CommonFlags {
 ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
-  if (target->device != ir::DeviceKind::kCpu) {
-    return ir::makeError(ir::ErrorCode::kEnvironment,
-                         flags.step +
-                             ": was captured for device 'cuda', and this build "
-                             "measures cpu steps only");
-  }
+  if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
   ir::Expected<ir::CostTable> costs =
-      runtime::calibrate(graph, {.intraOpThreads = target->intraOpThreads,
-                                 .alignBytes = target->alignBytes,
-                                 .deterministic = target->deterministic,
-                                 .known = {},
-                                 .spread = &spread});
+      measureOpsHere(*target, graph, {.intraOpThreads = target->intraOpThreads,
+                                   .alignBytes = target->alignBytes,
+                                   .deterministic = target->deterministic,
+                                   .known = {},
+                                   .spread = &spread});
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);
-  costs->links = runtime::measureMemoryLinks();
+  ir::Expected<ir::LinkModel> links = measureLinksHere(*target);
+  if (!links) return links.takeError();
+  costs->links = *links;
   return costs;
 }
 

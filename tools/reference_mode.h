@@ -16,7 +16,7 @@ class ReferenceMode {
  public:
   explicit ReferenceMode(const ir::Target& target)
       : threadsBefore_(at::get_num_threads()), mode_(target.deterministic) {
-    at::set_num_threads(target.intraOpThreads);
+    if (target.intraOpThreads > 0) at::set_num_threads(target.intraOpThreads);
   }
   ~ReferenceMode() { at::set_num_threads(threadsBefore_); }
   ReferenceMode(const ReferenceMode&) = delete;

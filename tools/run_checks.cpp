@@ -4,13 +4,12 @@
 #include <llvm/ADT/ArrayRef.h>
 
 #include <algorithm>
-#include <thread>
 
 #include "ir/liveness.h"
 #include "ir/verify.h"
-#include "planner/roofline.h"
 #include "runtime/torch_version.h"
 #include "tools/machine_memory.h"
+#include "tools/this_machine.h"
 
 namespace stowage::tools {
 
@@ -54,8 +53,9 @@ ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) 
 
 /// Both arenas are mapped and filled before the first step: what is not there ends the process.
 ir::Error checkMemory(const planner::PlanFile& plan) {
-  const Bytes needed =
-      plan.schedule.arenaBytes(ir::Space::kDevice) + plan.schedule.arenaBytes(ir::Space::kHost);
+  const bool onHost = plan.target.device == ir::DeviceKind::kCpu;
+  const Bytes needed = plan.schedule.arenaBytes(ir::Space::kHost) +
+                       (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
   if (needed <= machineMemory()) return ir::success();
   return ir::makeError(ir::ErrorCode::kEnvironment,
                        "V3: the plan's arenas need " + formatBytes(needed) +
@@ -76,20 +76,10 @@ ir::Error checkCostsVersion(const planner::PlanFile& plan) {
 }  // namespace
 
 ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
-  ir::Target machine = plan.target;
-  machine.device = ir::DeviceKind::kCpu;
-  machine.computeCapability = 0;
-  machine.reserved.clear();
-  machine.libraries = {{"torch", runtime::torchVersion()}};
-  if (ir::Expected<ir::Target> cpu = planner::findTargetProfile("cpu")) {
-    machine.alignBytes = cpu->alignBytes;
-  } else {
-    return cpu.takeError();
-  }
-  const int cores = static_cast<int>(std::thread::hardware_concurrency());
-  machine.intraOpThreads = threads > 0 ? threads : std::min(plan.target.intraOpThreads, cores);
+  ir::Expected<ir::Target> machine = describeThisMachine(plan.target, threads);
+  if (!machine) return machine.takeError();
   if (ir::Error error = checkMemory(plan)) return error;
-  ir::Error error = planner::checkPlanTarget(plan, machine);
+  ir::Error error = planner::checkPlanTarget(plan, *machine);
   if (!error) return checkCostsVersion(plan);
   const ir::PlanError found = ir::takePayload(std::move(error));
   ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());

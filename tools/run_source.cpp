@@ -24,9 +24,11 @@ ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, Run
                              source.recipe.model +
                              "' is an example model, whose settings 'capture --set' gives");
   }
+  // For a GPU the first values go straight into the arenas, tensor by tensor.
+  const bool onGpu = plan.file.target.device == ir::DeviceKind::kCuda;
   ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
       source.recipe,
-      {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = false});
+      {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = onGpu});
   if (!step) return inInput(step.takeError(), graphFile(plan));
   source.model = std::move(*step);
   // An embedded graph is in the plan's order already, whichever that is.

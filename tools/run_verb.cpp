@@ -30,6 +30,7 @@
 #include "tools/run_source.h"
 #include "tools/training_notes.h"
 #include "tools/training_run.h"
+#include "tools/this_machine.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -155,7 +156,7 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
     if (!different.empty()) remark(different, flags);
     options.known = std::move(known->table);
   }
-  ir::Expected<ir::CostTable> table = runtime::calibrate(plan.graph, options);
+  ir::Expected<ir::CostTable> table = measureOpsHere(plan.file.target, plan.graph, options);
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();
@@ -238,6 +239,7 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
+  if (ir::Error error = openGpuFor(plan->file.target)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
   ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();

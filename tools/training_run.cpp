@@ -22,7 +22,7 @@ namespace {
 /// Parameters, buffers and the optimizer's tensors, by name.
 void keepState(TrainingRecord& record, const TrainingStep& training) {
   const auto keep = [&](const std::string& name, const at::Tensor& tensor) {
-    record.state.emplace_back(name, tensor.detach().contiguous());
+    record.state.emplace_back(name, tensor.detach().cpu().contiguous());
   };
   for (const auto& item : training.module->named_parameters()) {
     keep(item.key(), item.value());
@@ -96,6 +96,11 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   return ir::success();
 }
 
+c10::Device deviceOf(const ir::Target& target) {
+  return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::DeviceType::CUDA, 0)
+                                                : c10::Device(c10::DeviceType::CPU);
+}
+
 bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
 }
@@ -103,7 +108,7 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 }  // namespace
 
 void TrainingRecord::add(const at::Tensor& report) {
-  reports.push_back(report.detach().clone());
+  reports.push_back(report.detach().cpu().clone());
   losses.push_back(report.item<double>());
 }
 
@@ -111,8 +116,9 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
   const ReferenceMode mode(target);
+  const c10::Device device = deviceOf(target);
   at::manual_seed(seed);
-  ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings);
+  ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
   if (!training) return training.takeError();
   if (ir::Error error = loadWeights(*training, weights)) return error;
   seedSteps(seed);
@@ -121,9 +127,10 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   for (int64_t step = 0; step < steps; ++step) {
     ir::Expected<Batch> batch = batches(step);
     if (!batch) return batch.takeError();
+    for (at::Tensor& input : *batch) input = input.to(device);
     const std::vector<at::Tensor> reports = training->loss(*batch);
-    record.add(reports.front());
     training->update();
+    record.add(reports.front());
     timer.stepDone();
   }
   record.secondsPerStep = timer.secondsPerStep();
@@ -190,6 +197,17 @@ at::Tensor copyOfBytes(llvm::ArrayRef<uint8_t> bytes) {
   return copy;
 }
 
+/// All persistent storages by their names.
+ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record) {
+  const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
+    record.state.emplace_back(storage.name, copyOfBytes(bytes));
+    return ir::success();
+  };
+  if (ir::Error error = runner.visitState(keep)) return error;
+  sortByName(record);
+  return ir::success();
+}
+
 }  // namespace
 
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
@@ -197,6 +215,11 @@ ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
   RunRecord record;
   ir::Expected<RunnerPtr> runner = runSteps(*step.captured, plan, options, record);
   if (!runner) return runner.takeError();
+  // A module without memory for a GPU stays so: its values are read from the arenas.
+  if (plan.target.device == ir::DeviceKind::kCuda) {
+    if (ir::Error error = keepArenaState(**runner, record.training)) return error;
+    return record;
+  }
   if (ir::Error error = (*runner)->storeTo()) return error;
   keepState(record.training, step.training);
   return record;
@@ -207,12 +230,7 @@ ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTrainin
   RunRecord record;
   ir::Expected<RunnerPtr> runner = runSteps(step, plan, options, record);
   if (!runner) return runner.takeError();
-  const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
-    record.training.state.emplace_back(storage.name, copyOfBytes(bytes));
-    return ir::success();
-  };
-  if (ir::Error error = (*runner)->visitState(keep)) return error;
-  sortByName(record.training);
+  if (ir::Error error = keepArenaState(**runner, record.training)) return error;
   return record;
 }
 

@@ -7,8 +7,7 @@ add_library(stowage_options INTERFACE)
 target_compile_features(stowage_options INTERFACE cxx_std_20)
 target_compile_options(stowage_options INTERFACE
   -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
-  -Werror=unused-result -Werror=return-type -Wno-missing-field-initializers
-  -fvisibility=hidden -fvisibility-inlines-hidden)
+  -Werror=unused-result -Werror=return-type -Wno-missing-field-initializers)
 if(STOWAGE_WERROR)
   target_compile_options(stowage_options INTERFACE -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")

@@ -1,0 +1,290 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/cuda_calibrate.h"
+
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/cuda_memory.h"
+#include "runtime/cuda/cuda_rng.h"
+#include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/served_cuda_allocator.h"
+#include "runtime/deterministic_mode.h"
+#include "runtime/op_measurement.h"
+#include "runtime/torch_boundary.h"
+#include "runtime/valid_values.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+Nanoseconds since(Clock::time_point begin) {
+  return Nanoseconds(
+      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
+}
+
+/// Operands are filled from a block of valid numbers, over and over: making a billion of them on
+/// the host would take longer than all the rest.
+constexpr int64_t kFillBytes = int64_t{4} << 20;
+
+/// Two events around a piece of a stream.
+class Stopwatch {
+ public:
+  Stopwatch() {
+    (void)cudaEventCreate(&begin_);
+    (void)cudaEventCreate(&end_);
+  }
+  ~Stopwatch() {
+    (void)cudaEventDestroy(begin_);
+    (void)cudaEventDestroy(end_);
+  }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
+
+  void start(cudaStream_t stream) { (void)cudaEventRecord(begin_, stream); }
+  void stop(cudaStream_t stream) { (void)cudaEventRecord(end_, stream); }
+  ir::Expected<Nanoseconds> read() {
+    if (ir::Error error = checkCuda(cudaEventSynchronize(end_), "a measured kernel")) return error;
+    float milliseconds = 0;
+    if (ir::Error error =
+            checkCuda(cudaEventElapsedTime(&milliseconds, begin_, end_), "reading a time")) {
+      return error;
+    }
+    return Nanoseconds(static_cast<int64_t>(static_cast<double>(milliseconds) * 1e6));
+  }
+
+ private:
+  cudaEvent_t begin_ = nullptr;
+  cudaEvent_t end_ = nullptr;
+};
+
+class CudaBench final : public OpBench {
+ public:
+  CudaBench(c10::cuda::CUDAStream stream, int64_t alignBytes)
+      : stream_(stream), alignBytes_(alignBytes) {}
+
+  void clear() override {
+    (void)cudaStreamSynchronize(stream_.stream());
+    device_.clear();
+    host_.clear();
+  }
+
+  ir::Expected<uint8_t*> place(ir::Space home, Bytes bytes) override {
+    if (home == ir::Space::kHost) {
+      host_.emplace_back(static_cast<size_t>(bytes.value() + alignBytes_));
+      return host_.back().data();
+    }
+    auto block = callTorch("operands of " + formatBytes(bytes), [&] {
+      return c10::cuda::CUDACachingAllocator::get()->allocate(
+          static_cast<size_t>(std::max<int64_t>(bytes.value(), 1)));
+    });
+    if (!block) return block.takeError();
+    device_.push_back(std::move(*block));
+    return static_cast<uint8_t*>(device_.back().get());
+  }
+
+  ir::Error fill(ir::Space home, uint8_t* at, Bytes bytes, const OperandFill& fill) override {
+    if (home == ir::Space::kHost) {
+      fillValidValues(fill.dtype, fill.integerBound, fill.seed,
+                      {at, static_cast<size_t>(bytes.value())});
+      return ir::success();
+    }
+    const int64_t first = std::min(bytes.value(), kFillBytes);
+    numbers_.resize(static_cast<size_t>(first));
+    fillValidValues(fill.dtype, fill.integerBound, fill.seed, numbers_);
+    ir::Error error = checkCuda(cudaMemcpyAsync(at, numbers_.data(), static_cast<size_t>(first),
+                                                cudaMemcpyHostToDevice, stream_.stream()),
+                                "filling an operand");
+    // The block doubles until it covers the operand.
+    for (int64_t done = first; !error && done < bytes.value();) {
+      const int64_t more = std::min(done, bytes.value() - done);
+      error = checkCuda(cudaMemcpyAsync(at + done, at, static_cast<size_t>(more),
+                                        cudaMemcpyDeviceToDevice, stream_.stream()),
+                        "filling an operand");
+      done += more;
+    }
+    return error;
+  }
+
+  ir::Expected<Nanoseconds> time(const std::string& name,
+                                 llvm::function_ref<void()> call) override {
+    const c10::cuda::CUDAStreamGuard guard(stream_);
+    const ServedThread served(allocations_);
+    if (ir::Error error = keepBusy()) return error;
+    watch_.start(stream_.stream());
+    auto launched = callTorch(name, [&] {
+      const auto begin = Clock::now();
+      call();
+      return since(begin);
+    });
+    watch_.stop(stream_.stream());
+    if (!launched) return launched.takeError();
+    ir::Expected<Nanoseconds> ran = watch_.read();
+    if (!ran) return ran.takeError();
+    return std::max(*ran, *launched);
+  }
+
+  AllocationSource& allocations() override { return allocations_; }
+
+ private:
+  // Long enough for the call to be launched behind it.
+  ir::Error keepBusy() {
+    constexpr size_t kBusyBytes = size_t{512} << 20;
+    if (!busy_) {
+      ir::Expected<DeviceArena> room = DeviceArena::allocate(Bytes(kBusyBytes));
+      if (!room) return room.takeError();
+      busy_ = std::make_unique<DeviceArena>(std::move(*room));
+    }
+    return checkCuda(cudaMemsetAsync(busy_->base(), 0, kBusyBytes, stream_.stream()),
+                     "keeping the GPU busy");
+  }
+
+  c10::cuda::CUDAStream stream_;
+  int64_t alignBytes_;
+  std::vector<c10::DataPtr> device_;
+  std::vector<std::vector<uint8_t>> host_;
+  std::vector<uint8_t> numbers_;
+  std::unique_ptr<DeviceArena> busy_;
+  Stopwatch watch_;
+  AllocationSource allocations_;
+};
+
+/// Copies that run side by side.
+struct LinkTimes {
+  Nanoseconds out;
+  Nanoseconds in;
+};
+
+class LinkBench {
+ public:
+  static ir::Expected<ir::LinkModel> measure() {
+    ir::Expected<DeviceArena> device = DeviceArena::allocate(Bytes(2 * kBytes));
+    if (!device) return device.takeError();
+    ir::Expected<PinnedArena> host = PinnedArena::allocate(Bytes(2 * kBytes), {});
+    if (!host) return host.takeError();
+    LinkBench bench(device->base(), host->base());
+    ir::Expected<LinkTimes> out = bench.best(kBytes, 0);
+    if (!out) return out.takeError();
+    ir::Expected<LinkTimes> in = bench.best(0, kBytes);
+    if (!in) return in.takeError();
+    ir::Expected<LinkTimes> both = bench.best(kBytes, kBytes);
+    if (!both) return both.takeError();
+    ir::Expected<LinkTimes> small = bench.best(kSmallBytes, 0);
+    if (!small) return small.takeError();
+    ir::LinkModel links;
+    links.deviceToHost = {rateOf(kBytes, out->out), small->out};
+    links.hostToDevice = {rateOf(kBytes, in->in), small->out};
+    const double alone = static_cast<double>(out->out.value() + in->in.value());
+    const double together = static_cast<double>(both->out.value() + both->in.value());
+    links.bothPermille = std::clamp(static_cast<int>(1000 * alone / together), 1, 1000);
+    return links;
+  }
+
+ private:
+  static constexpr int64_t kBytes = int64_t{256} << 20;
+  static constexpr int64_t kSmallBytes = 512;
+
+  LinkBench(uint8_t* device, uint8_t* host) : device_(device), host_(host) {
+    (void)cudaStreamCreateWithFlags(&out_, cudaStreamNonBlocking);
+    (void)cudaStreamCreateWithFlags(&in_, cudaStreamNonBlocking);
+  }
+  ~LinkBench() {
+    (void)cudaStreamDestroy(out_);
+    (void)cudaStreamDestroy(in_);
+  }
+  LinkBench(const LinkBench&) = delete;
+  LinkBench& operator=(const LinkBench&) = delete;
+
+  static BytesPerSecond rateOf(int64_t bytes, Nanoseconds time) {
+    return BytesPerSecond(static_cast<int64_t>(static_cast<double>(bytes) * 1e9 /
+                                               static_cast<double>(std::max<int64_t>(time.value(), 1))));
+  }
+
+  ir::Expected<LinkTimes> best(int64_t outBytes, int64_t inBytes) {
+    LinkTimes best = {Nanoseconds(INT64_MAX), Nanoseconds(INT64_MAX)};
+    for (int i = 0; i < 5; ++i) {
+      Stopwatch out;
+      Stopwatch in;
+      out.start(out_);
+      in.start(in_);
+      if (outBytes > 0) {
+        (void)cudaMemcpyAsync(host_, device_, static_cast<size_t>(outBytes),
+                              cudaMemcpyDeviceToHost, out_);
+      }
+      if (inBytes > 0) {
+        (void)cudaMemcpyAsync(device_ + kBytes, host_ + kBytes, static_cast<size_t>(inBytes),
+                              cudaMemcpyHostToDevice, in_);
+      }
+      out.stop(out_);
+      in.stop(in_);
+      ir::Expected<Nanoseconds> outTime = out.read();
+      if (!outTime) return outTime.takeError();
+      ir::Expected<Nanoseconds> inTime = in.read();
+      if (!inTime) return inTime.takeError();
+      best.out = std::min(best.out, *outTime);
+      best.in = std::min(best.in, *inTime);
+    }
+    return best;
+  }
+
+  uint8_t* device_;
+  uint8_t* host_;
+  cudaStream_t out_ = nullptr;
+  cudaStream_t in_ = nullptr;
+};
+
+/// Puts the GPU's generator back to where it was.
+class CudaRngRestore {
+ public:
+  CudaRngRestore() : keeper_(makeCudaRngKeeper()) {
+    run_.rngSlot = 0;
+    keeper_->before(run_);
+  }
+  ~CudaRngRestore() {
+    ir::Command again = run_;
+    again.clone = 1;
+    keeper_->before(again);
+  }
+  CudaRngRestore(const CudaRngRestore&) = delete;
+  CudaRngRestore& operator=(const CudaRngRestore&) = delete;
+
+ private:
+  std::unique_ptr<RngKeeper> keeper_;
+  ir::Command run_;
+};
+
+}  // namespace
+
+ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const CalibrateOptions& options) {
+  const DeterministicMode mode(options.deterministic);
+  auto stream = callTorch("making a stream", [] {
+    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+    installServedCudaAllocator();
+    return c10::cuda::getStreamFromPool();
+  });
+  if (!stream) return stream.takeError();
+  const CudaRngRestore restore;
+  CudaBench bench(*stream, options.alignBytes);
+  ir::CostTable table = options.known;
+  table.source = ir::CostSource::kMeasured;
+  table.device = at::cuda::getCurrentDeviceProperties()->name;
+  const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
+  if (ir::Error error = measureOps(graph, options, device, bench, table)) return error;
+  c10::cuda::CUDACachingAllocator::emptyCache();
+  return table;
+}
+
+ir::Expected<ir::LinkModel> measureCudaLinks() { return LinkBench::measure(); }
+
+}  // namespace stowage::runtime

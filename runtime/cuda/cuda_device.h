@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A GPU as a device: one arena of device memory of exactly the budget, one of pinned host memory,
+// libtorch's CUDA ops on one compute stream, copies on a stream of their own per direction. Waits
+// are CUDA events; nothing blocks the issuing thread but what the interface says. Ops are launched
+// by the issuing thread itself, so binding at launch is binding when they are issued.
+// Library workspaces (cuBLAS, cuBLASLt) are made when a plan is loaded, in the plan's reserved
+// regions. What lies outside of the arena: context, kernels' code, library handles.
+#ifndef STOWAGE_RUNTIME_CUDA_CUDA_DEVICE_H_
+#define STOWAGE_RUNTIME_CUDA_CUDA_DEVICE_H_
+
+#include <memory>
+
+#include "runtime/device.h"
+#include "runtime/gpu_library.h"
+
+namespace stowage::runtime {
+
+class CudaDevice : public Device {
+ public:
+  /// On the current CUDA device. Errors: kOutOfDeviceMemory, kCuda.
+  static ir::Expected<std::unique_ptr<CudaDevice>> open(const GpuDeviceOptions& options);
+  ~CudaDevice() override;
+
+  Bytes arenaBytes(ir::Space space) const override;
+  ir::Expected<std::unique_ptr<Program>> load(const ProgramSource& source) override;
+  ir::Error write(ir::Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) override;
+  ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
+  ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) override;
+  ir::Error synchronize() override;
+  int64_t allocationsOutside() const override;
+
+  struct Shared;
+
+ private:
+  explicit CudaDevice(std::unique_ptr<Shared> shared);
+  std::unique_ptr<Shared> shared_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_CUDA_DEVICE_H_

@@ -1,0 +1,118 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/cuda_memory.h"
+
+#include <sys/mman.h>
+
+#include <algorithm>
+#include <atomic>
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <string>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "runtime/cuda/cuda_status.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+constexpr uintptr_t kArenaAlignment = uintptr_t{2} << 20;
+constexpr int64_t kTouchedAtOnce = int64_t{64} << 20;
+constexpr int64_t kPageBytes = 4096;
+constexpr unsigned kMostTouchingThreads = 8;
+
+std::string sizeText(Bytes bytes) {
+  return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
+}
+
+/// Writes to every page, so that the kernel makes it; in parallel, because it clears each.
+void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
+  std::atomic<int64_t> next{0};
+  std::atomic<int64_t> done{0};
+  const auto touch = [&] {
+    for (;;) {
+      const int64_t begin = next.fetch_add(kTouchedAtOnce);
+      if (begin >= bytes.value()) return;
+      const int64_t end = std::min(begin + kTouchedAtOnce, bytes.value());
+      for (int64_t at = begin; at < end; at += kPageBytes) {
+        *const_cast<volatile uint8_t*>(base + at) = 0;
+      }
+      done.fetch_add(end - begin);
+    }
+  };
+  std::vector<std::thread> threads;
+  const unsigned count =
+      std::clamp(std::thread::hardware_concurrency(), 1U, kMostTouchingThreads);
+  for (unsigned i = 0; i < count; ++i) threads.emplace_back(touch);
+  while (report && done.load() < bytes.value()) {
+    report(Bytes(done.load()), bytes);
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+
+ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
+  void* base = nullptr;
+  const cudaError_t status = cudaMalloc(&base, static_cast<size_t>(bytes.value()));
+  if (status != cudaSuccess) {
+    (void)cudaGetLastError();
+    size_t free = 0;
+    size_t all = 0;
+    (void)cudaMemGetInfo(&free, &all);
+    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                         "could not allocate the device arena of " + sizeText(bytes) +
+                             ": the device has " + sizeText(Bytes(static_cast<int64_t>(free))) +
+                             " free of " + formatBytes(Bytes(static_cast<int64_t>(all))));
+  }
+  DeviceArena arena(static_cast<uint8_t*>(base), bytes);
+  if (reinterpret_cast<uintptr_t>(base) % kArenaAlignment != 0) {
+    return ir::makeError(ir::ErrorCode::kCuda,
+                         "the device arena is not aligned to 2 MiB, as large allocations are");
+  }
+  return arena;
+}
+
+DeviceArena::DeviceArena(DeviceArena&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)), bytes_(std::exchange(other.bytes_, Bytes(0))) {}
+
+DeviceArena::~DeviceArena() {
+  if (base_ != nullptr) (void)cudaFree(base_);
+}
+
+ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& report) {
+  if (bytes.value() == 0) return PinnedArena(nullptr, bytes);
+  const auto size = static_cast<size_t>(bytes.value());
+  void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (base == MAP_FAILED) {
+    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                         "could not map the host arena of " + sizeText(bytes) + ": " +
+                             std::strerror(errno));
+  }
+  PinnedArena arena(static_cast<uint8_t*>(base), bytes);
+  (void)madvise(base, size, MADV_HUGEPAGE);  // fewer pages to make and to pin; an offer only
+  makePages(arena.base_, bytes, report);
+  if (ir::Error error = checkCuda(cudaHostRegister(base, size, cudaHostRegisterDefault),
+                                  "pinning the host arena of " + sizeText(bytes))) {
+    return error;
+  }
+  arena.pinned_ = true;
+  return arena;
+}
+
+PinnedArena::PinnedArena(PinnedArena&& other) noexcept
+    : base_(std::exchange(other.base_, nullptr)),
+      bytes_(std::exchange(other.bytes_, Bytes(0))),
+      pinned_(std::exchange(other.pinned_, false)) {}
+
+PinnedArena::~PinnedArena() {
+  if (base_ == nullptr) return;
+  if (pinned_) (void)cudaHostUnregister(base_);
+  munmap(base_, static_cast<size_t>(bytes_.value()));
+}
+
+}  // namespace stowage::runtime

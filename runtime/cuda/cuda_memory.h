@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The two arenas of a CUDA device: one allocation on the device, one range of pinned host memory,
+// each of exactly the bytes asked for and returned when the object goes.
+#ifndef STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
+#define STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
+
+#include <cstdint>
+#include <functional>
+
+#include "ir/error.h"
+#include "ir/units.h"
+
+namespace stowage::runtime {
+
+/// Bytes of `cudaMalloc`, at an address that is a multiple of 2 MiB.
+class DeviceArena {
+ public:
+  /// Errors: kOutOfDeviceMemory with what is free.
+  static ir::Expected<DeviceArena> allocate(Bytes bytes);
+  DeviceArena(DeviceArena&& other) noexcept;
+  DeviceArena& operator=(DeviceArena&&) = delete;
+  ~DeviceArena();
+
+  uint8_t* base() const { return base_; }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  DeviceArena(uint8_t* base, Bytes bytes) : base_(base), bytes_(bytes) {}
+  uint8_t* base_;
+  Bytes bytes_;
+};
+
+/// Host memory that copy engines read and write while the host does other things. Its pages are
+/// made by several threads before they are pinned, which is where the time goes.
+class PinnedArena {
+ public:
+  using Report = std::function<void(Bytes done, Bytes all)>;
+
+  /// `report` (may be empty) is called from the calling thread while pages are made. Errors:
+  /// kOutOfDeviceMemory with the bytes and what refused them.
+  static ir::Expected<PinnedArena> allocate(Bytes bytes, const Report& report);
+  PinnedArena(PinnedArena&& other) noexcept;
+  PinnedArena& operator=(PinnedArena&&) = delete;
+  ~PinnedArena();
+
+  uint8_t* base() const { return base_; }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  PinnedArena(uint8_t* base, Bytes bytes) : base_(base), bytes_(bytes) {}
+  uint8_t* base_;  // null: no bytes
+  Bytes bytes_;
+  bool pinned_ = false;  // known to the driver
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_

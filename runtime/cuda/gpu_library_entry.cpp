@@ -1,0 +1,95 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the CUDA library offers to the programs that load it.
+#include <ATen/Context.h>
+#include <ATen/cuda/CUDAContext.h>
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
+
+#include <cstring>
+#include <string>
+
+#include "runtime/cuda/cuda_calibrate.h"
+#include "runtime/cuda/cuda_device.h"
+#include "runtime/cuda/cuda_status.h"
+#include "runtime/gpu_library.h"
+#include "runtime/torch_boundary.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+/// 13000 -> "13.0"
+std::string versionText(int version) {
+  return std::to_string(version / 1000) + "." + std::to_string(version % 1000 / 10);
+}
+
+class CudaLibrary final : public GpuLibrary {
+ public:
+  ir::Expected<GpuFacts> describe() override {
+    int devices = 0;
+    if (ir::Error error = checkCuda(cudaGetDeviceCount(&devices), "looking for a GPU")) {
+      ir::PlanError none = ir::takePayload(std::move(error));
+      return ir::makeError(ir::ErrorCode::kEnvironment, none.text());
+    }
+    GpuFacts facts;
+    cudaDeviceProp properties{};
+    if (ir::Error error = checkCuda(cudaGetDeviceProperties(&properties, 0), "reading the GPU")) {
+      return error;
+    }
+    facts.name = properties.name;
+    facts.computeCapability = 10 * properties.major + properties.minor;
+    facts.processors = properties.multiProcessorCount;
+    size_t free = 0;
+    size_t all = 0;
+    if (ir::Error error = checkCuda(cudaMemGetInfo(&free, &all), "reading the GPU's memory")) {
+      return error;
+    }
+    facts.memory = Bytes(static_cast<int64_t>(all));
+    facts.freeMemory = Bytes(static_cast<int64_t>(free));
+    int driver = 0;
+    int runtime = 0;
+    if (ir::Error error = checkCuda(cudaDriverGetVersion(&driver), "reading the driver")) {
+      return error;
+    }
+    if (ir::Error error = checkCuda(cudaRuntimeGetVersion(&runtime), "reading the runtime")) {
+      return error;
+    }
+    facts.driver = versionText(driver);
+    facts.runtime = versionText(runtime);
+    facts.cudnnVersion = static_cast<int>(at::detail::getCUDAHooks().versionRuntimeCuDNN());
+    return facts;
+  }
+
+  ir::Expected<std::unique_ptr<Device>> open(const GpuDeviceOptions& options) override {
+    return CudaDevice::open(options);
+  }
+  ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph,
+                                        const CalibrateOptions& options) override {
+    return calibrateCuda(graph, options);
+  }
+  ir::Expected<ir::LinkModel> measureLinks() override { return measureCudaLinks(); }
+
+  Bytes nativeBytes() override {
+    namespace caching = c10::cuda::CUDACachingAllocator;
+    using c10::CachingAllocator::StatType;
+    const auto stats = caching::getDeviceStats(c10::cuda::current_device());
+    return Bytes(stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
+  }
+  Bytes usedBytes() override {
+    size_t free = 0;
+    size_t all = 0;
+    (void)cudaMemGetInfo(&free, &all);
+    return Bytes(static_cast<int64_t>(all - free));
+  }
+};
+
+}  // namespace
+
+extern "C" __attribute__((visibility("default"))) GpuLibrary* stowageGpuLibrary(
+    const char* version) {
+  static CudaLibrary library;
+  return std::strcmp(version, STOWAGE_VERSION) == 0 ? &library : nullptr;
+}
+
+}  // namespace stowage::runtime

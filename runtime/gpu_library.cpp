@@ -1,0 +1,98 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/gpu_library.h"
+
+#include <ATen/Context.h>
+#include <dlfcn.h>
+#include <llvm/ADT/SmallString.h>
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+
+#include <cstdlib>
+#include <string>
+#include <vector>
+
+namespace stowage::runtime {
+
+namespace {
+
+GpuLibrary* loadedLibrary = nullptr;
+
+std::string folderOf(llvm::StringRef file) { return llvm::sys::path::parent_path(file).str(); }
+
+std::string join(llvm::StringRef folder, const char* file) {
+  llvm::SmallString<256> path(folder);
+  llvm::sys::path::append(path, file);
+  return path.str().str();
+}
+
+/// Where the library that holds `symbol` was loaded from.
+std::string folderOfLibrary(const void* symbol) {
+  Dl_info info;
+  if (dladdr(symbol, &info) == 0 || info.dli_fname == nullptr) return "";
+  return folderOf(info.dli_fname);
+}
+
+std::string folderOfProgram() {
+  llvm::SmallString<256> path;
+  if (llvm::sys::fs::real_path("/proc/self/exe", path)) return "";
+  return folderOf(path);
+}
+
+/// The first of `paths` that loads; otherwise the loader's last word.
+ir::Expected<void*> loadFirst(const std::vector<std::string>& paths, const std::string& what,
+                              int flags) {
+  std::string why;
+  for (const std::string& path : paths) {
+    if (void* handle = dlopen(path.c_str(), flags)) return handle;
+    const char* error = dlerror();
+    // A file that is there and does not load says more than one that is not.
+    if (why.empty() || llvm::sys::fs::exists(path)) why = error == nullptr ? path : error;
+  }
+  return ir::makeError(ir::ErrorCode::kEnvironment, what + " could not be loaded: " + why);
+}
+
+/// libtorch's CUDA kernels register when their library is loaded.
+ir::Error loadLibtorchCuda() {
+  const std::string beside = folderOfLibrary(reinterpret_cast<const void*>(&at::globalContext));
+  for (const char* name : {"libc10_cuda.so", "libtorch_cuda.so"}) {
+    ir::Expected<void*> handle =
+        loadFirst({join(beside, name), name}, "libtorch's CUDA library", RTLD_NOW | RTLD_GLOBAL);
+    if (!handle) return handle.takeError();
+  }
+  return ir::success();
+}
+
+std::vector<std::string> candidates() {
+  constexpr const char* kName = "libstowage_cuda.so";
+  if (const char* given = std::getenv("STOWAGE_CUDA_LIBRARY")) return {given};
+  const std::string program = folderOfProgram();
+  return {join(program, kName), join(join(program, "../lib"), kName), kName};
+}
+
+}  // namespace
+
+ir::Expected<GpuLibrary*> loadGpuLibrary() {
+  if (loadedLibrary != nullptr) return loadedLibrary;
+  if (ir::Error error = loadLibtorchCuda()) return error;
+  ir::Expected<void*> handle =
+      loadFirst(candidates(), "Stowage's CUDA library", RTLD_NOW | RTLD_LOCAL);
+  if (!handle) return handle.takeError();
+  void* symbol = dlsym(*handle, kGpuLibraryEntry);
+  if (symbol == nullptr) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         std::string("Stowage's CUDA library has no '") + kGpuLibraryEntry + "'");
+  }
+  GpuLibrary* library = reinterpret_cast<GpuLibraryEntry>(symbol)(STOWAGE_VERSION);
+  if (library == nullptr) {
+    return ir::makeError(ir::ErrorCode::kEnvironment,
+                         "Stowage's CUDA library is of another version, expected " STOWAGE_VERSION);
+  }
+  ir::Expected<GpuFacts> facts = library->describe();
+  if (!facts) return facts.takeError();
+  loadedLibrary = library;
+  return library;
+}
+
+GpuLibrary* loadedGpuLibrary() { return loadedLibrary; }
+
+}  // namespace stowage::runtime

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The door to a GPU. What needs CUDA is a library of its own (stowage_cuda, in runtime/cuda/) that
+// is loaded when a step for CUDA is to be measured or run; nothing else of Stowage links CUDA, and
+// everything else works where there is none. The library must be loaded before libtorch is first
+// asked about CUDA, so before such a step is captured in the same process.
+#ifndef STOWAGE_RUNTIME_GPU_LIBRARY_H_
+#define STOWAGE_RUNTIME_GPU_LIBRARY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/units.h"
+#include "runtime/calibrate.h"
+#include "runtime/device.h"
+
+namespace stowage::runtime {
+
+/// The GPU that a process would use, as its driver and libraries describe it.
+struct GpuFacts {
+  std::string name;
+  int computeCapability = 0;  // 90 for sm_90
+  Bytes memory;
+  Bytes freeMemory;
+  std::string driver;   // "13.0": the CUDA version that the driver can do
+  std::string runtime;  // "13.0"
+  int cudnnVersion = 0;  // 91900
+  int processors = 0;
+};
+
+struct GpuDeviceOptions {
+  Bytes deviceBytes;  // the budget
+  Bytes hostBytes;
+  int64_t alignBytes = 512;
+  /// Called while host memory is pinned.
+  std::function<void(Bytes done, Bytes all)> pinning;
+};
+
+class GpuLibrary {
+ public:
+  virtual ~GpuLibrary() = default;
+
+  virtual ir::Expected<GpuFacts> describe() = 0;
+  /// Errors: kOutOfDeviceMemory, kCuda.
+  virtual ir::Expected<std::unique_ptr<Device>> open(const GpuDeviceOptions& options) = 0;
+  /// As in runtime/calibrate.h, on the GPU.
+  virtual ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph,
+                                                const CalibrateOptions& options) = 0;
+  virtual ir::Expected<ir::LinkModel> measureLinks() = 0;
+  /// Bytes that libtorch's own allocator holds on the device: what a step must not change.
+  virtual Bytes nativeBytes() = 0;
+  /// Bytes in use on the device by everybody, this process's context included.
+  virtual Bytes usedBytes() = 0;
+};
+
+/// Loads the library on the first call; later calls return the same. Looked for beside the program,
+/// then where the environment's STOWAGE_CUDA_LIBRARY says; libtorch_cuda beside libtorch_cpu, then
+/// on the loader's path. Errors: kEnvironment naming what is missing.
+ir::Expected<GpuLibrary*> loadGpuLibrary();
+/// Null: not loaded.
+GpuLibrary* loadedGpuLibrary();
+
+/// What the library exports, by this name.
+inline constexpr const char* kGpuLibraryEntry = "stowageGpuLibrary";
+using GpuLibraryEntry = GpuLibrary* (*)(const char* stowageVersion);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_GPU_LIBRARY_H_

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/op_measurement.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+
+#include <algorithm>
+#include <set>
+
+#include "runtime/run_accesses.h"
+#include "runtime/torch_boundary.h"
+#include "runtime/valid_values.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+class OpMeasurement {
+ public:
+  OpMeasurement(const ir::Graph& graph, const CalibrateOptions& options, BoundTensors tensors,
+                OpBench& bench)
+      : graph_(graph), options_(options), tensors_(std::move(tensors)), bench_(bench) {}
+
+  ir::Expected<ir::OpCost> measure(ir::NodeId node) {
+    auto call = prepareCall(graph_, node, CallForm::kAsCaptured,
+                            [&](ir::ValueId value) { return tensors_.tensor(value); });
+    if (!call) return call.takeError();
+    if (ir::Error error = makeOperands(node)) return error;
+    ir::OpCost cost;
+    cost.source = ir::CostSource::kMeasured;
+    // The first call may fill caches that stay: it is not what a step does.
+    if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
+    AllocationLog log;
+    if (ir::Error error = runOnce(node, *call, &log, cost)) return error;
+    // Others on the machine only ever add to a run; the shortest one is nearest to the op's own.
+    std::vector<Nanoseconds> times;
+    for (int i = 0; i < options_.runs; ++i) {
+      if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
+      times.push_back(cost.time);
+    }
+    if (times.empty()) return cost;
+    std::sort(times.begin(), times.end());
+    cost.time = times.front();
+    if (options_.spread != nullptr) {
+      options_.spread->shortest += times.front();
+      options_.spread->median += times[times.size() / 2];
+    }
+    return cost;
+  }
+
+ private:
+  struct Operand {
+    ir::StorageId storage;
+    ir::ValueId value;  // whose type says what the numbers are
+    uint8_t* at = nullptr;
+  };
+
+  ir::Error makeOperands(ir::NodeId node) {
+    operands_.clear();
+    bench_.clear();
+    std::vector<ir::ValueId> values;
+    ir::forEachTensorArgument(graph_.node(node),
+                              [&](ir::ValueId value) { values.push_back(value); });
+    for (const ir::ValueId value : values) {
+      const ir::StorageId storage = graph_.value(value).storage;
+      const auto known = [&](const Operand& operand) { return operand.storage == storage; };
+      if (std::any_of(operands_.begin(), operands_.end(), known)) continue;
+      const ir::Storage& info = graph_.storage(storage);
+      ir::Expected<uint8_t*> at = bench_.place(info.home, info.bytes);
+      if (!at) return at.takeError();
+      operands_.push_back({storage, value, *at});
+      tensors_.bind(storage, *at);
+    }
+    return ir::success();
+  }
+
+  // Anew before every call: in-place ops would drive the numbers out of range.
+  ir::Error fillOperands(ir::NodeId node) {
+    for (const Operand& operand : operands_) {
+      const ir::Storage& info = graph_.storage(operand.storage);
+      const OperandFill fill = {.dtype = graph_.value(operand.value).type.dtype,
+                                .integerBound = findIntegerBound(graph_, node, operand.value),
+                                .seed = static_cast<uint64_t>(operand.storage.raw())};
+      if (ir::Error error = bench_.fill(info.home, operand.at, info.bytes, fill)) return error;
+    }
+    return ir::success();
+  }
+
+  ir::Error runOnce(ir::NodeId node, const OpCall& call, AllocationLog* log, ir::OpCost& cost) {
+    if (ir::Error error = fillOperands(node)) return error;
+    const std::vector<ScalarValue> scalars = capturedScalars();
+    std::vector<c10::IValue> stack;
+    bench_.allocations().logging.store(log, std::memory_order_release);
+    ir::Expected<Nanoseconds> took = bench_.time(graph_.describeNode(node), [&] {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      stack = makeStack(call, scalars);
+      call.op.callBoxed(stack);
+    });
+    bench_.allocations().logging.store(nullptr, std::memory_order_release);
+    if (!took) return took.takeError();
+    cost.time = *took;
+    if (log == nullptr) return ir::success();
+    if (ir::Error wrong = log->summarize(findFresh(node, stack), options_.alignBytes, cost)) {
+      return ir::makeError(ir::ErrorCode::kUnsupported,
+                           graph_.describeNode(node) + ": " + ir::describe(std::move(wrong)));
+    }
+    return ir::success();
+  }
+
+  std::vector<ScalarValue> capturedScalars() const {
+    std::vector<ScalarValue> scalars;
+    for (const ir::StepScalar& scalar : graph_.scalars()) {
+      scalars.push_back({scalar.isInteger, scalar.value, scalar.integer});
+    }
+    return scalars;
+  }
+
+  // First bytes of the storages that the call made, in the order that plans use.
+  std::vector<const void*> findFresh(ir::NodeId node, const std::vector<c10::IValue>& stack) const {
+    const auto& results = graph_.node(node).results;
+    std::vector<const void*> made;
+    for (const ir::StorageId storage : freshResults(graph_, node)) {
+      size_t next = 0;
+      bool found = false;
+      forEachResult(stack, [&](const at::Tensor& result) {
+        const size_t k = next++;
+        if (found || k >= results.size() || !results[k].isValid() || !result.defined()) return;
+        if (graph_.value(results[k]).storage != storage) return;
+        made.push_back(result.storage().data());
+        found = true;
+      });
+    }
+    return made;
+  }
+
+  const ir::Graph& graph_;
+  const CalibrateOptions& options_;
+  BoundTensors tensors_;
+  OpBench& bench_;
+  std::vector<Operand> operands_;
+};
+
+struct Unmeasured {
+  ir::NodeId node;
+  std::string signature;
+};
+
+/// The first node of each signature that the table does not have.
+std::vector<Unmeasured> findUnmeasured(const ir::Graph& graph, const ir::CostTable& table) {
+  std::vector<Unmeasured> missing;
+  std::set<std::string> seen;
+  for (size_t n = 0; n < graph.nodes().size(); ++n) {
+    std::string signature = nodeSignature(graph, ir::NodeId(n));
+    if (table.bySignature.count(signature) > 0 || !seen.insert(signature).second) continue;
+    missing.push_back({ir::NodeId(n), std::move(signature)});
+  }
+  return missing;
+}
+
+}  // namespace
+
+ir::Error measureOps(const ir::Graph& graph, const CalibrateOptions& options, c10::Device device,
+                     OpBench& bench, ir::CostTable& table) {
+  auto tensors = BoundTensors::make(graph, device);
+  if (!tensors) return tensors.takeError();
+  OpMeasurement measurement(graph, options, std::move(*tensors), bench);
+  const std::vector<Unmeasured> missing = findUnmeasured(graph, table);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (options.report) options.report(i, missing.size());
+    auto cost = measurement.measure(missing[i].node);
+    if (!cost) return cost.takeError();
+    table.bySignature.emplace(missing[i].signature, *cost);
+  }
+  return ir::success();
+}
+
+}  // namespace stowage::runtime

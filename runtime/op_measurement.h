@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measures the calls of a graph, one signature at a time: operands of the right types with valid
+// numbers, a call to warm up, a call whose allocations are logged, calls that are timed. What is
+// measured is one op alone, warm. A bench says where operands lie and how a call is timed: one for
+// the CPU (runtime/calibrate), one for a GPU (runtime/cuda).
+#ifndef STOWAGE_RUNTIME_OP_MEASUREMENT_H_
+#define STOWAGE_RUNTIME_OP_MEASUREMENT_H_
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "runtime/bound_tensors.h"
+#include "runtime/calibrate.h"
+#include "runtime/op_call.h"
+#include "runtime/served_allocator.h"
+
+namespace stowage::runtime {
+
+/// Which numbers an operand holds.
+struct OperandFill {
+  ir::DType dtype = ir::DType::kF32;
+  int64_t integerBound = 2;  // integers stay below it
+  uint64_t seed = 0;
+};
+
+/// The machine's side of a measurement.
+class OpBench {
+ public:
+  virtual ~OpBench() = default;
+  /// Operands of the next node. `home`: kDevice or kHost. What was placed before is no longer used.
+  virtual void clear() = 0;
+  virtual ir::Expected<uint8_t*> place(ir::Space home, Bytes bytes) = 0;
+  virtual ir::Error fill(ir::Space home, uint8_t* at, Bytes bytes, const OperandFill& fill) = 0;
+  /// Runs the call once; how long it took.
+  virtual ir::Expected<Nanoseconds> time(const std::string& name,
+                                         llvm::function_ref<void()> call) = 0;
+  /// What the calling thread allocates from while a call runs.
+  virtual AllocationSource& allocations() = 0;
+};
+
+/// Fills the table's gaps for `graph`; `options.report` and `options.spread` as said there. Errors:
+/// kUnsupported or kTorch naming the node that cannot be measured.
+ir::Error measureOps(const ir::Graph& graph, const CalibrateOptions& options, c10::Device device,
+                     OpBench& bench, ir::CostTable& table);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_OP_MEASUREMENT_H_
