@@ -9,6 +9,7 @@
 #include <cstring>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <thread>
 #include <utility>
@@ -167,13 +168,31 @@ class Calibrator {
   AllocationSource allocations_;
 };
 
-ir::Error measureAll(const ir::Graph& graph, Calibrator& calibrator, ir::CostTable& table) {
+struct Unmeasured {
+  ir::NodeId node;
+  std::string signature;
+};
+
+/// The first node of each signature that the table does not have.
+std::vector<Unmeasured> findUnmeasured(const ir::Graph& graph, const ir::CostTable& table) {
+  std::vector<Unmeasured> missing;
+  std::set<std::string> seen;
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
-    const std::string signature = nodeSignature(graph, ir::NodeId(n));
-    if (table.bySignature.count(signature) > 0) continue;
-    auto cost = calibrator.measure(ir::NodeId(n));
+    std::string signature = nodeSignature(graph, ir::NodeId(n));
+    if (table.bySignature.count(signature) > 0 || !seen.insert(signature).second) continue;
+    missing.push_back({ir::NodeId(n), std::move(signature)});
+  }
+  return missing;
+}
+
+ir::Error measureAll(const ir::Graph& graph, const CalibrateOptions& options,
+                     Calibrator& calibrator, ir::CostTable& table) {
+  const std::vector<Unmeasured> missing = findUnmeasured(graph, table);
+  for (size_t i = 0; i < missing.size(); ++i) {
+    if (options.report) options.report(i, missing.size());
+    auto cost = calibrator.measure(missing[i].node);
     if (!cost) return cost.takeError();
-    table.bySignature.emplace(signature, *cost);
+    table.bySignature.emplace(missing[i].signature, *cost);
   }
   return ir::success();
 }
@@ -195,7 +214,7 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
     at::set_num_threads(options.intraOpThreads);
     registerAllocatingThreads(&calibrator.allocations());
     const RngRestore restore;
-    result.emplace(measureAll(graph, calibrator, table));
+    result.emplace(measureAll(graph, options, calibrator, table));
     registerAllocatingThreads(nullptr);
   });
   worker.join();
