@@ -88,8 +88,7 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
     at::set_num_threads(options.intraOpThreads);
     registerAllocatingThreads(&bench.allocations());
     const RngRestore restore;
-    result.emplace(
-        measureOps(graph, options, c10::Device(c10::DeviceType::CPU), bench, table));
+    result.emplace(measureOps(graph, options, c10::Device(c10::DeviceType::CPU), bench, table));
     registerAllocatingThreads(nullptr);
   });
   worker.join();

@@ -8,6 +8,9 @@
 #ifndef STOWAGE_RUNTIME_CALIBRATE_H_
 #define STOWAGE_RUNTIME_CALIBRATE_H_
 
+#include <cstddef>
+#include <functional>
+
 #include "ir/cost_table.h"
 #include "ir/error.h"
 #include "ir/graph.h"
@@ -28,6 +31,8 @@ struct CalibrateOptions {
   /// Rows that are there already are kept.
   ir::CostTable known;
   TimeSpread* spread = nullptr;  // added to, when given
+  /// Called from another thread, one call at a time: so many distinct ops are done.
+  std::function<void(size_t done, size_t all)> report;
 };
 
 /// For graphs of the CPU. Costs: time of `runs` + 2 calls per signature; memory of the largest

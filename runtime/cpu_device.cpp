@@ -143,8 +143,9 @@ Bytes CpuDevice::arenaBytes(Space space) const {
 ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& source) {
   if (ir::Error error = checkTarget(source.target, shared_->options)) return error;
   if (ir::Error error = checkStreams(source.schedule)) return error;
-  auto launcher = Launcher::make(source, c10::Device(c10::DeviceType::CPU),
-                                 {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
+  auto launcher =
+      Launcher::make(source, c10::Device(c10::DeviceType::CPU),
+                     {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
   if (!launcher) return launcher.takeError();
   return std::make_unique<CpuProgram>(source, *shared_, std::move(*launcher));
 }

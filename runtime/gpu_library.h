@@ -26,8 +26,8 @@ struct GpuFacts {
   int computeCapability = 0;  // 90 for sm_90
   Bytes memory;
   Bytes freeMemory;
-  std::string driver;   // "13.0": the CUDA version that the driver can do
-  std::string runtime;  // "13.0"
+  std::string driver;    // "13.0": the CUDA version that the driver can do
+  std::string runtime;   // "13.0"
   int cudnnVersion = 0;  // 91900
   int processors = 0;
 };

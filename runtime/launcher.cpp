@@ -19,7 +19,8 @@ ir::Expected<std::unique_ptr<Launcher>> Launcher::make(const ProgramSource& sour
                                                        std::unique_ptr<RngKeeper> rng) {
   auto tensors = BoundTensors::make(source.graph, device);
   if (!tensors) return tensors.takeError();
-  std::unique_ptr<Launcher> launcher(new Launcher(source, bases, std::move(*tensors), std::move(rng)));
+  std::unique_ptr<Launcher> launcher(
+      new Launcher(source, bases, std::move(*tensors), std::move(rng)));
   if (ir::Error error = launcher->prepare()) return error;
   return launcher;
 }

@@ -108,7 +108,8 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
     return error;
   }
   impl_->captured.setLearningRates(progress.learningRates);
-  if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), progress.generator)) return error;
+  if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), progress.generator))
+    return error;
   impl_->stepsBefore = progress.steps;
   return ResumePoint{.steps = progress.steps,
                      .dataPosition = progress.dataPosition,
@@ -128,9 +129,9 @@ ir::Error Runner::checkCanaries() {
     const std::vector<ir::ByteRange> planned =
         plannedSpans(impl_->plan.graph, impl_->plan.schedule, impl_->plan.target, space);
     auto stray = findStrayByte(impl_->device->arenaBytes(space), planned,
-                                     [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
-                                       return impl_->device->read(space, offset, bytes);
-                                     });
+                               [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+                                 return impl_->device->read(space, offset, bytes);
+                               });
     if (!stray) return stray.takeError();
     if (!*stray) continue;
     return ir::makeError(ir::ErrorCode::kInternal,

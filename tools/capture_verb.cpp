@@ -23,6 +23,7 @@
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
 #include "tools/model_step.h"
+#include "tools/progress.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -196,6 +197,11 @@ ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& targ
   return Captured{.graph = std::move((*step)->graph)};
 }
 
+ir::Expected<Captured> captureWaiting(const CaptureFlags& flags, const ir::Target& target) {
+  const Waiting waiting(!flags.quiet, "capturing " + flags.source);
+  return capture(flags, target);
+}
+
 /// "lr given each step; frozen as traced: beta1 0.9, beta2 0.95 (2 times)"
 void printNumbers(const Captured& captured, llvm::raw_ostream& os) {
   os << "numbers    ";
@@ -267,7 +273,7 @@ VerbResult runCapture(const CaptureFlags& flags) {
   ir::Expected<ir::Target> target = findTarget(flags);
   if (!target) return target.takeError();
   const auto begin = std::chrono::steady_clock::now();
-  ir::Expected<Captured> captured = capture(flags, *target);
+  ir::Expected<Captured> captured = captureWaiting(flags, *target);
   if (!captured) return captured.takeError();
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!flags.output.empty()) {

@@ -23,6 +23,7 @@
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
+#include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/text_batches.h"
@@ -52,6 +53,13 @@ double secondsSince(std::chrono::steady_clock::time_point begin) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
 }
 
+/// What `work` returns, with the seconds it takes on the terminal.
+template <typename Work>
+auto waitFor(const DemoFlags& flags, const char* what, Work work) {
+  const Waiting waiting(!flags.quiet, what);
+  return work();
+}
+
 /// Batches of the text, each made once and used by both trainings.
 ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const TrainingStep& training) {
   const std::vector<std::string> files = flags.texts.empty() ? licenceTexts() : flags.texts;
@@ -70,17 +78,20 @@ ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const Train
   return batches;
 }
 
-ir::Expected<PlanningInputs> measureAndPrepare(const ModelStep& step, const ir::Target& target,
-                                               const SizeFlag& size) {
+ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const ModelStep& step,
+                                               const ir::Target& target, const SizeFlag& size) {
+  Progress progress(!flags.quiet);
   PlanningInputs inputs;
   inputs.graph = step.graph;
   inputs.target = target;
   inputs.costsTorchVersion = runtime::torchVersion();
-  ir::Expected<ir::CostTable> costs =
-      runtime::calibrate(step.graph, {.intraOpThreads = target.intraOpThreads,
-                                      .alignBytes = target.alignBytes,
-                                      .deterministic = target.deterministic,
-                                      .known = {}});
+  ir::Expected<ir::CostTable> costs = runtime::calibrate(
+      step.graph,
+      {.intraOpThreads = target.intraOpThreads,
+       .alignBytes = target.alignBytes,
+       .deterministic = target.deterministic,
+       .known = {},
+       .report = [&](size_t done, size_t all) { progress.show("measuring ops", done, all); }});
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
   inputs.costs.links = runtime::measureMemoryLinks();
@@ -189,16 +200,19 @@ VerbResult runDemo(const DemoFlags& flags) {
     return (*batches)[static_cast<size_t>(i)];
   };
 
-  ir::Expected<PlanningInputs> inputs = measureAndPrepare(**step, *target, *size);
+  ir::Expected<PlanningInputs> inputs = measureAndPrepare(flags, **step, *target, *size);
   if (!inputs) return inputs.takeError();
   inputs->costsPath = flags.costsFile();
-  ir::Expected<TrainingRecord> eager = trainEagerly(recipe, *target, kSeed, flags.steps, source);
+  ir::Expected<TrainingRecord> eager = waitFor(flags, "training by plain libtorch", [&] {
+    return trainEagerly(recipe, *target, kSeed, flags.steps, source);
+  });
   if (!eager) return eager.takeError();
   os << "unplanned  peak " << formatBytes(inputs->keepAll)
      << fmt::format(", {:.2f} s a step (plain libtorch, measured)\n", eager->secondsPerStep);
   os.flush();
-  ir::Expected<passes::PlannedStep> planned =
-      passes::planStep(inputs->graph, inputs->target, inputs->costs, inputs->options);
+  ir::Expected<passes::PlannedStep> planned = waitFor(flags, "planning", [&] {
+    return passes::planStep(inputs->graph, inputs->target, inputs->costs, inputs->options);
+  });
   if (!planned) return planned.takeError();
   ir::Expected<std::string> planText = makePlanText({.inputs = *inputs,
                                                      .planned = *planned,
@@ -219,12 +233,14 @@ VerbResult runDemo(const DemoFlags& flags) {
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
   if (!costs) return costs.takeError();
-  ir::Expected<TrainingRecord> record = trainByPlan(**step,
-                                                    {.graph = planned->graph,
-                                                     .schedule = planned->schedule,
-                                                     .target = inputs->target,
-                                                     .costs = &*costs},
-                                                    kSeed, flags.steps, source);
+  ir::Expected<TrainingRecord> record = waitFor(flags, "training by the plan", [&] {
+    return trainByPlan(**step,
+                       {.graph = planned->graph,
+                        .schedule = planned->schedule,
+                        .target = inputs->target,
+                        .costs = &*costs},
+                       kSeed, flags.steps, source);
+  });
   if (!record) return record.takeError();
   printRun(*eager, *record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;

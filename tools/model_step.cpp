@@ -11,8 +11,8 @@
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
 #include "runtime/capture/fake_gpu.h"
-#include "runtime/gpu_library.h"
 #include "runtime/capture/without_memory.h"
+#include "runtime/gpu_library.h"
 #include "runtime/torch_boundary.h"
 
 namespace stowage::tools {

@@ -18,6 +18,7 @@
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
+#include "tools/progress.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -59,6 +60,11 @@ ir::Error suggestBuckets(ir::Error error) {
   return ir::makeError(std::move(no));
 }
 
+ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, const PlanningInputs& inputs) {
+  const Waiting waiting(!flags.quiet, "planning for " + formatBytes(inputs.options.budget));
+  return passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+}
+
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
     if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs, flags.from}))
@@ -73,8 +79,7 @@ VerbResult runPlan(const PlanFlags& flags) {
   const Bytes budget = size->resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
   inputs->options.budget =
       Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);
-  ir::Expected<passes::PlannedStep> planned =
-      passes::planStep(inputs->graph, inputs->target, inputs->costs, inputs->options);
+  ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) return suggestBuckets(planned.takeError());
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,

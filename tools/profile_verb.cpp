@@ -16,6 +16,7 @@
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
+#include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/this_machine.h"
 #include "tools/verbs.h"
@@ -31,17 +32,25 @@ struct ProfileFlags : CommonFlags {
   int threads = 0;
 };
 
+ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
+                                       const ir::Target& target, runtime::TimeSpread& spread) {
+  Progress progress(!flags.quiet);
+  return measureOpsHere(
+      target, graph,
+      {.intraOpThreads = target.intraOpThreads,
+       .alignBytes = target.alignBytes,
+       .deterministic = target.deterministic,
+       .known = {},
+       .spread = &spread,
+       .report = [&](size_t done, size_t all) { progress.show("measuring ops", done, all); }});
+}
+
 ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
   if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
-  ir::Expected<ir::CostTable> costs =
-      measureOpsHere(*target, graph, {.intraOpThreads = target->intraOpThreads,
-                                   .alignBytes = target->alignBytes,
-                                   .deterministic = target->deterministic,
-                                   .known = {},
-                                   .spread = &spread});
+  ir::Expected<ir::CostTable> costs = measureOps(flags, graph, *target, spread);
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);

@@ -24,13 +24,14 @@
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
+#include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
 #include "tools/run_source.h"
+#include "tools/this_machine.h"
 #include "tools/training_notes.h"
 #include "tools/training_run.h"
-#include "tools/this_machine.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -142,6 +143,16 @@ ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan
   return openRunSource(plan, std::move(options));
 }
 
+ir::Expected<ir::CostTable> calibrateShowing(const RunFlags& flags, const ir::Target& target,
+                                             const ir::Graph& graph,
+                                             runtime::CalibrateOptions options) {
+  Progress progress(!flags.quiet);
+  options.report = [&](size_t done, size_t all) {
+    progress.show("measuring memory of ops", done, all);
+  };
+  return measureOpsHere(target, graph, options);
+}
+
 /// How each op allocates here. What needs more than the plan gives it is named.
 ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const LoadedPlan& plan) {
   runtime::CalibrateOptions options;
@@ -156,7 +167,8 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
     if (!different.empty()) remark(different, flags);
     options.known = std::move(known->table);
   }
-  ir::Expected<ir::CostTable> table = measureOpsHere(plan.file.target, plan.graph, options);
+  ir::Expected<ir::CostTable> table =
+      calibrateShowing(flags, plan.file.target, plan.graph, std::move(options));
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();

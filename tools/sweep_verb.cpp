@@ -15,6 +15,7 @@
 #include "tools/exit_code.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
+#include "tools/progress.h"
 #include "tools/sweep_chart.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"

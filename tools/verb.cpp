@@ -2,11 +2,8 @@
 #include "tools/verb.h"
 
 #include <llvm/Support/raw_ostream.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 
 #include "ir/units.h"
@@ -19,13 +16,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 constexpr size_t kHoldersShown = 8;
-constexpr int64_t kProgressDelayNs = 1'000'000'000;
-
-int64_t nowNs() {
-  return std::chrono::duration_cast<std::chrono::nanoseconds>(
-             std::chrono::steady_clock::now().time_since_epoch())
-      .count();
-}
 
 Json toJson(const ir::PlanError& error) {
   Json json = {{"code", ir::errorCodeName(error.code())}, {"message", error.text()}};
@@ -90,20 +80,6 @@ int reportError(ir::Error error, const CommonFlags& flags) {
 
 void remark(const std::string& text, const CommonFlags& flags) {
   if (!flags.quiet) llvm::errs() << "note: " << text << '\n';
-}
-
-Progress::Progress(bool enabled)
-    : enabled_(enabled && ::isatty(STDERR_FILENO) != 0 && std::getenv("CI") == nullptr),
-      startedNs_(nowNs()) {}
-
-Progress::~Progress() {
-  if (shown_) llvm::errs() << "\r\033[K";
-}
-
-void Progress::show(const std::string& line) {
-  if (!enabled_ || nowNs() - startedNs_ < kProgressDelayNs) return;
-  llvm::errs() << '\r' << line << "\033[K";
-  shown_ = true;
 }
 
 }  // namespace stowage::tools

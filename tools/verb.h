@@ -46,22 +46,6 @@ int reportError(ir::Error error, const CommonFlags& flags);
 /// Something that the user should know and that stops nothing: one line on stderr; nothing with -q.
 void remark(const std::string& text, const CommonFlags& flags);
 
-/// One-line progress on stderr: only when a terminal watches, only after a second. Erased when it
-/// is destroyed.
-class Progress {
- public:
-  explicit Progress(bool enabled);
-  ~Progress();
-  Progress(const Progress&) = delete;
-  Progress& operator=(const Progress&) = delete;
-  void show(const std::string& line);
-
- private:
-  bool enabled_;
-  bool shown_ = false;
-  int64_t startedNs_;
-};
-
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_VERB_H_

@@ -207,8 +207,9 @@ class LinkBench {
   LinkBench& operator=(const LinkBench&) = delete;
 
   static BytesPerSecond rateOf(int64_t bytes, Nanoseconds time) {
-    return BytesPerSecond(static_cast<int64_t>(static_cast<double>(bytes) * 1e9 /
-                                               static_cast<double>(std::max<int64_t>(time.value(), 1))));
+    return BytesPerSecond(
+        static_cast<int64_t>(static_cast<double>(bytes) * 1e9 /
+                             static_cast<double>(std::max<int64_t>(time.value(), 1))));
   }
 
   ir::Expected<LinkTimes> best(int64_t outBytes, int64_t inBytes) {
@@ -219,8 +220,8 @@ class LinkBench {
       out.start(out_);
       in.start(in_);
       if (outBytes > 0) {
-        (void)cudaMemcpyAsync(host_, device_, static_cast<size_t>(outBytes),
-                              cudaMemcpyDeviceToHost, out_);
+        (void)cudaMemcpyAsync(host_, device_, static_cast<size_t>(outBytes), cudaMemcpyDeviceToHost,
+                              out_);
       }
       if (inBytes > 0) {
         (void)cudaMemcpyAsync(device_ + kBytes, host_ + kBytes, static_cast<size_t>(inBytes),

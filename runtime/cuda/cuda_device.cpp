@@ -84,9 +84,12 @@ struct CudaDevice::Shared {
   }
   cudaStream_t raw(Stream stream) const {
     switch (stream) {
-      case Stream::kDeviceToHost: return out.get();
-      case Stream::kHostToDevice: return in.get();
-      default: return compute.stream();
+      case Stream::kDeviceToHost:
+        return out.get();
+      case Stream::kHostToDevice:
+        return in.get();
+      default:
+        return compute.stream();
     }
   }
 
@@ -224,8 +227,7 @@ class CudaProgram : public Program {
   }
 
   ir::Error waitOnHost(EventRef event) override {
-    return device_.check(cudaEventSynchronize(events_.at(event)),
-                         "a kernel or a copy of the step");
+    return device_.check(cudaEventSynchronize(events_.at(event)), "a kernel or a copy of the step");
   }
 
  private:
@@ -388,10 +390,9 @@ ir::Error CudaDevice::fill(Space space, llvm::ArrayRef<uint8_t> pattern) {
       if (ir::Error error = write(space, at, pattern.take_front(bytes))) return error;
       continue;
     }
-    if (ir::Error error =
-            shared_->check(cudaMemcpyAsync(base + at, base, bytes, cudaMemcpyDeviceToDevice,
-                                           shared_->in.get()),
-                           "filling the device arena")) {
+    if (ir::Error error = shared_->check(
+            cudaMemcpyAsync(base + at, base, bytes, cudaMemcpyDeviceToDevice, shared_->in.get()),
+            "filling the device arena")) {
       return error;
     }
   }

@@ -44,8 +44,7 @@ void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
     }
   };
   std::vector<std::thread> threads;
-  const unsigned count =
-      std::clamp(std::thread::hardware_concurrency(), 1U, kMostTouchingThreads);
+  const unsigned count = std::clamp(std::thread::hardware_concurrency(), 1U, kMostTouchingThreads);
   for (unsigned i = 0; i < count; ++i) threads.emplace_back(touch);
   while (report && done.load() < bytes.value()) {
     report(Bytes(done.load()), bytes);
@@ -89,9 +88,9 @@ ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& repor
   const auto size = static_cast<size_t>(bytes.value());
   void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (base == MAP_FAILED) {
-    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
-                         "could not map the host arena of " + sizeText(bytes) + ": " +
-                             std::strerror(errno));
+    return ir::makeError(
+        ir::ErrorCode::kOutOfDeviceMemory,
+        "could not map the host arena of " + sizeText(bytes) + ": " + std::strerror(errno));
   }
   PinnedArena arena(static_cast<uint8_t*>(base), bytes);
   (void)madvise(base, size, MADV_HUGEPAGE);  // fewer pages to make and to pin; an offer only

@@ -18,10 +18,10 @@ inline ir::Error checkCuda(cudaError_t status, const std::string& what) {
   if (status == cudaSuccess) return ir::success();
   // An error that is not sticky would come back from the next unrelated call.
   (void)cudaGetLastError();
-  return ir::makeError(status == cudaErrorMemoryAllocation ? ir::ErrorCode::kOutOfDeviceMemory
-                                                           : ir::ErrorCode::kCuda,
-                       what + ": CUDA says '" + cudaGetErrorString(status) + "' (" +
-                           cudaGetErrorName(status) + ")");
+  return ir::makeError(
+      status == cudaErrorMemoryAllocation ? ir::ErrorCode::kOutOfDeviceMemory
+                                          : ir::ErrorCode::kCuda,
+      what + ": CUDA says '" + cudaGetErrorString(status) + "' (" + cudaGetErrorName(status) + ")");
 }
 
 }  // namespace stowage::runtime

@@ -7,11 +7,10 @@
 #include <gtest/gtest.h>
 
 #include <functional>
-#include <set>
 
 #include "ir/fingerprint.h"
 #include "ir/op_table.h"
-#include "ir/parser.h"
+#include "tests/unit/ir/checked_case.h"
 #include "tests/unit/ir/verify_cases.h"
 
 namespace stowage::tests {
@@ -19,78 +18,6 @@ namespace {
 
 using ir::CommandId;
 using ir::ResidencyId;
-
-/// Text to replace in a case; `from` must be there once.
-struct Patch {
-  std::string from;
-  std::string to;
-};
-using Patches = std::vector<Patch>;
-
-struct Checked {
-  ir::Module module;
-  ir::Target target;
-  ir::NodeCosts costs;
-  Bytes budget;
-
-  ir::VerifyInput input() const {
-    return {.graph = module.graph,
-            .schedule = *module.schedule,
-            .target = target,
-            .costs = &costs,
-            .budget = budget};
-  }
-};
-
-Checked read(std::string text, const Patches& patches = {}) {
-  for (const Patch& patch : patches) {
-    const size_t at = text.find(patch.from);
-    EXPECT_NE(at, std::string::npos) << "no '" << patch.from << "' in the case";
-    if (at == std::string::npos) continue;
-    EXPECT_EQ(text.find(patch.from, at + 1), std::string::npos) << "'" << patch.from << "' twice";
-    text.replace(at, patch.from.size(), patch.to);
-  }
-  auto module = ir::parseModule(text);
-  if (!module) {
-    ADD_FAILURE() << ir::describe(module.takeError()) << text;
-    return {};
-  }
-  Checked checked{.module = std::move(*module)};
-  checked.target.alignBytes = 64;
-  checked.target.reserved = {{.what = "workspace", .bytes = Bytes(64)}};
-  ir::Schedule& schedule = *checked.module.schedule;
-  if (schedule.graphFingerprint.empty()) {
-    schedule.graphFingerprint = ir::fingerprint(checked.module.graph);
-  }
-  if (schedule.targetFingerprint.empty()) {
-    schedule.targetFingerprint = ir::fingerprint(checked.target);
-  }
-  if (schedule.opTableVersion == 0) schedule.opTableVersion = ir::opTableVersion();
-  checked.costs.nodes.assign(checked.module.graph.nodes().size(), {.time = Nanoseconds(10)});
-  const BytesPerSecond fast(int64_t{1} << 40);
-  checked.costs.links = {
-      .deviceToHost = {fast}, .hostToDevice = {fast}, .diskRead = {fast}, .diskWrite = {fast}};
-  checked.budget = schedule.arenaBytes(ir::Space::kDevice);
-  return checked;
-}
-
-/// "V7 V10": the rules broken, then every message.
-std::string rulesOf(const ir::VerifyInput& input) {
-  std::set<int> rules;
-  std::string messages;
-  for (const ir::Violation& violation : ir::verify(input)) {
-    rules.insert(violation.rule);
-    messages += "\n  V" + std::to_string(violation.rule) + ": " + violation.message;
-  }
-  std::string text;
-  for (const int rule : rules) text += (text.empty() ? "V" : " V") + std::to_string(rule);
-  if (rules.size() > 1) text += messages;
-  return text;
-}
-
-std::string rulesOf(const char* text, const Patches& patches = {}) {
-  return rulesOf(read(text, patches).input());
-}
 
 TEST(Verify, AcceptsTheCases) {
   EXPECT_EQ(rulesOf(kOffload), "");
@@ -129,14 +56,14 @@ TEST(Verify, V1IdsOutOfRange) {
       [](ir::Schedule& s) { std::swap(s.arenas[0], s.arenas[1]); },
       [](ir::Schedule& s) { s.commands[1].clone = -1; }};
   for (size_t i = 0; i < changes.size(); ++i) {
-    Checked checked = read(kOffload);
+    CheckedCase checked = read(kOffload);
     changes[i](*checked.module.schedule);
     EXPECT_EQ(rulesOf(checked.input()), "V1") << "change " << i;
   }
 }
 
 TEST(Verify, V1AlignmentThatIsNoPowerOfTwo) {
-  Checked checked = read(kOffload);
+  CheckedCase checked = read(kOffload);
   checked.target.alignBytes = 48;
   EXPECT_EQ(rulesOf(checked.input()), "V1");
 }
@@ -146,7 +73,7 @@ TEST(Verify, V2OtherGraph) {
 }
 
 TEST(Verify, V3OtherTarget) {
-  Checked checked = read(kOffload);
+  CheckedCase checked = read(kOffload);
   checked.target.intraOpThreads = 7;
   EXPECT_EQ(rulesOf(checked.input()), "V3");
 }
@@ -209,7 +136,7 @@ TEST(Verify, V25WholeStepGraphs) {
 }
 
 TEST(Verify, V27StepScalarWithoutFeed) {
-  Checked checked = read(kOffload);
+  CheckedCase checked = read(kOffload);
   ir::GraphBuilder builder(checked.module.graph);
   for (ir::Node node : checked.module.graph.nodes()) {
     for (ir::Argument& argument : node.args) {
@@ -364,7 +291,7 @@ TEST(Verify, V17TempRegions) {
   EXPECT_EQ(
       rulesOf(kOffload, {{"temp 384+64", "temp 320+64"}, {"peak_bytes=448", "peak_bytes=384"}}),
       "V17");
-  Checked checked = read(kOffload);
+  CheckedCase checked = read(kOffload);
   checked.costs.nodes[4].temporary = Bytes(65);
   EXPECT_EQ(rulesOf(checked.input()), "V17");
 }
@@ -394,7 +321,7 @@ TEST(Verify, V19BytesOfInputsAndOutputsAreTheirOwn) {
 TEST(Verify, V20Claims) {
   EXPECT_EQ(rulesOf(kOffload, {{" peak_bytes=448", " peak_bytes=512"}}), "V20");
   EXPECT_EQ(rulesOf(kOffload, {{"in_bytes=128", "in_bytes=64"}}), "V20");
-  Checked checked = read(kOffload);
+  CheckedCase checked = read(kOffload);
   checked.budget = Bytes(512);
   EXPECT_EQ(rulesOf(checked.input()), "V20");
 }
