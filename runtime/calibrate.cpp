@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "runtime/deterministic_mode.h"
+#include "runtime/gpu_library.h"
 #include "runtime/op_measurement.h"
 #include "runtime/rng_keeper.h"
 #include "runtime/torch_boundary.h"
@@ -73,9 +74,7 @@ class CpuBench final : public OpBench {
   AllocationSource allocations_;
 };
 
-}  // namespace
-
-ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options) {
+ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const CalibrateOptions& options) {
   installServedAllocator();
   const DeterministicMode mode(options.deterministic);
   CpuBench bench(options.alignBytes);
@@ -112,6 +111,22 @@ ir::LinkModel measureMemoryLinks() {
   links.deviceToHost = rate;
   links.hostToDevice = rate;
   return links;
+}
+
+}  // namespace
+
+ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options) {
+  if (options.device == ir::DeviceKind::kCpu) return calibrateCpu(graph, options);
+  ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
+  if (!gpu) return gpu.takeError();
+  return (*gpu)->calibrate(graph, options);
+}
+
+ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
+  if (device == ir::DeviceKind::kCpu) return measureMemoryLinks();
+  ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
+  if (!gpu) return gpu.takeError();
+  return (*gpu)->measureLinks();
 }
 
 }  // namespace stowage::runtime

@@ -24,6 +24,7 @@ struct TimeSpread {
 };
 
 struct CalibrateOptions {
+  ir::DeviceKind device = ir::DeviceKind::kCpu;
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
   bool deterministic = true;  // as in the run: it decides what kernels allocate
@@ -35,13 +36,14 @@ struct CalibrateOptions {
   std::function<void(size_t done, size_t all)> report;
 };
 
-/// For graphs of the CPU. Costs: time of `runs` + 2 calls per signature; memory of the largest
+/// On the CPU, or on the GPU that the process has (runtime/gpu_library.h). Costs: time of `runs` + 2 calls per signature; memory of the largest
 /// node's operands. The state of the process's random generator is as before. Errors: kUnsupported
 /// or kTorch naming the node that cannot be measured.
 ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options);
 
-/// Both directions at once are taken to keep all of their rate.
-ir::LinkModel measureMemoryLinks();
+/// What copies between the device and the host carry. On the CPU, where both are the same memory,
+/// both directions at once are taken to keep all of their rate. Errors: those of the GPU library.
+ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device);
 
 }  // namespace stowage::runtime
 

@@ -3,7 +3,7 @@
 // Launches the run commands of one plan: binds the operands' storages to their residencies, puts
 // the step scalars in, serves the op's allocations from the plan, calls the op below autograd, and
 // checks that every result lies where the plan says with the type that the graph says. Nothing is
-// ever copied to make that true: a result elsewhere is an error.
+// ever copied on the device to make that true: a result elsewhere is an error.
 // Shared by the devices that run libtorch's ops; the device decides on which thread and stream.
 // One thread launches.
 #ifndef STOWAGE_RUNTIME_LAUNCHER_H_
@@ -45,7 +45,8 @@ class Launcher {
  private:
   struct ExpectedResult {
     ir::ValueId value;  // invalid: undefined
-    const uint8_t* address = nullptr;
+    uint8_t* address = nullptr;
+    bool onHost = false;  // in a slot of its own
   };
   struct Run {
     int32_t call = -1;  // in calls_; -1: not a run
@@ -57,12 +58,13 @@ class Launcher {
   Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors,
            std::unique_ptr<RngKeeper> rng);
   ir::Error prepare();
+  void makeHostSlots();
   ir::Error prepareRun(ir::CommandId command);
   ir::Expected<int32_t> findCall(const ir::Command& command);
   void bindOperands(const ir::Command& command, Run& run);
   std::vector<int32_t> findOrdinals(ir::NodeId node, size_t results) const;
   ir::Error placeResults(const ir::Command& command, Run& run);
-  uint8_t* address(ir::ResidencyId residency) const;
+  uint8_t* address(ir::ResidencyId residency);
   ir::Error callOp(const Run& run, llvm::ArrayRef<ScalarValue> scalars,
                    std::vector<c10::IValue>& stack);
   ir::Error checkResults(ir::NodeId node, const Run& run, const std::vector<c10::IValue>& stack);
@@ -74,6 +76,7 @@ class Launcher {
   std::vector<OpCall> calls_;
   std::vector<std::array<int32_t, 2>> callOfNode_;  // as it is, in replay form; -1: not made yet
   std::vector<Run> runs_;                           // by command
+  std::vector<std::vector<uint8_t>> hostSlots_;     // by residency; empty: it lies in an arena
 };
 
 }  // namespace stowage::runtime

@@ -118,7 +118,7 @@ class OpMeasurement {
   std::vector<const void*> findFresh(ir::NodeId node, const std::vector<c10::IValue>& stack) const {
     const auto& results = graph_.node(node).results;
     std::vector<const void*> made;
-    for (const ir::StorageId storage : freshResults(graph_, node)) {
+    for (const ir::StorageId storage : freshDeviceResults(graph_, node)) {
       size_t next = 0;
       bool found = false;
       forEachResult(stack, [&](const at::Tensor& result) {

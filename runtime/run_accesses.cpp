@@ -41,4 +41,14 @@ std::vector<ir::StorageId> freshResults(const ir::Graph& graph, ir::NodeId node)
   return fresh;
 }
 
+std::vector<ir::StorageId> freshDeviceResults(const ir::Graph& graph, ir::NodeId node) {
+  std::vector<ir::StorageId> fresh = freshResults(graph, node);
+  fresh.erase(std::remove_if(fresh.begin(), fresh.end(),
+                             [&](ir::StorageId storage) {
+                               return graph.storage(storage).home == ir::Space::kHost;
+                             }),
+              fresh.end());
+  return fresh;
+}
+
 }  // namespace stowage::runtime

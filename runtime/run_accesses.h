@@ -23,6 +23,9 @@ llvm::SmallVector<ir::Access, 4> accessesOf(const ir::Graph& graph, const ir::Co
 /// Storages that a node makes, in order of its results: those that are no argument's. Without
 /// storages of no bytes, which nobody allocates.
 std::vector<ir::StorageId> freshResults(const ir::Graph& graph, ir::NodeId node);
+/// Those of them that lie on the device: what is served there. A CUDA op may also make a few bytes
+/// on the host (the seed of an attention's dropout).
+std::vector<ir::StorageId> freshDeviceResults(const ir::Graph& graph, ir::NodeId node);
 
 }  // namespace stowage::runtime
 

@@ -48,11 +48,14 @@ ir::Target targetOf(const std::string& device) {
 ir::Error measureOnce(Step::Impl& step) {
   if (step.costs) return ir::success();
   ir::Expected<ir::CostTable> costs =
-      runtime::calibrate(step.graph, {.intraOpThreads = step.target.intraOpThreads,
+      runtime::calibrate(step.graph, {.device = step.target.device,
+.intraOpThreads = step.target.intraOpThreads,
                                       .alignBytes = step.target.alignBytes,
                                       .known = {}});
   if (!costs) return costs.takeError();
-  costs->links = runtime::measureMemoryLinks();
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
+  if (!links) return links.takeError();
+  costs->links = *links;
   step.costs = std::move(*costs);
   return ir::success();
 }

@@ -94,7 +94,9 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
        .report = [&](size_t done, size_t all) { progress.show("measuring ops", done, all); }});
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
-  inputs.costs.links = runtime::measureMemoryLinks();
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target.device);
+  if (!links) return links.takeError();
+  inputs.costs.links = *links;
   if (ir::Error error = measureKeepAll(inputs)) return error;
   const Bytes budget = size.resolve({.device = target.memory, .peak = inputs.keepAll});
   inputs.options.budget = Bytes(budget.value() / target.alignBytes * target.alignBytes);

@@ -5,15 +5,16 @@
 #include <fmt/format.h>
 #include <llvm/Support/raw_ostream.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "ir/op_table.h"
+#include "runtime/gpu_library.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/machine_memory.h"
@@ -41,13 +42,48 @@ int64_t groupLimitBytes() {
   return llvm::StringRef(text).getAsInteger(10, bytes) ? -1 : bytes;
 }
 
-bool hasGpu() { return ::access("/dev/nvidiactl", F_OK) == 0; }
+/// The GPU that runs would use, or why there is none.
+struct FoundGpu {
+  std::optional<runtime::GpuFacts> facts;
+  std::string why;
+};
+
+FoundGpu findGpu() {
+  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
+  if (!library) return {.facts = std::nullopt, .why = ir::takePayload(library.takeError()).text()};
+  ir::Expected<runtime::GpuFacts> facts = (*library)->describe();
+  if (!facts) return {.facts = std::nullopt, .why = ir::takePayload(facts.takeError()).text()};
+  return {.facts = std::move(*facts), .why = ""};
+}
+
+Json toJson(const FoundGpu& gpu) {
+  if (!gpu.facts) return nullptr;
+  return {{"name", gpu.facts->name},
+          {"compute_capability", gpu.facts->computeCapability},
+          {"memory_bytes", gpu.facts->memory.value()},
+          {"free_bytes", gpu.facts->freeMemory.value()},
+          {"driver_cuda", gpu.facts->driver},
+          {"cuda", gpu.facts->runtime},
+          {"cudnn", gpu.facts->cudnnVersion}};
+}
+
+void print(const FoundGpu& gpu, llvm::raw_ostream& os) {
+  if (!gpu.facts) {
+    os << "gpu        none; steps run on the cpu device (" << gpu.why << ")\n";
+    return;
+  }
+  os << fmt::format("gpu        {}, sm_{}, {} ({} free), driver for CUDA {}, CUDA {}, cuDNN {}\n",
+                    gpu.facts->name, gpu.facts->computeCapability, formatBytes(gpu.facts->memory),
+                    formatBytes(gpu.facts->freeMemory), gpu.facts->driver, gpu.facts->runtime,
+                    gpu.facts->cudnnVersion);
+}
 
 std::string limitText(const char* what, int64_t bytes) {
   return bytes < 0 ? std::string("no ") + what : what + (" " + formatBytes(Bytes(bytes)));
 }
 
 VerbResult runDoctor(const CommonFlags& flags) {
+  const FoundGpu gpu = findGpu();
   const Json json = {{"stowage", STOWAGE_VERSION},
                      {"torch", runtime::torchVersion()},
                      {"op_table_version", ir::opTableVersion()},
@@ -55,7 +91,7 @@ VerbResult runDoctor(const CommonFlags& flags) {
                      {"memory_bytes", machineMemory().value()},
                      {"memory_limit_bytes", groupLimitBytes()},
                      {"lockable_bytes", lockableBytes()},
-                     {"gpu", hasGpu()}};
+                     {"gpu", toJson(gpu)}};
   llvm::raw_ostream& os = llvm::outs();
   if (flags.json) {
     os << json.dump(2) << '\n';
@@ -66,8 +102,7 @@ VerbResult runDoctor(const CommonFlags& flags) {
   os << "memory     " << formatBytes(machineMemory()) << ", "
      << limitText("control group limit", groupLimitBytes()) << ", "
      << limitText("limit of locked memory", lockableBytes()) << '\n';
-  os << "gpu        "
-     << (hasGpu() ? "an NVIDIA driver is present" : "none; steps run on the cpu device") << '\n';
+  print(gpu, os);
   return kExitYes;
 }
 

@@ -35,14 +35,15 @@ struct ProfileFlags : CommonFlags {
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
                                        const ir::Target& target, runtime::TimeSpread& spread) {
   Progress progress(!flags.quiet);
-  return measureOpsHere(
-      target, graph,
-      {.intraOpThreads = target.intraOpThreads,
-       .alignBytes = target.alignBytes,
-       .deterministic = target.deterministic,
-       .known = {},
-       .spread = &spread,
-       .report = [&](size_t done, size_t all) { progress.show("measuring ops", done, all); }});
+  return runtime::calibrate(graph, {.device = target.device,
+                                    .intraOpThreads = target.intraOpThreads,
+                                    .alignBytes = target.alignBytes,
+                                    .deterministic = target.deterministic,
+                                    .known = {},
+                                    .spread = &spread,
+                                    .report = [&](size_t done, size_t all) {
+                                      progress.show("measuring ops", done, all);
+                                    }});
 }
 
 ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& graph) {
@@ -54,7 +55,7 @@ ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& 
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);
-  ir::Expected<ir::LinkModel> links = measureLinksHere(*target);
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target->device);
   if (!links) return links.takeError();
   costs->links = *links;
   return costs;

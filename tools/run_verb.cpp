@@ -143,19 +143,19 @@ ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan
   return openRunSource(plan, std::move(options));
 }
 
-ir::Expected<ir::CostTable> calibrateShowing(const RunFlags& flags, const ir::Target& target,
-                                             const ir::Graph& graph,
+ir::Expected<ir::CostTable> calibrateShowing(const RunFlags& flags, const ir::Graph& graph,
                                              runtime::CalibrateOptions options) {
   Progress progress(!flags.quiet);
   options.report = [&](size_t done, size_t all) {
     progress.show("measuring memory of ops", done, all);
   };
-  return measureOpsHere(target, graph, options);
+  return runtime::calibrate(graph, options);
 }
 
 /// How each op allocates here. What needs more than the plan gives it is named.
 ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const LoadedPlan& plan) {
   runtime::CalibrateOptions options;
+  options.device = plan.file.target.device;
   options.intraOpThreads = plan.file.target.intraOpThreads;
   options.alignBytes = plan.file.target.alignBytes;
   options.deterministic = plan.file.target.deterministic;
@@ -168,7 +168,7 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
     options.known = std::move(known->table);
   }
   ir::Expected<ir::CostTable> table =
-      calibrateShowing(flags, plan.file.target, plan.graph, std::move(options));
+      calibrateShowing(flags, plan.graph, std::move(options));
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();

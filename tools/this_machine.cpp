@@ -50,21 +50,6 @@ ir::Error openGpuFor(const ir::Target& target) {
   return ir::makeError(std::move(error));
 }
 
-ir::Expected<ir::CostTable> measureOpsHere(const ir::Target& target, const ir::Graph& graph,
-                                           const runtime::CalibrateOptions& options) {
-  if (!isGpu(target)) return runtime::calibrate(graph, options);
-  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
-  if (!library) return library.takeError();
-  return (*library)->calibrate(graph, options);
-}
-
-ir::Expected<ir::LinkModel> measureLinksHere(const ir::Target& target) {
-  if (!isGpu(target)) return runtime::measureMemoryLinks();
-  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
-  if (!library) return library.takeError();
-  return (*library)->measureLinks();
-}
-
 ir::Expected<ir::Target> describeThisMachine(const ir::Target& plan, int threads) {
   if (isGpu(plan)) return describeGpu(plan);
   ir::Target machine = plan;

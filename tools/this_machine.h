@@ -5,22 +5,14 @@
 #ifndef STOWAGE_TOOLS_THIS_MACHINE_H_
 #define STOWAGE_TOOLS_THIS_MACHINE_H_
 
-#include "ir/cost_table.h"
 #include "ir/error.h"
-#include "ir/graph.h"
 #include "ir/target.h"
-#include "runtime/calibrate.h"
 
 namespace stowage::tools {
 
 /// Nothing to do for a CPU target. Errors: kEnvironment when there is no GPU, or its libraries do
 /// not load.
 ir::Error openGpuFor(const ir::Target& target);
-
-/// Measured on the target's kind of device.
-ir::Expected<ir::CostTable> measureOpsHere(const ir::Target& target, const ir::Graph& graph,
-                                           const runtime::CalibrateOptions& options);
-ir::Expected<ir::LinkModel> measureLinksHere(const ir::Target& target);
 
 /// `plan` as this machine would say it: the device's kind, capability and libraries instead of the
 /// plan's. `threads`: what an op may use, 0: as the plan says, but no more than there are cores.

@@ -124,15 +124,20 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   seedSteps(seed);
   TrainingRecord record;
   StepTimer timer;
+  at::Tensor last;
   for (int64_t step = 0; step < steps; ++step) {
     ir::Expected<Batch> batch = batches(step);
     if (!batch) return batch.takeError();
     for (at::Tensor& input : *batch) input = input.to(device);
     const std::vector<at::Tensor> reports = training->loss(*batch);
     training->update();
-    record.add(reports.front());
+    // As training loops do it on a GPU: the loss of the step before, so that nothing waits for this
+    // one. Another step might write over the tensor.
+    if (last.defined()) record.add(last);
+    last = reports.front().detach().clone();
     timer.stepDone();
   }
+  if (last.defined()) record.add(last);
   record.secondsPerStep = timer.secondsPerStep();
   keepState(record, *training);
   return record;

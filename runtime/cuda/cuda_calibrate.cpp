@@ -17,6 +17,7 @@
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/op_measurement.h"
@@ -282,6 +283,7 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
   table.device = at::cuda::getCurrentDeviceProperties()->name;
   const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
   if (ir::Error error = measureOps(graph, options, device, bench, table)) return error;
+  dropWorkspaces(*stream);
   c10::cuda::CUDACachingAllocator::emptyCache();
   return table;
 }

@@ -17,6 +17,7 @@
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/launcher.h"
 #include "runtime/torch_boundary.h"
@@ -73,7 +74,7 @@ struct CudaDevice::Shared {
         out(std::move(outStream)),
         in(std::move(inStream)) {}
   ~Shared() {
-    dropWorkspaces();
+    dropWorkspaces(compute);
     CudaArenaRegistration::remove(allocator);
   }
   Shared(const Shared&) = delete;
@@ -102,19 +103,6 @@ struct CudaDevice::Shared {
     return failure ? ir::makeError(*failure) : ir::success();
   }
   ir::Error check(cudaError_t status, const char* what) { return fail(checkCuda(status, what)); }
-
-  // libtorch keeps workspaces by handle and stream; streams of its pool come back.
-  void dropWorkspaces() {
-    for (at::cuda::WorkspaceMapWithMutex* workspaces :
-         {&at::cuda::cublas_handle_stream_to_workspace(),
-          &at::cuda::cublaslt_handle_stream_to_workspace()}) {
-      const std::unique_lock<std::shared_mutex> lock(workspaces->mutex);
-      for (auto entry = workspaces->map.begin(); entry != workspaces->map.end();) {
-        const bool own = std::get<1>(entry->first) == static_cast<void*>(compute.stream());
-        entry = own ? workspaces->map.erase(entry) : std::next(entry);
-      }
-    }
-  }
 
   /// Lets libtorch allocate a workspace, and gives it the region.
   ir::Error placeWorkspace(const ir::ReservedRegion& region, void (*allocate)()) {
@@ -292,7 +280,7 @@ void makeCublasWorkspace() { (void)at::cuda::getCurrentCUDABlasHandle(); }
 void makeCublasLtWorkspace() { (void)at::cuda::getCUDABlasLtWorkspace(); }
 
 ir::Error placeWorkspaces(CudaDevice::Shared& device, const ir::Schedule& schedule) {
-  device.dropWorkspaces();
+  dropWorkspaces(device.compute);
   for (const ir::ReservedRegion& region : schedule.reserved) {
     const bool isLt = region.what == "cublaslt";
     if (!isLt && region.what != "cublas") {

@@ -1,0 +1,126 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Example models x budgets on this machine's GPU: planned training against eager libtorch.
+
+For each model: capture for CUDA, measure, and for each budget plan, verify, run and compare losses,
+parameters, buffers and optimizer state byte for byte. Prints one row per run and, with --json, all
+of them as JSON lines. Exit code 1 when a run failed or bits differ.
+
+    bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40] [--only gpt2]
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+MODELS = {
+    "gpt2": ["gpt2", "schedule=step", "clip=1"],
+    "gpt2_bfloat16": ["gpt2", "precision=bfloat16", "schedule=cosine", "warmup=2", "clip=1"],
+    "gpt2_accumulating": ["gpt2", "micro_batches=2", "clip=1"],
+    "llama": ["llama", "schedule=cosine", "warmup=2", "clip=1"],
+    "llama_bfloat16": ["llama", "precision=bfloat16", "optimizer=stowage_adamw",
+                       "master_weights=on", "schedule=step", "clip=1"],
+    "llama_lora": ["llama_lora", "schedule=step", "clip=1"],
+    "vit_autocast": ["vit", "dropout=0.1", "precision=autocast", "schedule=step", "clip=1"],
+    "resnet": ["resnet", "optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"],
+    "lstm": ["lstm", "schedule=step", "clip=1"],
+}
+
+
+class Failed(Exception):
+    pass
+
+
+def call(program, *arguments, allowed=(0,)):
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode not in allowed:
+        raise Failed(f"{' '.join(arguments[:2])}: exit {done.returncode}: "
+                     f"{(done.stderr or done.stdout).strip()[:600]}")
+    return done
+
+
+def run_budget(options, folder, step, costs, budget):
+    plan = os.path.join(folder, "plan.json")
+    planned = call(options.program, "plan", step, "--budget", f"{budget}%peak", "--costs", costs,
+                   "-o", plan, "-f", "--json", allowed=(0, 1))
+    if planned.returncode == 1:
+        return {"verdict": "does not fit", "text": planned.stdout.strip()[:300]}
+    done = call(options.program, "run", plan, "--steps", str(options.steps), "--costs", costs,
+                "--compare-unplanned", "--json", allowed=(0, 1))
+    answer = json.loads(done.stdout)
+    eager = answer["unplanned"]
+    return {
+        "verdict": "equal" if eager["identical"] else f"DIFFERENT: {eager['difference']}",
+        "arena_bytes": answer["arena_bytes"],
+        "high_water_bytes": answer["high_water_bytes"],
+        "predicted_peak_bytes": answer["predicted"]["peak_bytes"],
+        "allocations_outside": answer["allocations_outside"],
+        "step_ms": answer["step_ns"] / 1e6,
+        "predicted_ms": answer["predicted"]["step_ns"] / 1e6,
+        "eager_ms": eager["step_ns"] / 1e6,
+        "losses": [answer["losses"][0], answer["losses"][-1]],
+    }
+
+
+def run_model(options, name, words):
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        step = os.path.join(folder, "step.stow")
+        costs = os.path.join(folder, "costs.json")
+        settings = [part for word in words[1:] for part in ("--set", word)]
+        call(options.program, "capture", words[0], *settings, "--device", "cuda", "--target",
+             options.target, "-o", step)
+        begin = time.time()
+        call(options.program, "profile", step, "-o", costs)
+        profiled = time.time() - begin
+        for budget in options.budgets:
+            try:
+                row = run_budget(options, folder, step, costs, budget)
+            except Failed as failure:
+                row = {"verdict": f"FAILED: {failure}"}
+            rows.append({"model": name, "budget": budget, "profile_s": round(profiled, 1), **row})
+            show(options, rows[-1])
+    return rows
+
+
+def show(options, row):
+    if options.json:
+        print(json.dumps(row), flush=True)
+        return
+    text = f"{row['model']:<18} {row['budget']:>4}%  {row['verdict']}"
+    if "step_ms" in row:
+        text += (f"  arena {row['arena_bytes']} high water {row['high_water_bytes']}"
+                 f" outside {row['allocations_outside']}  step {row['step_ms']:.2f} ms"
+                 f" predicted {row['predicted_ms']:.2f} eager {row['eager_ms']:.2f}")
+    print(text, flush=True)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/bin/stowage")
+    parser.add_argument("--target", default="h200")
+    parser.add_argument("--steps", type=int, default=10)
+    parser.add_argument("--budgets", default="100,70,50,40",
+                        type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--only", help="names of models, separated by commas")
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    chosen = options.only.split(",") if options.only else list(MODELS)
+    rows = []
+    for name in chosen:
+        try:
+            rows += run_model(options, name, MODELS[name])
+        except Failed as failure:
+            rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
+            show(options, rows[-1])
+    bad = [row for row in rows if row["verdict"] not in ("equal", "does not fit")]
+    print(f"{len(rows)} runs, {len(bad)} bad", flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

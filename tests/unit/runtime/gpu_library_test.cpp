@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The CUDA library on a machine without a GPU: asking for it is an answered question, and what it
+// wants of the program that loads it is there.
+#include "runtime/gpu_library.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <cstdio>
+#include <set>
+#include <string>
+
+namespace stowage::tests {
+namespace {
+
+/// The names that `nm` lists, without their versions.
+std::set<std::string> symbols(const std::string& flags, const std::string& file) {
+  std::set<std::string> names;
+  FILE* pipe = popen((STOWAGE_NM " -D " + flags + " --format=posix " + file).c_str(), "r");
+  if (pipe == nullptr) return names;
+  std::array<char, 8192> line{};
+  while (std::fgets(line.data(), line.size(), pipe) != nullptr) {
+    const std::string text = line.data();
+    names.insert(text.substr(0, text.find_first_of(" @")));
+  }
+  pclose(pipe);
+  return names;
+}
+
+TEST(GpuLibrary, WithoutAGpuTheAnswerSaysWhatIsMissing) {
+  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
+  if (library) GTEST_SKIP() << "this machine has a GPU";
+  const ir::PlanError error = ir::takePayload(library.takeError());
+  EXPECT_EQ(error.code(), ir::ErrorCode::kEnvironment) << error.text();
+  EXPECT_NE(error.text().find("could not be loaded"), std::string::npos) << error.text();
+  EXPECT_EQ(runtime::loadedGpuLibrary(), nullptr);
+}
+
+TEST(GpuLibrary, FindsAllItNeedsInThePrograms) {
+  const std::string library = STOWAGE_CUDA_FILE;
+  if (library.empty()) GTEST_SKIP() << "no CUDA toolkit: the library was not built";
+  const std::set<std::string> needed = symbols("--undefined-only", library);
+  const std::set<std::string> offered = symbols("--defined-only", STOWAGE_PROGRAM);
+  int own = 0;
+  for (const std::string& name : needed) {
+    if (name.find("7stowage") == std::string::npos) continue;
+    ++own;
+    EXPECT_TRUE(offered.count(name) > 0) << name;
+  }
+  EXPECT_GT(own, 20);
+}
+
+}  // namespace
+}  // namespace stowage::tests
