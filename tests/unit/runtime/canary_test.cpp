@@ -5,25 +5,53 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "ir/parser.h"
 #include "tests/support/keep_all_schedule.h"
+#include "tests/support/or_fail.h"
 
 namespace stowage::tests {
 namespace {
 
+/// An arena in memory, filled as a device fills one.
 std::vector<uint8_t> filled(size_t bytes) {
+  const llvm::ArrayRef<uint8_t> pattern = runtime::canaryPattern();
   std::vector<uint8_t> arena(bytes);
-  runtime::fillCanary(arena);
+  for (size_t i = 0; i < bytes; ++i) arena[i] = pattern[i % pattern.size()];
   return arena;
 }
 
+auto readerOf(const std::vector<uint8_t>& arena) {
+  return [&arena](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+    std::copy_n(arena.begin() + offset, bytes.size(), bytes.begin());
+    return ir::success();
+  };
+}
+
+Bytes sizeOf(const std::vector<uint8_t>& arena) {
+  return Bytes(static_cast<int64_t>(arena.size()));
+}
+
+int64_t heightOf(const std::vector<uint8_t>& arena) {
+  return orFail(runtime::touchedHeight(sizeOf(arena), readerOf(arena))).value();
+}
+
+std::optional<int64_t> strayIn(const std::vector<uint8_t>& arena,
+                               const std::vector<ir::ByteRange>& planned = {}) {
+  return orFail(runtime::findStrayByte(sizeOf(arena), planned, readerOf(arena)));
+}
+
+const size_t kPeriod = runtime::canaryPattern().size();
+
 TEST(Canary, AnUntouchedArenaHasNoHeight) {
-  for (const size_t bytes : {0U, 1U, 7U, 8U, 4096U, 4099U}) {
+  for (const size_t bytes :
+       {size_t{0}, size_t{1}, size_t{7}, size_t{4099}, kPeriod, kPeriod + 1, 3 * kPeriod - 1}) {
     const std::vector<uint8_t> arena = filled(bytes);
-    EXPECT_EQ(runtime::touchedHeight(arena), Bytes(0)) << bytes;
-    EXPECT_EQ(runtime::findStrayByte(arena, {}), std::nullopt) << bytes;
+    EXPECT_EQ(heightOf(arena), 0) << bytes;
+    EXPECT_EQ(strayIn(arena), std::nullopt) << bytes;
   }
 }
 
@@ -31,8 +59,18 @@ TEST(Canary, EveryByteShows) {
   std::vector<uint8_t> arena = filled(101);
   for (size_t i = 0; i < arena.size(); ++i) {
     arena[i] ^= 0x40;
-    EXPECT_EQ(runtime::touchedHeight(arena), Bytes(static_cast<int64_t>(i) + 1));
-    EXPECT_EQ(runtime::findStrayByte(arena, {}), static_cast<int64_t>(i));
+    EXPECT_EQ(heightOf(arena), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(strayIn(arena), static_cast<int64_t>(i));
+    arena[i] ^= 0x40;
+  }
+}
+
+TEST(Canary, BytesOfEveryRepetitionShow) {
+  std::vector<uint8_t> arena = filled(3 * kPeriod + 5);
+  for (const size_t i : {size_t{0}, kPeriod - 1, kPeriod, 2 * kPeriod + 3, 3 * kPeriod + 4}) {
+    arena[i] ^= 0x40;
+    EXPECT_EQ(heightOf(arena), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(strayIn(arena), static_cast<int64_t>(i));
     arena[i] ^= 0x40;
   }
 }
@@ -41,10 +79,14 @@ TEST(Canary, ZerosAndRepetitionsShow) {
   // What allocators and kernels like to write must not look like the pattern.
   std::vector<uint8_t> arena = filled(4096);
   std::fill(arena.begin() + 1024, arena.begin() + 2048, 0);
-  EXPECT_EQ(runtime::touchedHeight(arena), Bytes(2048));
+  EXPECT_EQ(heightOf(arena), 2048);
   arena = filled(4096);
   std::copy(arena.begin(), arena.begin() + 1024, arena.begin() + 2048);
-  EXPECT_EQ(runtime::touchedHeight(arena), Bytes(3072));
+  EXPECT_EQ(heightOf(arena), 3072);
+  // Bytes copied over a distance that alignments like.
+  arena = filled(8 << 20);
+  std::copy(arena.begin(), arena.begin() + (1 << 20), arena.begin() + (4 << 20));
+  EXPECT_EQ(heightOf(arena), 5 << 20);
 }
 
 TEST(Canary, OnlyBytesOutsideOfThePlanAreStray) {
@@ -52,12 +94,12 @@ TEST(Canary, OnlyBytesOutsideOfThePlanAreStray) {
   const std::vector<ir::ByteRange> planned = {{0, 512}, {1024, 1536}};
   arena[100] ^= 1;
   arena[1535] ^= 1;
-  EXPECT_EQ(runtime::findStrayByte(arena, planned), std::nullopt);
+  EXPECT_EQ(strayIn(arena, planned), std::nullopt);
   arena[512] ^= 1;
-  EXPECT_EQ(runtime::findStrayByte(arena, planned), 512);
+  EXPECT_EQ(strayIn(arena, planned), 512);
   arena[512] ^= 1;
   arena[2047] ^= 1;
-  EXPECT_EQ(runtime::findStrayByte(arena, planned), 2047);
+  EXPECT_EQ(strayIn(arena, planned), 2047);
 }
 
 TEST(Canary, ThePlanCoversItsStaysAndTemporaries) {
