@@ -36,9 +36,9 @@ struct CalibrateOptions {
   std::function<void(size_t done, size_t all)> report;
 };
 
-/// On the CPU, or on the GPU that the process has (runtime/gpu_library.h). Costs: time of `runs` + 2 calls per signature; memory of the largest
-/// node's operands. The state of the process's random generator is as before. Errors: kUnsupported
-/// or kTorch naming the node that cannot be measured.
+/// On the CPU, or on the GPU that the process has (runtime/gpu_library.h). Costs: time of `runs` +
+/// 2 calls per signature; memory of the largest node's operands. The state of the process's random
+/// generator is as before. Errors: kUnsupported or kTorch naming the node that cannot be measured.
 ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options);
 
 /// What copies between the device and the host carry. On the CPU, where both are the same memory,

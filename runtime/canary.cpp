@@ -118,7 +118,7 @@ std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedu
     if (command.kind != ir::CommandKind::kRun) continue;
     spans.push_back({command.temp.offset, command.temp.offset + command.temp.bytes.value()});
   }
-  for (const ir::ReservedRegion& region : target.reserved) {
+  for (const ir::ReservedRegion& region : schedule.reserved) {
     spans.push_back({region.offset.value(), region.offset.value() + region.bytes.value()});
   }
   return mergeSpans(std::move(spans));

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// libtorch's deterministic mode for as long as this lives. It decides which kernels run and what
-// they allocate (fresh tensors are filled, for one), so capture, measurement, run and reference
-// must agree on it. The mode belongs to the process.
+// libtorch's deterministic mode. It decides which kernels run and what they allocate, so capture,
+// measurement, run and reference must agree on it. The mode belongs to the process.
+// libtorch's default in this mode is to fill every fresh tensor with NaN, to show reads of what
+// nobody wrote. That is off here: it would overwrite the operand whose bytes a result takes over
+// before the op has read it, and no result depends on it.
 #ifndef STOWAGE_RUNTIME_DETERMINISTIC_MODE_H_
 #define STOWAGE_RUNTIME_DETERMINISTIC_MODE_H_
 
@@ -10,20 +12,31 @@
 
 namespace stowage::runtime {
 
+inline void setDeterministicMode(bool on) {
+  at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+  at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
+/// For as long as this lives.
 class DeterministicMode {
  public:
   explicit DeterministicMode(bool on)
       : was_(at::globalContext().deterministicAlgorithms()),
-        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()) {
-    at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
+        warned_(at::globalContext().deterministicAlgorithmsWarnOnly()),
+        filled_(at::globalContext().deterministicFillUninitializedMemory()) {
+    setDeterministicMode(on);
   }
-  ~DeterministicMode() { at::globalContext().setDeterministicAlgorithms(was_, warned_); }
+  ~DeterministicMode() {
+    at::globalContext().setDeterministicAlgorithms(was_, warned_);
+    at::globalContext().setDeterministicFillUninitializedMemory(filled_);
+  }
   DeterministicMode(const DeterministicMode&) = delete;
   DeterministicMode& operator=(const DeterministicMode&) = delete;
 
  private:
   bool was_;
   bool warned_;
+  bool filled_;
 };
 
 }  // namespace stowage::runtime

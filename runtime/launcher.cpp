@@ -35,9 +35,9 @@ Launcher::Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors t
       callOfNode_(source.graph.nodes().size(), {-1, -1}),
       runs_(source.schedule.commands.size()) {}
 
-// What an op of a GPU leaves on the host it writes when it is launched, not when it runs. No wait of
-// the schedule is about that moment, so these bytes are not those of the host arena, where a copy
-// may still read: they have memory of their own.
+// What an op of a GPU leaves on the host it writes when it is launched, not when it runs. No wait
+// of the schedule is about that moment, so these bytes are not those of the host arena, where a
+// copy may still read: they have memory of their own.
 void Launcher::makeHostSlots() {
   const ir::Schedule& schedule = source_.schedule;
   hostSlots_.resize(schedule.residencies.size());
@@ -119,8 +119,8 @@ ir::Error Launcher::placeResults(const ir::Command& command, Run& run) {
     run.results.back().address =
         placeOf(graph.value(value).storage) + type.offset * ir::elementBytes(type.dtype);
     const ir::Storage& storage = graph.storage(graph.value(value).storage);
-    run.results.back().onHost = source_.target.device == ir::DeviceKind::kCuda &&
-                                storage.home == ir::Space::kHost;
+    run.results.back().onHost =
+        source_.target.device == ir::DeviceKind::kCuda && storage.home == ir::Space::kHost;
   }
   const std::vector<ir::StorageId> fresh = freshDeviceResults(graph, command.node);
   const std::vector<int32_t> ordinals = findOrdinals(command.node, fresh.size());

@@ -10,6 +10,7 @@
 
 #include "runtime/canary.h"
 #include "runtime/cpu_device.h"
+#include "runtime/deterministic_mode.h"
 #include "runtime/gpu_library.h"
 #include "runtime/runner_impl.h"
 #include "runtime/torch_types.h"
@@ -40,7 +41,7 @@ ir::Error Runner::Impl::overError() const {
 }
 
 ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
-  at::globalContext().setDeterministicAlgorithms(plan.target.deterministic, /*warn_only=*/false);
+  setDeterministicMode(plan.target.deterministic);
   const bool isCuda = plan.target.device == ir::DeviceKind::kCuda;
   ir::Expected<std::unique_ptr<Device>> opened = isCuda ? openGpu(options) : openCpu(options);
   if (!opened) return opened.takeError();

@@ -49,7 +49,7 @@ ir::Error measureOnce(Step::Impl& step) {
   if (step.costs) return ir::success();
   ir::Expected<ir::CostTable> costs =
       runtime::calibrate(step.graph, {.device = step.target.device,
-.intraOpThreads = step.target.intraOpThreads,
+                                      .intraOpThreads = step.target.intraOpThreads,
                                       .alignBytes = step.target.alignBytes,
                                       .known = {}});
   if (!costs) return costs.takeError();

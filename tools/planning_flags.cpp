@@ -149,6 +149,10 @@ ir::Error measureKeepAll(PlanningInputs& inputs) {
   const std::vector<int64_t> bytes =
       ir::computeKeepAllBytes(inputs.graph, inputs.target.alignBytes, temporaries);
   inputs.keepAll = Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  // Libraries keep their workspaces with a plan and without one.
+  for (const ir::ReservedRegion& region : inputs.target.reserved) {
+    inputs.keepAll += roundUp(region.bytes, inputs.target.alignBytes);
+  }
   return ir::success();
 }
 

@@ -167,8 +167,7 @@ ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const Load
     if (!different.empty()) remark(different, flags);
     options.known = std::move(known->table);
   }
-  ir::Expected<ir::CostTable> table =
-      calibrateShowing(flags, plan.graph, std::move(options));
+  ir::Expected<ir::CostTable> table = calibrateShowing(flags, plan.graph, std::move(options));
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
   if (!costs) return costs.takeError();

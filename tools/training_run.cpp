@@ -4,11 +4,13 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <torch/nn/module.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <set>
 
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/state_io.h"
@@ -19,11 +21,9 @@ namespace stowage::tools {
 
 namespace {
 
-/// Parameters, buffers and the optimizer's tensors, by name.
-void keepState(TrainingRecord& record, const TrainingStep& training) {
-  const auto keep = [&](const std::string& name, const at::Tensor& tensor) {
-    record.state.emplace_back(name, tensor.detach().cpu().contiguous());
-  };
+/// Parameters, buffers and the optimizer's tensors, each with its name.
+void forEachState(const TrainingStep& training,
+                  llvm::function_ref<void(const std::string&, const at::Tensor&)> keep) {
   for (const auto& item : training.module->named_parameters()) {
     keep(item.key(), item.value());
     if (!training.optimizer) continue;
@@ -33,6 +33,12 @@ void keepState(TrainingRecord& record, const TrainingStep& training) {
                                 });
   }
   for (const auto& item : training.module->named_buffers()) keep(item.key(), item.value());
+}
+
+void keepState(TrainingRecord& record, const TrainingStep& training) {
+  forEachState(training, [&](const std::string& name, const at::Tensor& tensor) {
+    record.state.emplace_back(name, tensor.detach().cpu().contiguous());
+  });
   std::sort(record.state.begin(), record.state.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
 }
@@ -202,9 +208,11 @@ at::Tensor copyOfBytes(llvm::ArrayRef<uint8_t> bytes) {
   return copy;
 }
 
-/// All persistent storages by their names.
-ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record) {
+/// Persistent storages by their names; all, or those that are `wanted`.
+ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record,
+                         const std::set<std::string>* wanted = nullptr) {
   const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
+    if (wanted != nullptr && wanted->count(storage.name) == 0) return ir::success();
     record.state.emplace_back(storage.name, copyOfBytes(bytes));
     return ir::success();
   };
@@ -222,7 +230,10 @@ ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
   if (!runner) return runner.takeError();
   // A module without memory for a GPU stays so: its values are read from the arenas.
   if (plan.target.device == ir::DeviceKind::kCuda) {
-    if (ir::Error error = keepArenaState(**runner, record.training)) return error;
+    std::set<std::string> names;
+    forEachState(step.training,
+                 [&](const std::string& name, const at::Tensor&) { names.insert(name); });
+    if (ir::Error error = keepArenaState(**runner, record.training, &names)) return error;
     return record;
   }
   if (ir::Error error = (*runner)->storeTo()) return error;
@@ -244,13 +255,19 @@ std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b) {
   for (size_t i = 0; i < a.reports.size(); ++i) {
     if (!sameBytes(a.reports[i], b.reports[i])) return "the loss of step " + std::to_string(i);
   }
-  if (a.state.size() != b.state.size()) return "the number of state tensors";
-  for (size_t i = 0; i < a.state.size(); ++i) {
-    if (a.state[i].first != b.state[i].first || !sameBytes(a.state[i].second, b.state[i].second)) {
+  const size_t common = std::min(a.state.size(), b.state.size());
+  for (size_t i = 0; i < common; ++i) {
+    if (a.state[i].first != b.state[i].first) {
+      return "state '" + std::min(a.state[i].first, b.state[i].first) +
+             "', which one of them lacks";
+    }
+    if (!sameBytes(a.state[i].second, b.state[i].second)) {
       return "'" + a.state[i].first + "' after the last step";
     }
   }
-  return "";
+  if (a.state.size() == b.state.size()) return "";
+  const auto& more = a.state.size() > b.state.size() ? a.state : b.state;
+  return "state '" + more[common].first + "', which one of them lacks";
 }
 
 }  // namespace stowage::tools

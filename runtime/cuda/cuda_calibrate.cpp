@@ -8,6 +8,7 @@
 #include <c10/cuda/CUDAStream.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <memory>
 #include <string>
@@ -38,6 +39,36 @@ Nanoseconds since(Clock::time_point begin) {
 /// Operands are filled from a block of valid numbers, over and over: making a billion of them on
 /// the host would take longer than all the rest.
 constexpr int64_t kFillBytes = int64_t{4} << 20;
+
+/// Holds a stream back while a call is launched behind it, so that what is measured is the device's
+/// work and not the launching. A call that itself waits for the stream is let through after a
+/// while.
+class Gate {
+ public:
+  Gate() = default;
+  ~Gate() { open(); }
+  Gate(const Gate&) = delete;
+  Gate& operator=(const Gate&) = delete;
+
+  ir::Error close(cudaStream_t stream) {
+    auto held = std::make_unique<std::shared_ptr<std::atomic<bool>>>(open_);
+    ir::Error error = checkCuda(cudaLaunchHostFunc(stream, wait, held.get()), "holding a stream");
+    if (!error) (void)held.release();
+    return error;
+  }
+  void open() { open_->store(true, std::memory_order_release); }
+
+ private:
+  static void wait(void* data) {
+    const std::unique_ptr<std::shared_ptr<std::atomic<bool>>> held(
+        static_cast<std::shared_ptr<std::atomic<bool>>*>(data));
+    const auto latest = Clock::now() + std::chrono::milliseconds(20);
+    while (!(*held)->load(std::memory_order_acquire) && Clock::now() < latest) {
+    }
+  }
+
+  std::shared_ptr<std::atomic<bool>> open_ = std::make_shared<std::atomic<bool>>(false);
+};
 
 /// Two events around a piece of a stream.
 class Stopwatch {
@@ -122,7 +153,8 @@ class CudaBench final : public OpBench {
                                  llvm::function_ref<void()> call) override {
     const c10::cuda::CUDAStreamGuard guard(stream_);
     const ServedThread served(allocations_);
-    if (ir::Error error = keepBusy()) return error;
+    Gate gate;
+    if (ir::Error error = gate.close(stream_.stream())) return error;
     watch_.start(stream_.stream());
     auto launched = callTorch(name, [&] {
       const auto begin = Clock::now();
@@ -130,6 +162,7 @@ class CudaBench final : public OpBench {
       return since(begin);
     });
     watch_.stop(stream_.stream());
+    gate.open();
     if (!launched) return launched.takeError();
     ir::Expected<Nanoseconds> ran = watch_.read();
     if (!ran) return ran.takeError();
@@ -139,24 +172,11 @@ class CudaBench final : public OpBench {
   AllocationSource& allocations() override { return allocations_; }
 
  private:
-  // Long enough for the call to be launched behind it.
-  ir::Error keepBusy() {
-    constexpr size_t kBusyBytes = size_t{512} << 20;
-    if (!busy_) {
-      ir::Expected<DeviceArena> room = DeviceArena::allocate(Bytes(kBusyBytes));
-      if (!room) return room.takeError();
-      busy_ = std::make_unique<DeviceArena>(std::move(*room));
-    }
-    return checkCuda(cudaMemsetAsync(busy_->base(), 0, kBusyBytes, stream_.stream()),
-                     "keeping the GPU busy");
-  }
-
   c10::cuda::CUDAStream stream_;
   int64_t alignBytes_;
   std::vector<c10::DataPtr> device_;
   std::vector<std::vector<uint8_t>> host_;
   std::vector<uint8_t> numbers_;
-  std::unique_ptr<DeviceArena> busy_;
   Stopwatch watch_;
   AllocationSource allocations_;
 };

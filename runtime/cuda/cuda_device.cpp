@@ -251,6 +251,12 @@ ir::Error checkTarget(const ir::Target& target) {
                     (target.deterministic ? "on" : "off") + ", libtorch has them " +
                     (target.deterministic ? "off" : "on"));
   }
+  if (target.deterministic && at::globalContext().deterministicFillUninitializedMemory()) {
+    return ir::makeError(
+        ir::ErrorCode::kEnvironment,
+        "libtorch fills fresh tensors (deterministicFillUninitializedMemory), which "
+        "would overwrite operands whose bytes a result takes over");
+  }
   return ir::success();
 }
 

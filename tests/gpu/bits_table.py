@@ -17,17 +17,24 @@ import sys
 import tempfile
 import time
 
+LLAMA = ["layers=8", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4", "batch=8",
+         "sequence=256", "vocabulary=8192"]
+VIT = ["layers=6", "hidden=384", "heads=6", "batch=64", "image=64"]
+RESNET = ["layers=50", "width=32", "batch=64", "image=64"]
+LSTM = ["hidden=512", "batch=64"]
 MODELS = {
-    "gpt2": ["gpt2", "schedule=step", "clip=1"],
-    "gpt2_bfloat16": ["gpt2", "precision=bfloat16", "schedule=cosine", "warmup=2", "clip=1"],
-    "gpt2_accumulating": ["gpt2", "micro_batches=2", "clip=1"],
-    "llama": ["llama", "schedule=cosine", "warmup=2", "clip=1"],
-    "llama_bfloat16": ["llama", "precision=bfloat16", "optimizer=stowage_adamw",
+    "gpt2": ["gpt2", "preset=demo", "schedule=step", "clip=1"],
+    "gpt2_bfloat16": ["gpt2", "preset=demo", "precision=bfloat16", "schedule=cosine", "warmup=2",
+                      "clip=1"],
+    "gpt2_accumulating": ["gpt2", "preset=demo", "micro_batches=2", "clip=1"],
+    "llama": ["llama", *LLAMA, "schedule=cosine", "warmup=2", "clip=1"],
+    "llama_bfloat16": ["llama", *LLAMA, "precision=bfloat16", "optimizer=stowage_adamw",
                        "master_weights=on", "schedule=step", "clip=1"],
-    "llama_lora": ["llama_lora", "schedule=step", "clip=1"],
-    "vit_autocast": ["vit", "dropout=0.1", "precision=autocast", "schedule=step", "clip=1"],
-    "resnet": ["resnet", "optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"],
-    "lstm": ["lstm", "schedule=step", "clip=1"],
+    "llama_lora": ["llama_lora", *LLAMA, "schedule=step", "clip=1"],
+    "vit_autocast": ["vit", *VIT, "dropout=0.1", "precision=autocast", "schedule=step", "clip=1"],
+    "resnet": ["resnet", *RESNET, "optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"],
+    "resnet_accumulating": ["resnet", *RESNET, "micro_batches=2", "schedule=step", "clip=1"],
+    "lstm": ["lstm", *LSTM, "schedule=step", "clip=1"],
 }
 
 
