@@ -61,7 +61,18 @@ ir::Expected<int64_t> Executor::issueStep(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = checkRunning()) return error;
   if (ir::Error error = checkInputs(inputs)) return error;
   if (ir::Error error = issue(inputs)) return stop(std::move(error));
+  if (refusal_) return endWithoutUpdates();
   return nextStep_++;
+}
+
+ir::Error Executor::endWithoutUpdates() {
+  if (ir::Error error = device_.synchronize()) return stop(std::move(error));
+  stopped_ = std::exchange(refusal_, std::nullopt);
+  stopped_->note("step " + std::to_string(nextStep_) +
+                 " was ended without its updates; the state is that of the step before and can "
+                 "still be saved or stored back");
+  endedWithoutUpdates_ = true;
+  return ir::makeError(*stopped_);
 }
 
 ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
@@ -171,10 +182,17 @@ ir::Error Executor::issueCommands() {
 ir::Error Executor::issueRange(size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (i == plan_.firstUpdate) {
-      if (ir::Error error = joinFeed()) return error;
+      if (ir::Error error = joinOrLeaveOut()) return error;
     }
     if (ir::Error error = issueCommand(ir::CommandId(i))) return error;
   }
+  return ir::success();
+}
+
+ir::Error Executor::joinOrLeaveOut() {
+  ir::Error error = joinFeed();
+  if (!error || !plan_.canEndWithoutUpdates) return error;
+  refusal_ = ir::takePayload(std::move(error));
   return ir::success();
 }
 
@@ -197,7 +215,11 @@ ir::Error Executor::issueCommand(ir::CommandId id) {
   const IssueRecord& record = plan_.records[id.index()];
   if (ir::Error error = issueWaits(record)) return error;
   if (record.kind == ir::CommandKind::kRun) {
-    if (ir::Error error = program_->run(id, scalars_)) return error;
+    // Of what is left out the waits and the event stay: others rely on them.
+    const bool isLeftOut = refusal_ && record.updates;
+    if (!isLeftOut) {
+      if (ir::Error error = program_->run(id, scalars_)) return error;
+    }
   } else {
     if (ir::Error error = program_->copy(id)) return error;
   }
@@ -244,6 +266,7 @@ ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::Storage
 }
 
 ir::Error Executor::finish() {
+  if (endedWithoutUpdates_) return ir::success();
   if (ir::Error error = checkRunning()) return error;
   if (ir::Error error = device_.synchronize()) return stop(std::move(error));
   return ir::success();

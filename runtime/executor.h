@@ -13,7 +13,11 @@
 // change of plans, every `prev` counts as satisfied.
 //
 // After an error the executor is stopped: steps are no transactions, the state since the last save
-// is lost. Every later call returns the same error. One thread uses an executor at a time.
+// is lost. Every later call returns the same error. The exception: when the step scalars do not
+// come, because the optimizer did something else than it did when it was captured, the step is
+// ended without its updates where that is possible; no other step can be issued, but the state is
+// that of the step before (but for buffers that forward changes) and can be read. One thread uses
+// an executor at a time.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_H_
 #define STOWAGE_RUNTIME_EXECUTOR_H_
 
@@ -63,6 +67,8 @@ class Executor {
   ir::Error finish();
 
   int64_t stepsIssued() const { return nextStep_; }
+  /// Whether what the boundary's places hold is the state of a whole number of steps.
+  bool stateIsWhole() const { return !stopped_ || endedWithoutUpdates_; }
   const PlanSource& source() const { return source_; }
   Device& device() { return device_; }
   Program& program() { return *program_; }
@@ -83,7 +89,9 @@ class Executor {
   ir::Error issueCommand(ir::CommandId id);
   ir::Error issueWaits(const IssueRecord& record);
   ir::Error joinFeed();
+  ir::Error joinOrLeaveOut();
   ir::Error stop(ir::Error error);
+  ir::Error endWithoutUpdates();
   ir::Error checkRunning() const;
 
   Device& device_;
@@ -96,6 +104,8 @@ class Executor {
   /// By parity of the step, then by output.
   std::array<std::vector<std::vector<uint8_t>>, 2> outputs_;
   std::optional<ir::PlanError> stopped_;
+  std::optional<ir::PlanError> refusal_;  // why this step's updates are left out
+  bool endedWithoutUpdates_ = false;
 };
 
 }  // namespace stowage::runtime

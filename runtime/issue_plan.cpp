@@ -184,9 +184,24 @@ class PlanMaker {
       if (command.kind != CommandKind::kRun) continue;
       const ir::Node& node = graph_.node(command.node);
       const bool scalars = usesStepScalars(node);
+      const bool updates = node.phase == ir::Phase::kOptimizer;
       plan_.needsScalars = plan_.needsScalars || scalars;
-      if (scalars || node.phase == ir::Phase::kOptimizer) plan_.firstUpdate = i;
+      plan_.records[i].updates = updates;
+      if (scalars || updates) plan_.firstUpdate = i;
+      if ((scalars && !updates) || (updates && replacesState(command.node))) {
+        plan_.canEndWithoutUpdates = false;
+      }
     }
+  }
+
+  // State that is written whole, without being read, has no bytes yet where it is written.
+  bool replacesState(ir::NodeId node) const {
+    for (const ir::Access& access : graph_.accesses(node)) {
+      if (access.writes() && !access.reads() && graph_.storage(access.storage).persistent) {
+        return true;
+      }
+    }
+    return false;
   }
 
   const ir::Graph& graph_;

@@ -26,6 +26,7 @@ struct IssueRecord {
   ir::Stream stream = ir::Stream::kCompute;
   int32_t event = -1;                      // recorded after the command; -1: none
   int32_t output = -1;                     // index of the output that leaves after it; -1: none
+  bool updates = false;                    // a run of the optimizer's
   llvm::SmallVector<int32_t, 2> waitFor;   // events of this step
   llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
 };
@@ -63,6 +64,9 @@ struct IssuePlan {
   /// there is none.
   size_t firstUpdate = 0;
   bool needsScalars = false;
+  /// A step whose scalars do not come can be ended by leaving the updates out: nothing else reads a
+  /// scalar, and updates change state where it lies, so that all of it stays as it was.
+  bool canEndWithoutUpdates = true;
 };
 
 /// Errors: kInvalidIr when an output never reaches the host.

@@ -5,6 +5,7 @@
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
 #include <torch/nn/module.h>
+#include <torch/optim/adamw.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -301,6 +302,33 @@ TEST_F(RunnerResume, MemoryStaysWhereThePlanPutsIt) {
   EXPECT_GT(mark, peak - tightPlan().target.alignBytes);
   EXPECT_EQ(ir::describe(run.runner->checkCanaries()), "");
   EXPECT_EQ(run.runner->allocationsOutside(), 0);
+}
+
+/// The optimizer does something else than when it was captured: no weight decay any more.
+void changeUpdate(Process& process) {
+  auto& options = process.step->training.optimizer->param_groups().front().options();
+  static_cast<torch::optim::AdamWOptions&>(options).weight_decay(0);
+}
+
+TEST_F(RunnerResume, AStepWhoseUpdateChangedLeavesTheStateOfTheStepBefore) {
+  for (const Planned* planned : {&widePlan(), &tightPlan()}) {
+    Process straight(*planned);
+    straight.train(0, 3);
+    Process refused(*planned);
+    refused.train(0, 3);
+    changeUpdate(refused);
+    const auto batch = tools::makeInputs(refused.step->training, 1003);
+    auto step = refused.runner->step(batch);
+    ASSERT_FALSE(static_cast<bool>(step));
+    EXPECT_EQ(ir::takePayload(step.takeError()).code(), ir::ErrorCode::kPlanMismatch);
+    EXPECT_EQ(refused.state(), straight.state());
+    EXPECT_EQ(refused.runner->stepsDone(), 3);
+    ASSERT_EQ(ir::describe(refused.runner->save(path("saved"))), "");
+    Process resumed(*planned);
+    EXPECT_EQ(orFail(resumed.runner->load(path("saved"))).steps, 3);
+    EXPECT_EQ(resumed.state(), straight.state());
+    EXPECT_EQ(ir::describe(refused.runner->storeTo()), "");
+  }
 }
 
 }  // namespace
