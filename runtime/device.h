@@ -31,6 +31,7 @@
 #include "ir/schedule.h"
 #include "ir/target.h"
 #include "ir/units.h"
+#include "runtime/run_times.h"
 #include "runtime/scalar_feed.h"
 
 namespace stowage::runtime {
@@ -87,6 +88,11 @@ class Program {
   virtual ir::Error deliver(const Delivery& delivery) = 0;
   /// Blocks until the event is finished. Errors: the device's first failure.
   virtual ir::Error waitOnHost(EventRef event) = 0;
+
+  /// From the next step on the time of every run is taken. Steps may wait for each other meanwhile.
+  virtual void takeTimes() {}
+  /// What was taken, after everything issued is done; null for a device that takes none.
+  virtual const RunTimes* runTimes() { return nullptr; }
 
   /// Launch modes: called around the commands of a segment. The default issues one by one.
   virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/queued_program.h"
 
+#include <chrono>
 #include <cstring>
 #include <utility>
 
@@ -34,8 +35,16 @@ ir::Error QueuedProgram::record(ir::Stream stream, EventRef event) {
 }
 
 ir::Error QueuedProgram::run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) {
-  pushWork(source_.schedule.command(command).stream,
-           [this, command, values = scalars.vec()] { return runNow(command, values); });
+  pushWork(source_.schedule.command(command).stream, [this, command, isTimed = takesTimes_,
+                                                      values = scalars.vec()] {
+    if (!isTimed) return runNow(command, values);
+    const auto begin = std::chrono::steady_clock::now();
+    ir::Error error = runNow(command, values);
+    times_.add(
+        command,
+        Nanoseconds(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count()));
+    return error;
+  });
   return ir::success();
 }
 

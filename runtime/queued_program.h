@@ -39,7 +39,11 @@ class QueuedProgram : public Program {
  public:
   /// The streams must be drained before the program goes.
   QueuedProgram(const ProgramSource& source, QueuedStreams& streams, uint8_t* hostArena)
-      : source_(source), streams_(streams), hostArena_(hostArena), events_(source.eventCount) {}
+      : source_(source),
+        streams_(streams),
+        hostArena_(hostArena),
+        events_(source.eventCount),
+        times_(source.schedule.commands.size()) {}
 
   ir::Error beginStep(int64_t step) override;
   ir::Error wait(ir::Stream stream, EventRef event) override;
@@ -48,6 +52,8 @@ class QueuedProgram : public Program {
   ir::Error copy(ir::CommandId command) override;
   ir::Error deliver(const Delivery& delivery) override;
   ir::Error waitOnHost(EventRef event) override;
+  void takeTimes() override { takesTimes_ = true; }
+  const RunTimes* runTimes() override { return &times_; }
 
  protected:
   /// On the command's thread; back when it is done.
@@ -62,6 +68,8 @@ class QueuedProgram : public Program {
   QueuedStreams& streams_;
   uint8_t* hostArena_;
   EventCounters events_;
+  bool takesTimes_ = false;  // of the issuing thread
+  RunTimes times_;           // of the streams' threads while work is under way
 };
 
 }  // namespace stowage::runtime

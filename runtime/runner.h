@@ -17,6 +17,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -97,6 +98,11 @@ class Runner {
   ir::Expected<Bytes> highWaterMark();
   /// Have all bytes that the plan never covers kept the pattern? Errors: kInternal, with the byte.
   ir::Error checkCanaries();
+  /// From the next step on every run's time is taken; steps may be slower meanwhile.
+  void takeTimes();
+  /// Their medians, by command of the schedule; empty for a device that takes none. Waits for
+  /// everything issued.
+  ir::Expected<std::vector<std::optional<Nanoseconds>>> runTimes();
   /// Allocations of libtorch's on the device's threads that the plan did not serve.
   int64_t allocationsOutside() const;
   /// Bytes of the device arena: the budget.

@@ -142,6 +142,14 @@ ir::Error Runner::checkCanaries() {
   return ir::success();
 }
 
+void Runner::takeTimes() { impl_->executor->program().takeTimes(); }
+
+ir::Expected<std::vector<std::optional<Nanoseconds>>> Runner::runTimes() {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  const RunTimes* times = impl_->executor->program().runTimes();
+  return times == nullptr ? std::vector<std::optional<Nanoseconds>>() : times->medians();
+}
+
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }
 
 }  // namespace stowage::runtime

@@ -16,7 +16,6 @@
 #include <thread>
 
 #include "ir/fingerprint.h"
-#include "ir/printer.h"
 #include "planner/roofline.h"
 #include "runtime/capture/pt2_import.h"
 #include "tools/budget_flag.h"
@@ -24,6 +23,7 @@
 #include "tools/graph_summary.h"
 #include "tools/model_step.h"
 #include "tools/progress.h"
+#include "tools/step_file.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
 
@@ -278,7 +278,7 @@ VerbResult runCapture(const CaptureFlags& flags) {
   const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - begin;
   if (!flags.output.empty()) {
     if (ir::Error error = writeWholeFile(flags.output, flags.replace, [&](llvm::raw_ostream& os) {
-          ir::printGraph(captured->graph, os);
+          writeStepFile(captured->graph, os);
         })) {
       return error;
     }

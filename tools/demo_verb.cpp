@@ -12,7 +12,6 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/liveness.h"
-#include "ir/printer.h"
 #include "planner/cost_json.h"
 #include "planner/roofline.h"
 #include "runtime/calibrate.h"
@@ -26,6 +25,7 @@
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
+#include "tools/step_file.h"
 #include "tools/text_batches.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
@@ -156,7 +156,7 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
                          flags.folder + ": cannot make the folder: " + code.message());
   }
   if (ir::Error error = writeWholeFile(flags.stepFile(), flags.replace, [&](llvm::raw_ostream& os) {
-        ir::printGraph(inputs.graph, os);
+        writeStepFile(inputs.graph, os);
       })) {
     return error;
   }

@@ -15,6 +15,7 @@
 #include "planner/roofline.h"
 #include "runtime/torch_types.h"
 #include "tools/nearest_name.h"
+#include "tools/step_file.h"
 #include "tools/whole_file.h"
 
 namespace stowage::tools {
@@ -161,6 +162,7 @@ ir::Expected<ir::Graph> loadGraph(const std::string& path) {
   ir::Expected<ir::Graph> graph = ir::parseGraph(*text, path);
   if (!graph) return graph.takeError();
   if (ir::Error error = checkOps(*graph, *text, path)) return error;
+  if (ir::Error error = checkStepText(*text, path)) return error;
   return graph;
 }
 

@@ -18,7 +18,6 @@
 #include <memory>
 #include <optional>
 
-#include "runtime/calibrate.h"
 #include "runtime/checkpoint.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
@@ -26,6 +25,7 @@
 #include "tools/machine_load.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
+#include "tools/run_costs.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
 #include "tools/run_source.h"
@@ -46,6 +46,7 @@ struct RunFlags : CommonFlags {
   std::vector<std::string> data;
   std::vector<std::string> weights;
   std::string save;
+  std::string costsOut;
   std::string resume;
   int64_t steps = 20;
   int64_t saveEvery = 0;
@@ -126,6 +127,20 @@ ir::Error checkSave(const RunFlags& flags) {
                            "--resume goes on from it");
 }
 
+/// Times are taken from the second step on.
+ir::Error checkCostsOut(const RunFlags& flags) {
+  if (flags.costsOut.empty()) return ir::success();
+  if (flags.steps < 2) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--costs-out takes times from the second step on, expected --steps 2 or "
+                         "more");
+  }
+  if (ir::Error error = checkIsNoInput(flags.costsOut, {flags.plan, flags.graph, flags.costs})) {
+    return error;
+  }
+  return checkWritable(flags.costsOut, flags.replace);
+}
+
 ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan,
                                    const Beginning& beginning) {
   RunSourceOptions options;
@@ -143,36 +158,13 @@ ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan
   return openRunSource(plan, std::move(options));
 }
 
-ir::Expected<ir::CostTable> calibrateShowing(const RunFlags& flags, const ir::Graph& graph,
-                                             runtime::CalibrateOptions options) {
-  Progress progress(!flags.quiet);
-  options.report = [&](size_t done, size_t all) {
-    progress.show("measuring memory of ops", done, all);
-  };
-  return runtime::calibrate(graph, options);
-}
-
-/// How each op allocates here. What needs more than the plan gives it is named.
-ir::Expected<ir::NodeCosts> measureAllocations(const RunFlags& flags, const LoadedPlan& plan) {
-  runtime::CalibrateOptions options;
-  options.device = plan.file.target.device;
-  options.intraOpThreads = plan.file.target.intraOpThreads;
-  options.alignBytes = plan.file.target.alignBytes;
-  options.deterministic = plan.file.target.deterministic;
-  options.runs = 0;
-  if (!flags.costs.empty()) {
-    ir::Expected<planner::CostFile> known = loadCosts(flags.costs);
-    if (!known) return known.takeError();
-    const std::string different = differentCosts(plan.file, flags.costs, known->table);
-    if (!different.empty()) remark(different, flags);
-    options.known = std::move(known->table);
-  }
-  ir::Expected<ir::CostTable> table = calibrateShowing(flags, plan.graph, std::move(options));
-  if (!table) return table.takeError();
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, *table);
-  if (!costs) return costs.takeError();
-  if (ir::Error error = checkTemporaries(plan, *costs)) return error;
-  return costs;
+/// --costs-out.
+ir::Error keepTimes(const RunFlags& flags, const LoadedPlan& plan, const CostsHere& costs,
+                    const RunRecord& run) {
+  if (flags.costsOut.empty()) return ir::success();
+  ir::Expected<std::string> text = makeCorrectedCosts(plan, costs, run.runTimes);
+  if (!text) return text.takeError();
+  return writeWholeFile(flags.costsOut, flags.replace, [&](llvm::raw_ostream& os) { os << *text; });
 }
 
 /// A training with all that it takes.
@@ -226,6 +218,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.resume = flags.resume;
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
+  options.takeTimes = !flags.costsOut.empty();
   options.stop = [] { return stopAsked != 0; };
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
@@ -247,6 +240,7 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
   if (ir::Error error = checkSave(flags)) return error;
+  if (ir::Error error = checkCostsOut(flags)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
@@ -264,17 +258,19 @@ VerbResult runRun(const RunFlags& flags) {
     if (!batch || source->model) return batch;
     return source->imported->withRates(std::move(*batch));
   };
-  ir::Expected<ir::NodeCosts> costs = measureAllocations(flags, *plan);
+  ir::Expected<CostsHere> costs =
+      measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
   if (!costs) return costs.takeError();
 
   const Training training = {.plan = *plan,
                              .source = *source,
-                             .costs = *costs,
+                             .costs = costs->nodes,
                              .batches = batches,
                              .seed = beginning->seed,
                              .notes = *notes};
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
+  if (ir::Error error = keepTimes(flags, *plan, *costs, *run)) return error;
 
   RunAnswer answer = {
       .plan = plan->file,
@@ -355,6 +351,9 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option("--costs", flags->costs,
                       "costs measured by 'stowage profile'; default: how ops allocate is measured "
                       "before the first step");
+  command->add_option("--costs-out", flags->costsOut,
+                      "costs file to write: --costs with the times that ops had inside this run's "
+                      "steps, for a plan whose prediction is closer");
   command
       ->add_option("--threads", flags->threads,
                    "threads inside one op on this machine; a plan for another number is refused")

@@ -81,6 +81,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     if (!reports) return reports.takeError();
     record.training.add(reports->front());
     timer.stepDone();
+    if (options.takeTimes && i == 0) runner.takeTimes();
     options.report(record.firstStep + i, record.training.losses.back());
     record.stopped = options.stop();
     const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
@@ -98,6 +99,9 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   if (!mark) return mark.takeError();
   record.highWaterMark = *mark;
   record.arena = runner.arenaBytes();
+  ir::Expected<std::vector<std::optional<Nanoseconds>>> times = runner.runTimes();
+  if (!times) return times.takeError();
+  record.runTimes = std::move(*times);
   record.allocationsOutside = runner.allocationsOutside();
   return ir::success();
 }

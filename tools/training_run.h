@@ -9,6 +9,7 @@
 #include <ATen/core/Tensor.h>
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -73,9 +74,10 @@ struct RunOptions {
   uint64_t seed = 0;
   int64_t steps = 0;  // of this run
   BatchSource batches;
-  std::string resume;     // folder of a checkpoint; "": from the first values
-  std::string save;       // folder; "": nothing is saved
-  int64_t saveEvery = 0;  // steps; 0: at the end only
+  std::string resume;      // folder of a checkpoint; "": from the first values
+  std::string save;        // folder; "": nothing is saved
+  int64_t saveEvery = 0;   // steps; 0: at the end only
+  bool takeTimes = false;  // of every run, from the second step on
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
 };
@@ -87,6 +89,7 @@ struct RunRecord {
   Bytes arena;
   Bytes highWaterMark;
   int64_t allocationsOutside = 0;
+  std::vector<std::optional<Nanoseconds>> runTimes;  // by command; when they were asked for
 };
 /// By plan. `step` is used up.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,

@@ -16,6 +16,8 @@
 
 namespace stowage::runtime {
 
+struct CudaState;
+
 class CudaDevice : public Device {
  public:
   /// On the current CUDA device. Errors: kOutOfDeviceMemory, kCuda.
@@ -30,11 +32,9 @@ class CudaDevice : public Device {
   ir::Error synchronize() override;
   int64_t allocationsOutside() const override;
 
-  struct Shared;
-
  private:
-  explicit CudaDevice(std::unique_ptr<Shared> shared);
-  std::unique_ptr<Shared> shared_;
+  explicit CudaDevice(std::unique_ptr<CudaState> state);
+  std::unique_ptr<CudaState> state_;
 };
 
 }  // namespace stowage::runtime

@@ -26,14 +26,14 @@ schedule @slot level=synced graph="" target="" ops=0 mode=none flowing {
   arena device 384
   arena host 64
   reserved "workspace" stream=0 offset=0 bytes=64
-  decide %a [1,2) host "hand"
+  decide %a [0,2) host "hand"
   residency r0 %w device 64
   residency r1 %a device 128
   residency r2 %a host 0
   residency r3 %b device 192
   residency r4 %a device 256
   residency r5 %c device 320
-  boundary %w at [r0]
+  boundary %w at [r0] dirty
   c0 = run n0 on compute in [r0] out [r1]
   c1 = copy r1 -> r2 on d2h wait [c0]
   c2 = run n1 on compute in [r0] out [r3]
@@ -41,6 +41,12 @@ schedule @slot level=synced graph="" target="" ops=0 mode=none flowing {
   c4 = run n2 on compute in [r4, r3] out [r5] wait [c3]
 }
 )ir";
+
+/// What is named first; a wait that is missing in one step is missing across the seam, too.
+std::string firstRule(const char* text, const Patches& patches) {
+  const std::string rules = rulesOf(text, patches);
+  return rules.substr(0, rules.find_first_of(" \n"));
+}
 
 TEST(VerifyIncidents, TheSlotIsSoundAsItStands) { EXPECT_EQ(rulesOf(kSlot), ""); }
 
@@ -53,7 +59,7 @@ TEST(VerifyIncidents, ACopyOutThatWaitsForItsOwnStream) {
 // huggingface/trl#7195, first race: the event waited for was recorded on the stream that was
 // current when the wrapper was built, not on the one that wrote the activation.
 TEST(VerifyIncidents, ACopyOutThatWaitsForAnotherStream) {
-  EXPECT_EQ(rulesOf(kSlot, {{"on d2h wait [c0]", "on d2h prev [c3]"}}), "V10");
+  EXPECT_EQ(firstRule(kSlot, {{"on d2h wait [c0]", "on d2h prev [c3]"}}), "V10");
 }
 
 // huggingface/trl#7195, second race (axolotl-ai-cloud/axolotl#3833): what is copied was written
@@ -67,7 +73,7 @@ TEST(VerifyIncidents, ACopyOutOfWhatIsWrittenAfterItsEvent) {
 // NVIDIA/Megatron-LM#7398: a reload on the spot that does not wait for the copy that fills the
 // slot.
 TEST(VerifyIncidents, AReloadThatDoesNotWaitForItsCopyOut) {
-  EXPECT_EQ(rulesOf(kSlot, {{"on h2d wait [c1]", "on h2d"}}), "V10");
+  EXPECT_EQ(firstRule(kSlot, {{"on h2d wait [c1]", "on h2d"}}), "V10");
 }
 
 // meta-pytorch/torchtune#1867: the activation was freed, and its bytes given to another tensor,

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One plan made ready on a CUDA device: prepared launches, and two CUDA events per event, this
+// step's and the last one's.
+#ifndef STOWAGE_RUNTIME_CUDA_CUDA_PROGRAM_H_
+#define STOWAGE_RUNTIME_CUDA_CUDA_PROGRAM_H_
+
+#include <memory>
+
+#include "runtime/cuda/cuda_state.h"
+#include "runtime/device.h"
+#include "runtime/launcher.h"
+
+namespace stowage::runtime {
+
+/// `state` outlives the program. Errors: kCuda.
+ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& source,
+                                                       CudaState& state,
+                                                       std::unique_ptr<Launcher> launcher);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_CUDA_PROGRAM_H_

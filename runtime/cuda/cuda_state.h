@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a CUDA device shares with its programs: arenas, streams, the allocator that serves runs, the
+// first failure.
+#ifndef STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
+#define STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
+
+#include <c10/cuda/CUDAGuard.h>
+#include <c10/cuda/CUDAStream.h>
+
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "ir/schedule.h"
+#include "ir/target.h"
+#include "runtime/cuda/cuda_memory.h"
+#include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_workspaces.h"
+#include "runtime/cuda/served_cuda_allocator.h"
+#include "runtime/step_allocator.h"
+#include "runtime/torch_boundary.h"
+
+namespace stowage::runtime {
+
+/// A stream for copies, that does not wait for the default stream.
+class CopyStream {
+ public:
+  static ir::Expected<CopyStream> make() {
+    cudaStream_t stream = nullptr;
+    if (ir::Error error = checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
+                                    "making a stream for copies")) {
+      return error;
+    }
+    return CopyStream(stream);
+  }
+  CopyStream(CopyStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
+  CopyStream& operator=(CopyStream&&) = delete;
+  ~CopyStream() {
+    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
+  }
+  cudaStream_t get() const { return stream_; }
+
+ private:
+  explicit CopyStream(cudaStream_t stream) : stream_(stream) {}
+  cudaStream_t stream_;
+};
+
+struct CudaState {
+  DeviceArena device;
+  PinnedArena host;
+  StepAllocator allocator;
+  AllocationSource allocations;
+  c10::cuda::CUDAStream compute;
+  CopyStream out;
+  CopyStream in;
+  std::optional<ir::PlanError> failure;
+
+  CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes,
+            c10::cuda::CUDAStream computeStream, CopyStream outStream, CopyStream inStream)
+      : device(std::move(deviceArena)),
+        host(std::move(hostArena)),
+        allocator(device.base(), device.bytes(), alignBytes),
+        compute(computeStream),
+        out(std::move(outStream)),
+        in(std::move(inStream)) {}
+  ~CudaState() {
+    dropWorkspaces(compute);
+    CudaArenaRegistration::remove(allocator);
+  }
+  CudaState(const CudaState&) = delete;
+  CudaState& operator=(const CudaState&) = delete;
+
+  uint8_t* at(ir::Space space, int64_t offset) const {
+    return (space == ir::Space::kHost ? host.base() : device.base()) + offset;
+  }
+  cudaStream_t raw(ir::Stream stream) const {
+    switch (stream) {
+      case ir::Stream::kDeviceToHost:
+        return out.get();
+      case ir::Stream::kHostToDevice:
+        return in.get();
+      default:
+        return compute.stream();
+    }
+  }
+
+  /// Keeps the first failure, which is the cause of the others.
+  ir::Error fail(ir::Error error) {
+    if (error) {
+      ir::PlanError found = ir::takePayload(std::move(error));
+      if (!failure) failure = std::move(found);
+    }
+    return failure ? ir::makeError(*failure) : ir::success();
+  }
+  ir::Error check(cudaError_t status, const char* what) { return fail(checkCuda(status, what)); }
+
+  /// Lets libtorch allocate a workspace, and gives it the region.
+  ir::Error placeWorkspace(const ir::ReservedRegion& region, void (*allocate)()) {
+    RunPlacement placement;
+    placement.results.push_back({0, region.offset.value(), region.bytes});
+    allocator.beginRun(placement, "the workspace of " + region.what);
+    allocations.serving.store(&allocator, std::memory_order_release);
+    ir::Error called = callTorch("making the workspace of " + region.what, [&] {
+      const c10::cuda::CUDAStreamGuard guard(compute);
+      const ServedThread served(allocations);
+      allocate();
+    });
+    allocations.serving.store(nullptr, std::memory_order_release);
+    ir::Error placed = allocator.endRun();
+    if (!placed) return called;
+    llvm::consumeError(std::move(called));
+    return placed;
+  }
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Costs around a run: how each op allocates on this machine before it, and how long each op took
+// inside its steps after it.
+#ifndef STOWAGE_TOOLS_RUN_COSTS_H_
+#define STOWAGE_TOOLS_RUN_COSTS_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <optional>
+#include <string>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "tools/load_files.h"
+#include "tools/verb.h"
+
+namespace stowage::tools {
+
+/// What was measured on this machine, by signature and by node.
+struct CostsHere {
+  ir::CostTable table;
+  ir::NodeCosts nodes;
+  bool hasLinks = false;
+};
+
+struct CostsRequest {
+  const LoadedPlan& plan;
+  const std::string& costs;  // a file's name; "": nothing was measured before
+  const CommonFlags& flags;
+};
+
+/// How each op allocates here. Errors: kViolation naming what needs more than the plan gives it.
+ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
+
+/// The costs file with the times that the runs had inside the steps; `times` by command.
+ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
+                                             llvm::ArrayRef<std::optional<Nanoseconds>> times);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_RUN_COSTS_H_
