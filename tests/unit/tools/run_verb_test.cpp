@@ -87,6 +87,21 @@ TEST_F(RunVerb, EqualsTheUnplannedRun) {
   EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
 }
 
+TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
+  const Outcome measured = run("--steps 3 --costs-out " + at("inside.json"));
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  const Outcome planned = stowage("plan " + at("step.stow") + " --budget 70%peak --costs " +
+                                  at("inside.json") + " -o " + at("again.json"));
+  EXPECT_EQ(planned.code, 0) << planned.text;
+  // Without --costs the run begins with times of nothing: every time there is comes from the steps.
+  const std::string costs = readText(at("inside.json"));
+  EXPECT_EQ(costs.find("\"ns\":0,"), std::string::npos) << costs.substr(0, 2000);
+  const Outcome once = run("--steps 1 --costs-out " + at("once.json"));
+  EXPECT_EQ(once.code, 2) << once.text;
+  EXPECT_TRUE(once.says("from the second step on")) << once.text;
+  EXPECT_FALSE(fs::exists(at("once.json")));
+}
+
 TEST_F(RunVerb, GoesOnFromACheckpoint) {
   const Outcome first = run("--steps 3 --save " + at("out"));
   ASSERT_EQ(first.code, 0) << first.text;
