@@ -76,7 +76,9 @@ class ModulePointer {
 /// One training step as its author writes it.
 template <typename... Inputs>
 struct StepDescription {
-  /// Forward, loss and backward. Returns the loss.
+  /// Forward, loss and backward. Returns the loss, a scalar. It runs during capture only: numbers
+  /// that it reads from outside are taken then and stay (unless `update` changes them, or they are
+  /// inputs of the step); tensors that it reads from outside are constants.
   std::function<at::Tensor(const Inputs&...)> loss = {};
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update = {};
@@ -88,7 +90,9 @@ struct StepDescription {
 };
 
 /// A captured step. Copies are the same step. While it lives, module and optimizer hold tensors
-/// without memory; when the last copy goes, they get back what they held before.
+/// without memory; when the last copy goes (or capture fails), they get back what they held before:
+/// values, gradients, optimizer state and options. After storeTo they keep what it stored. The
+/// optimizer outlives the last copy.
 class Step {
  public:
   const ir::Graph& graph() const;
@@ -116,10 +120,12 @@ Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
 template <typename... Inputs>
 Step capture(const StepDescription<Inputs...>& description, const Inputs&... examples) {
   detail::AnyStep step;
-  step.functions.loss = [loss = description.loss](const std::vector<at::Tensor>& inputs) {
-    const auto call = [&]<size_t... I>(std::index_sequence<I...>) { return loss(inputs[I]...); };
-    return std::vector<at::Tensor>{call(std::index_sequence_for<Inputs...>())};
-  };
+  if (description.loss) {
+    step.functions.loss = [loss = description.loss](const std::vector<at::Tensor>& inputs) {
+      const auto call = [&]<size_t... I>(std::index_sequence<I...>) { return loss(inputs[I]...); };
+      return std::vector<at::Tensor>{call(std::index_sequence_for<Inputs...>())};
+    };
+  }
   step.functions.update = description.update;
   step.functions.module = description.module.get();
   step.functions.optimizer = description.optimizer;
@@ -162,7 +168,9 @@ class Runner {
   /// A plan that is a "no" is thrown.
   static Runner create(ir::Expected<Plan>& plan, const Step& step);
 
-  /// One step; returns the loss, on the CPU.
+  /// One step; returns the loss, on the CPU. Throws Failure: kPlanMismatch when train() or eval() of
+  /// a submodule, or requires_grad of a parameter, is not as captured: nothing was run, and steps go
+  /// on when it is changed back.
   template <typename... Inputs>
   at::Tensor operator()(const Inputs&... inputs) {
     return step({inputs...});

@@ -7,7 +7,8 @@
 // recorded below autograd. Step 1 creates optimizer state; steps 2 to 4 must be the same step.
 // Ownership: while a CapturedStep lives, the module and the optimizer hold tensors without memory.
 // The values they had are held here until `releaseLiveValues`; `storeTo` gives the tensors memory
-// again. A CapturedStep destroyed before either puts the old values back.
+// again. A CapturedStep destroyed before storeTo puts back what module and optimizer held: values,
+// gradients, optimizer state and options. The optimizer outlives it.
 // Not here: running a step, planning, files.
 #ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
@@ -89,6 +90,9 @@ class CapturedStep : public RunnableStep {
   const std::vector<ir::ValueId>& reports() const override;
   const std::vector<ir::ValueId>& readBacks() const;
 
+  /// Errors: kPlanMismatch when train() or eval() of a submodule, or requires_grad of a parameter,
+  /// is not as it was when capture ended.
+  ir::Error checkUnchanged() const override;
   /// The step scalars of the next step, by ScalarId, from running `update` once more on
   /// tensors without memory. The first call answers for step 1. To be called once per step, from
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.

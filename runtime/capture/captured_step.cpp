@@ -30,10 +30,16 @@ ir::Error mismatch(const std::string& why) {
 CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 CapturedStep::~CapturedStep() {
-  if (!impl_->stored) impl_->moduleTensors.swapOut();
+  if (!impl_->stored) impl_->giveBack();
+}
+
+void CapturedStep::Impl::giveBack() {
+  moduleTensors.swapOut();
+  if (before) before->putBack();
 }
 
 CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
+ir::Error CapturedStep::checkUnchanged() const { return impl_->modes.checkUnchanged(); }
 const ir::Graph& CapturedStep::graph() const { return impl_->assembled.graph; }
 const std::vector<ir::ValueId>& CapturedStep::inputs() const { return impl_->inputs; }
 const std::vector<ir::ValueId>& CapturedStep::reports() const { return impl_->reports; }
@@ -140,7 +146,26 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
     const auto give = [&] { entry.first.set_data(makeTensor(storage, shapeOf(entry.first))); };
     if (ir::Error error = callTorch("storing a tensor back", give)) return error;
   }
+  if (ir::Error error = impl_->storeGradients(bytesOf)) return error;
+  if (impl_->functions.optimizer != nullptr) forgetWorkingTensors(*impl_->functions.optimizer);
   impl_->stored = true;
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
+  for (const ModuleTensor& entry : moduleTensors.all()) {
+    at::Tensor gradient = entry.tensor.grad();
+    if (entry.role != ir::Role::kParameter || !isFake(gradient)) continue;
+    const auto id = idOf.find(fakeId(gradient));
+    if (id == idOf.end() || !assembled.graph.storage(id->second).persistent) {
+      at::Tensor(entry.tensor).mutable_grad().reset();
+      continue;
+    }
+    ir::Expected<at::Tensor> bytes = bytesOf(id->second);
+    if (!bytes) return bytes.takeError();
+    const auto give = [&] { gradient.set_data(makeTensor(bytes->storage(), shapeOf(gradient))); };
+    if (ir::Error error = callTorch("storing a gradient back", give)) return error;
+  }
   return ir::success();
 }
 

@@ -10,9 +10,11 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/capture/before_capture.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/first_values.h"
 #include "runtime/capture/graph_assembly.h"
+#include "runtime/capture/module_modes.h"
 #include "runtime/capture/module_tensors.h"
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/capture/step_recorder.h"
@@ -42,11 +44,19 @@ struct CapturedStep::Impl {
   ir::Error checkRewind();
 
   ir::Expected<ObservedStep> observeStep(Tracer::Poison poison);
+  /// Runs `loss` and notes what it reports, and the gradients it leaves.
+  ir::Error runLoss(ObservedStep& observed);
+  /// Did `loss` return scalars, and did it run backward?
+  ir::Error checkLoss(const std::vector<at::Tensor>& returned) const;
+  bool isLeftOver(const at::Tensor& gradient) const;
   /// Runs `update` once more (or all of it, when other parts have step scalars).
   ir::Expected<StepTrace> traceAgain(Tracer::Poison poison);
   ir::Expected<std::vector<ScalarValue>> scalarsOf(const StepTrace& again) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();
+  /// Gives memory to the gradients that the step keeps; drops the others.
+  ir::Error storeGradients(const ValueOf& bytesOf);
+  void giveBack();
 
   const ModuleTensor* moduleTensorOf(ir::StorageId storage) const;
   const StorageFacts& factsOf(ir::StorageId storage) const;
@@ -57,6 +67,8 @@ struct CapturedStep::Impl {
   c10::Device device;
 
   ModuleTensors moduleTensors;
+  std::optional<BeforeCapture> before;
+  ModuleModes modes;
   std::vector<std::pair<std::string, at::Tensor>> inputTensors;
   StorageTable storages;
   StepRecorder recorder;

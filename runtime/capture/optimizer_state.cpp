@@ -94,6 +94,10 @@ std::optional<double> stepCountOf(optim::Optimizer& optimizer, const at::Tensor&
   return count;
 }
 
+void forgetWorkingTensors(optim::Optimizer& optimizer) {
+  if (auto* fused = dynamic_cast<stowage::AdamW*>(&optimizer)) fused->forgetLearningRates();
+}
+
 OptimizerNumbers OptimizerNumbers::of(optim::Optimizer& optimizer) {
   OptimizerNumbers numbers;
   for (optim::OptimizerParamGroup& group : optimizer.param_groups()) {

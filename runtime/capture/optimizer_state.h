@@ -29,6 +29,10 @@ void forEachStateTensor(torch::optim::Optimizer& optimizer, const at::Tensor& pa
 /// How many steps the state of one parameter has seen, where the optimizer counts on the host.
 std::optional<double> stepCountOf(torch::optim::Optimizer& optimizer, const at::Tensor& parameter);
 
+/// Drops the tensors that an optimizer keeps beside its state and makes anew when they are missing
+/// (stowage::AdamW's learning rates), which a capture may have made without memory.
+void forgetWorkingTensors(torch::optim::Optimizer& optimizer);
+
 /// The host numbers of an optimizer at one moment.
 class OptimizerNumbers {
  public:
