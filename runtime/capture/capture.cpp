@@ -40,8 +40,12 @@ ir::Error checkDevice(c10::Device device) {
   if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
   return ir::makeError(
       ir::ErrorCode::kEnvironment,
-      "this process has no device type cuda, real or fake, expected one to capture "
-      "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
+      "this process has no CUDA device, expected one to capture a step for cuda: run it where "
+      "there "
+      "is a GPU, in a program linked with libtorch's CUDA libraries, or capture for the device "
+      "cpu. "
+      "Without a GPU, the program `stowage` plans steps for cuda: its own models, and steps that "
+      "torch.export wrote");
 }
 
 ir::Error checkClosures(const StepFunctions& functions) {
@@ -78,6 +82,16 @@ ir::Error explainByReads(ir::Error error, const StepTrace& step) {
                                          "), on which nothing that it does may depend");
 }
 
+/// What the value that item() asked for was made by.
+std::string makerOf(const StepTrace& step, const ReadBack& read) {
+  for (size_t i = read.before; i-- > 0;) {
+    const auto& results = step.nodes[i].results;
+    if (std::find(results.begin(), results.end(), read.tensor) == results.end()) continue;
+    return "the result of " + step.nodes[i].op->name;
+  }
+  return "a tensor that no op of the step made";
+}
+
 /// item() gave NaN, 1e30 and 0: has a number that differs between the steps come from there?
 bool looksLikePoison(double number) {
   constexpr double kBeyondAnySetting = 1e25;
@@ -107,11 +121,21 @@ std::vector<CreatedState> createdStates(const std::vector<KnownStorage>& known,
 
 }  // namespace
 
-ir::Error preferRefusal(ir::Error thrown, Tracer& tracer) {
-  ir::Error refusal = tracer.takeRefusal();
-  if (!refusal) return thrown;
-  llvm::consumeError(std::move(thrown));
-  return refusal;
+ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder) {
+  if (ir::Error refusal = tracer.takeRefusal()) {
+    llvm::consumeError(std::move(thrown));
+    thrown = std::move(refusal);
+  }
+  const StepTrace& step = recorder.trace();
+  const ir::PlanError found = ir::takePayload(std::move(thrown));
+  if (found.code() != ir::ErrorCode::kTorch || step.readBacks.empty()) return ir::makeError(found);
+  const ReadBack& read = step.readBacks.back();
+  return ir::makeError(
+      ir::ErrorCode::kUnsupported,
+      found.text() + "; capture gave a made-up value for item() in this step, last of " +
+          makerOf(step, read) + " (" + read.place +
+          "): code that checks a value or decides by it cannot be captured; compute with the "
+          "tensor instead, or check before the step");
 }
 
 CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> specs,
@@ -203,7 +227,7 @@ ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison
     return ir::success();
   };
   if (ir::Error error = callTorch("while capturing " + options.name, run)) {
-    return preferRefusal(std::move(error), tracer);
+    return explainThrown(std::move(error), tracer, recorder);
   }
   observed.trace = recorder.endStep();
   return observed;

@@ -42,7 +42,9 @@ namespace stowage::runtime {
 enum class HostState : uint8_t {
   /// Perhaps in places that capture cannot see (a scheduler or counter inside the closure). The
   /// objects stay four steps ahead: the scalars of the first four steps are those recorded during
-  /// capture, and the optimizer's options must not be changed by hand before they are used up.
+  /// capture. Options of `optimizer` that are changed by hand before they are used up are followed
+  /// in what optimizer->step() computes with them; where `update` changes options as well, that is
+  /// refused (kPlanMismatch). An `update` that itself computes with the options is to be declared.
   kHidden,
   /// Only in `optimizer`, `schedulers` and what `rewind` puts back. All are put back after capture;
   /// changes by hand count from the first step on.

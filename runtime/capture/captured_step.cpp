@@ -17,15 +17,15 @@
 namespace stowage::runtime {
 namespace {
 
-ScalarValue toScalarValue(const HostNumber& number) {
-  return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
-}
-
 ir::Error mismatch(const std::string& why) {
   return ir::makeError(ir::ErrorCode::kPlanMismatch, why);
 }
 
 }  // namespace
+
+ScalarValue toScalarValue(const HostNumber& number) {
+  return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
+}
 
 CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
@@ -35,7 +35,9 @@ CapturedStep::~CapturedStep() {
 
 void CapturedStep::Impl::giveBack() {
   moduleTensors.swapOut();
-  if (before) before->putBack();
+  if (!before) return;
+  before->putBack();
+  if (functions.hostState == HostState::kDeclared) rewindHost();
 }
 
 CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
@@ -175,6 +177,11 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
     if (!observed) return observed.takeError();
     return std::move(observed->trace);
   }
+  return traceUpdate(poison, functions.update);
+}
+
+ir::Expected<StepTrace> CapturedStep::Impl::traceUpdate(Tracer::Poison poison,
+                                                        const std::function<void()>& update) {
   tracer.setPoison(poison);
   recorder.beginStep();
   for (const auto& [parameter, gradient] : gradients) {
@@ -183,10 +190,10 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
   const auto run = [&] {
     const TracingScope scope(tracer);
     recorder.beginUpdate();
-    functions.update();
+    update();
   };
   if (ir::Error error = callTorch("while tracing the update again", run)) {
-    return preferRefusal(std::move(error), tracer);
+    return explainThrown(std::move(error), tracer, recorder);
   }
   return recorder.endStep();
 }
@@ -208,22 +215,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOf(const StepT
   return values;
 }
 
-/// The scalars of a step that ran during capture. What the first step lacks (a momentum that it
-/// created instead of scaling) takes part in it with the numbers of the second.
-std::vector<ScalarValue> CapturedStep::Impl::scalarsSeenIn(size_t step) const {
-  std::vector<ScalarValue> values;
-  for (ScalarSite site : stepScalars) {
-    const int32_t first = firstValues->alignment().firstOf[site.node];
-    const bool inFirst = step == 0 && first >= 0;
-    const StepTrace& trace = steps[step == 0 && !inFirst ? 1 : step].trace;
-    if (inFirst) site.node = static_cast<uint32_t>(first);
-    values.push_back(toScalarValue(numberAt(trace, site)));
-  }
-  return values;
-}
-
 void CapturedStep::Impl::rewindHost() {
-  if (functions.optimizer != nullptr) hostNumbers.front().putBack(*functions.optimizer);
+  if (!hostNumbers.empty()) hostNumbers.front().putBack(*functions.optimizer);
   rewindSchedulers(functions.schedulers, savedCounts);
   if (functions.rewind) functions.rewind();
 }
@@ -259,17 +252,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
                          "the tensors were stored back, expected a step that is still captured");
   }
   const size_t step = impl_->nextStep++;
-  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
   if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
-    if (optimizer != nullptr) {
-      if (!impl_->hostNumbers[step].equals(*optimizer)) {
-        return mismatch("the optimizer's options were changed by hand during the first " +
-                        std::to_string(kCapturedSteps) +
-                        " steps, whose numbers are those of the capture; use HostState::kDeclared");
-      }
-      impl_->hostNumbers[step + 1].putBack(*optimizer);
-    }
-    return impl_->scalarsSeenIn(step);
+    return impl_->scalarsOfFirstSteps(step);
   }
   ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
   if (!again) return again.takeError();

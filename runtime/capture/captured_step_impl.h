@@ -5,6 +5,7 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -52,6 +53,12 @@ struct CapturedStep::Impl {
   /// Runs `update` once more (or all of it, when other parts have step scalars).
   ir::Expected<StepTrace> traceAgain(Tracer::Poison poison);
   ir::Expected<std::vector<ScalarValue>> scalarsOf(const StepTrace& again) const;
+  /// Runs `update`, which is the step's or a part of it, on the gradients of the last step.
+  ir::Expected<StepTrace> traceUpdate(Tracer::Poison poison, const std::function<void()>& update);
+  /// Of the steps that ran during capture (first_scalars.cpp).
+  ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
+  ir::Expected<std::vector<ScalarValue>> scalarsChangedByHand(size_t step);
+  std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();
   /// Gives memory to the gradients that the step keeps; drops the others.
@@ -88,8 +95,11 @@ struct CapturedStep::Impl {
   bool stored = false;  // storeTo took the tensors back
 };
 
-/// A refusal inside a closure says more than the exception that it came out as.
-ir::Error preferRefusal(ir::Error thrown, Tracer& tracer);
+ScalarValue toScalarValue(const HostNumber& number);
+
+/// Why a closure threw, in the step that `recorder` holds: a refusal says more than the exception
+/// that it came out as, and a value that item() made up may be the reason for any other.
+ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder);
 
 }  // namespace stowage::runtime
 

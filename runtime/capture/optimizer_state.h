@@ -39,7 +39,11 @@ class OptimizerNumbers {
   static OptimizerNumbers of(torch::optim::Optimizer& optimizer);
   /// Writes them into `optimizer`. State that did not exist yet gets step count 0.
   void putBack(torch::optim::Optimizer& optimizer) const;
-  bool equals(torch::optim::Optimizer& optimizer) const;
+  /// Compares the options; step counts advance by themselves.
+  bool equals(torch::optim::Optimizer& optimizer) const { return equals(of(optimizer)); }
+  bool equals(const OptimizerNumbers& other) const;
+  /// Is it an optimizer whose host numbers are all known?
+  bool isComplete() const;
 
  private:
   struct Steps {
