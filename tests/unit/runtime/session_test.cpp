@@ -33,10 +33,15 @@ TEST_P(SessionGivesBack, StateAndGradientsOfStepsBefore) {
   for (Training* training : {&eager, &captured}) {
     torch::manual_seed(4);
     trainEagerly(*training, 0, 2);
-    const auto [x, y] = makeBatch(2);
-    training->loss(x, y);
   }
   { const Step step = capture(captured.describe()); }
+  const auto [x, y] = makeBatch(2);
+  for (Training* training : {&eager, &captured}) {
+    torch::manual_seed(6);
+    training->loss(x, y);
+  }
+  // The first of its steps would add to a gradient, the others would not.
+  EXPECT_EQ(failureOf([&] { capture(captured.describe()); }).code, ir::ErrorCode::kUnsupported);
   expectSame(eager, captured);
   for (Training* training : {&eager, &captured}) {
     torch::manual_seed(5);
@@ -213,6 +218,79 @@ TEST(Session, GradientsOfTwoBackwardsAndFrozenParametersAreCaptured) {
   train(runner, captured, 0, 3);
   runner.storeTo(captured.model);
   expectSame(eager, captured);
+}
+
+TEST(Session, OneHotIsCaptured) {
+  const auto describe = [](Training& training) {
+    Description description = training.describe();
+    description.loss = [&training](const Tensor& x, const Tensor& y) {
+      const Tensor loss =
+          at::mse_loss(training.model->forward(x), at::one_hot(y, 4).to(at::kFloat));
+      loss.backward();
+      return loss;
+    };
+    return description;
+  };
+  Training eager;
+  trainEagerly(eager, describe(eager), 0, 3);
+  Training captured;
+  const Step step = capture(describe(captured));
+  Runner runner = makeRunner(step);
+  train(runner, captured, 0, 3);
+  runner.storeTo(captured.model);
+  expectSame(eager, captured);
+  EXPECT_TRUE(at::equal(at::one_hot(at::arange(3)), at::eye(3, at::kLong)));
+}
+
+TEST(Session, OneHotWithoutANumberOfClassesIsRefused) {
+  Training training;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    const Tensor out = training.model->forward(x);
+    const Tensor loss = at::mse_loss(out, at::one_hot(y).to(at::kFloat));
+    loss.backward();
+    return loss;
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"aten.one_hot.default", "3, forward", "num_classes"});
+}
+
+TEST(Session, AnErrorAfterItemSaysThatItsValueWasMadeUp) {
+  Training training;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    const Tensor loss = training.loss(x, y);
+    TORCH_CHECK(loss.detach().max().item<float>() == 0.25, "the loss looks wrong");
+    return loss;
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"the loss looks wrong", "made-up value for item()", "aten.max.default"});
+}
+
+TEST(Session, TouchingTheModelBetweenStepsNamesStoreTo) {
+  Training training;
+  const Step step = capture(training.describe());
+  const auto [x, y] = makeBatch(0);
+  std::string text;
+  try {
+    training.model->forward(x);
+  } catch (const c10::Error& error) {
+    text = error.what_without_backtrace();
+  }
+  expectSays(text, {"the module is captured", "storeTo"});
+}
+
+TEST(Session, CudaWithoutAGpuSaysWhatToDoInstead) {
+  Training training;
+  Description description = training.describe();
+  description.device = "cuda";
+  const Failed failed = failureOf([&] { capture(description); });
+  if (failed.text.empty()) GTEST_SKIP() << "this process has CUDA";
+  EXPECT_EQ(failed.code, ir::ErrorCode::kEnvironment);
+  expectSays(failed.text, {"no CUDA device", "linked with", "the device cpu"});
+  EXPECT_EQ(failed.text.find("enableFakeGpu"), std::string::npos);
 }
 
 }  // namespace
