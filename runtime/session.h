@@ -78,9 +78,9 @@ class ModulePointer {
 /// One training step as its author writes it.
 template <typename... Inputs>
 struct StepDescription {
-  /// Forward, loss and backward. Returns the loss, a scalar. It runs during capture only: numbers
-  /// that it reads from outside are taken then and stay (unless `update` changes them, or they are
-  /// inputs of the step); tensors that it reads from outside are constants.
+  /// Forward, loss and backward. Returns the loss, a scalar. Steps of the plan do not run it:
+  /// numbers that it reads from outside are taken at capture and stay (unless `update` changes
+  /// them, or they are inputs of the step); tensors that it reads from outside are constants.
   std::function<at::Tensor(const Inputs&...)> loss = {};
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update = {};

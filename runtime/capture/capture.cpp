@@ -41,11 +41,9 @@ ir::Error checkDevice(c10::Device device) {
   return ir::makeError(
       ir::ErrorCode::kEnvironment,
       "this process has no CUDA device, expected one to capture a step for cuda: run it where "
-      "there "
-      "is a GPU, in a program linked with libtorch's CUDA libraries, or capture for the device "
-      "cpu. "
-      "Without a GPU, the program `stowage` plans steps for cuda: its own models, and steps that "
-      "torch.export wrote");
+      "there is a GPU, in a program linked with libtorch's CUDA libraries, or capture for the "
+      "device cpu. Without a GPU, the program `stowage` plans steps for cuda: its own models, and "
+      "steps that torch.export wrote");
 }
 
 ir::Error checkClosures(const StepFunctions& functions) {
@@ -188,8 +186,9 @@ ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned)
     if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
     if (report.numel() == 1) continue;
     std::string sizes;
-    for (const int64_t size : report.sizes())
+    for (const int64_t size : report.sizes()) {
       sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    }
     return wrongLoss("returned a tensor of sizes [" + sizes + "]", "a scalar");
   }
   const bool anyNew = std::any_of(gradients.begin(), gradients.end(),

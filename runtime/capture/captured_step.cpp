@@ -251,10 +251,13 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "the tensors were stored back, expected a step that is still captured");
   }
-  const size_t step = impl_->nextStep++;
+  const size_t step = impl_->nextStep;
   if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
-    return impl_->scalarsOfFirstSteps(step);
+    ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOfFirstSteps(step);
+    if (values) ++impl_->nextStep;
+    return values;
   }
+  ++impl_->nextStep;
   ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
   if (!again) return again.takeError();
   return impl_->scalarsOf(*again);

@@ -58,6 +58,8 @@ struct CapturedStep::Impl {
   /// Of the steps that ran during capture (first_scalars.cpp).
   ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
   ir::Expected<std::vector<ScalarValue>> scalarsChangedByHand(size_t step);
+  ir::Expected<std::vector<ScalarValue>> replaceScalars(size_t step, const StepTrace& asCaptured,
+                                                        const StepTrace& now) const;
   std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();

@@ -92,19 +92,27 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(
   // Leaves options and counts as an eager step does.
   ir::Expected<StepTrace> now = traceUpdate(Tracer::Poison::kNan, stepAlone);
   if (!now) return now.takeError();
-  const std::optional<size_t> begin = findInUpdate(*now);
-  if (!begin || findInUpdate(*asCaptured) != begin) {
+  ir::Expected<std::vector<ScalarValue>> values = replaceScalars(step, *asCaptured, *now);
+  if (!values) byHand.putBack(optimizer);
+  return values;
+}
+
+/// The scalars of a captured step, with those of `now` where the optimizer alone gave `asCaptured`.
+ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
+    size_t step, const StepTrace& asCaptured, const StepTrace& now) const {
+  const std::optional<size_t> begin = findInUpdate(now);
+  if (!begin || findInUpdate(asCaptured) != begin) {
     return cannotFollow(step, "the update does other than call the optimizer's step()");
   }
   std::vector<ScalarValue> values = scalarsSeenIn(step);
   for (size_t i = 0; i < values.size(); ++i) {
     ScalarSite site = stepScalars[i];
-    if (site.node < *begin || site.node >= *begin + now->nodes.size()) continue;
+    if (site.node < *begin || site.node >= *begin + now.nodes.size()) continue;
     site.node -= static_cast<uint32_t>(*begin);
-    if (!isSame(values[i], toScalarValue(numberAt(*asCaptured, site)))) {
+    if (!isSame(values[i], toScalarValue(numberAt(asCaptured, site)))) {
       return cannotFollow(step, "the update gives the optimizer other numbers than it has alone");
     }
-    values[i] = toScalarValue(numberAt(*now, site));
+    values[i] = toScalarValue(numberAt(now, site));
   }
   return values;
 }
