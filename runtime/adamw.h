@@ -76,6 +76,8 @@ class AdamW : public torch::optim::Optimizer {
   /// Brings the learning rates' tensors up to date with the options, as step() does first. To be
   /// called between replays of a CUDA graph that holds the step, since a replay runs no host code.
   void writeLearningRates();
+  /// The next step makes the learning rates' tensors anew, from the options.
+  void forgetLearningRates() { learningRates_.clear(); }
 
   void save(torch::serialize::OutputArchive& archive) const override;
   void load(torch::serialize::InputArchive& archive) override;

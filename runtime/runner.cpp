@@ -256,6 +256,7 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
   if (impl_->over) return impl_->overError();
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
+  if (ir::Error error = impl_->captured.checkUnchanged()) return error;
   std::vector<at::Tensor> held;
   std::vector<InputBytes> bound;
   for (size_t i = 0; i < inputs.size(); ++i) {

@@ -70,7 +70,8 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// Runs one step on `inputs` (in the capture's order; shapes and dtypes as captured) and returns
-  /// what `loss` reported: tensors of their own, on the CPU.
+  /// what `loss` reported: tensors of their own, on the CPU. Errors: kInvalidArgument for inputs,
+  /// kPlanMismatch when the step is no longer the captured one: the state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
 
   /// Hands over the bytes of every persistent storage that the plan touches, in order of storage,

@@ -36,6 +36,8 @@
 
 namespace stowage {
 
+using runtime::HostState;
+
 /// What went wrong, with the code that tells kinds apart.
 class Failure : public std::runtime_error {
  public:
@@ -76,7 +78,9 @@ class ModulePointer {
 /// One training step as its author writes it.
 template <typename... Inputs>
 struct StepDescription {
-  /// Forward, loss and backward. Returns the loss.
+  /// Forward, loss and backward. Returns the loss, a scalar. Steps of the plan do not run it:
+  /// numbers that it reads from outside are taken at capture and stay (unless `update` changes
+  /// them, or they are inputs of the step); tensors that it reads from outside are constants.
   std::function<at::Tensor(const Inputs&...)> loss = {};
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update = {};
@@ -85,10 +89,20 @@ struct StepDescription {
   torch::optim::Optimizer* optimizer = nullptr;
   std::string device = "cpu";
   std::vector<std::string> inputNames = {};  // default: "input0", "input1", ...
+  /// Capture runs `update` four times. The optimizer's numbers are put back afterwards; kDeclared
+  /// says that every other number that `update` advances is in `schedulers`, or is put back by
+  /// `rewind`. Only needed where learning rates are set by hand during the first four steps and
+  /// `update` steps a scheduler, or computes with the rate itself. Naming any declares.
+  HostState hostState = HostState::kHidden;
+  std::vector<torch::optim::LRScheduler*> schedulers = {};
+  std::function<void()> rewind = {};
 };
 
 /// A captured step. Copies are the same step. While it lives, module and optimizer hold tensors
-/// without memory; when the last copy goes, they get back what they held before.
+/// without memory; when the last copy goes (or capture fails), they get back what they held before:
+/// values, gradients, optimizer state and options (schedulers only when the description names
+/// them). After storeTo they keep what it stored. Optimizer and named schedulers outlive the last
+/// copy.
 class Step {
  public:
   const ir::Graph& graph() const;
@@ -116,13 +130,19 @@ Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
 template <typename... Inputs>
 Step capture(const StepDescription<Inputs...>& description, const Inputs&... examples) {
   detail::AnyStep step;
-  step.functions.loss = [loss = description.loss](const std::vector<at::Tensor>& inputs) {
-    const auto call = [&]<size_t... I>(std::index_sequence<I...>) { return loss(inputs[I]...); };
-    return std::vector<at::Tensor>{call(std::index_sequence_for<Inputs...>())};
-  };
+  if (description.loss) {
+    step.functions.loss = [loss = description.loss](const std::vector<at::Tensor>& inputs) {
+      const auto call = [&]<size_t... I>(std::index_sequence<I...>) { return loss(inputs[I]...); };
+      return std::vector<at::Tensor>{call(std::index_sequence_for<Inputs...>())};
+    };
+  }
   step.functions.update = description.update;
   step.functions.module = description.module.get();
   step.functions.optimizer = description.optimizer;
+  const bool names = !description.schedulers.empty() || description.rewind;
+  step.functions.hostState = names ? HostState::kDeclared : description.hostState;
+  step.functions.schedulers = description.schedulers;
+  step.functions.rewind = description.rewind;
   step.device = description.device;
   step.inputNames = description.inputNames;
   return detail::capture(std::move(step), {examples...});
@@ -162,7 +182,9 @@ class Runner {
   /// A plan that is a "no" is thrown.
   static Runner create(ir::Expected<Plan>& plan, const Step& step);
 
-  /// One step; returns the loss, on the CPU.
+  /// One step; returns the loss, on the CPU. Throws Failure: kPlanMismatch when train() or eval()
+  /// of a submodule, or requires_grad of a parameter, is not as captured: nothing was run, and
+  /// steps go on when it is changed back.
   template <typename... Inputs>
   at::Tensor operator()(const Inputs&... inputs) {
     return step({inputs...});

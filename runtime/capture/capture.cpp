@@ -40,8 +40,26 @@ ir::Error checkDevice(c10::Device device) {
   if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
   return ir::makeError(
       ir::ErrorCode::kEnvironment,
-      "this process has no device type cuda, real or fake, expected one to capture "
-      "a step for cuda (call enableFakeGpu, or load the CUDA libraries)");
+      "this process has no CUDA device, expected one to capture a step for cuda: run it where "
+      "there is a GPU, in a program linked with libtorch's CUDA libraries, or capture for the "
+      "device cpu. Without a GPU, the program `stowage` plans steps for cuda: its own models, and "
+      "steps that torch.export wrote");
+}
+
+ir::Error checkClosures(const StepFunctions& functions) {
+  const auto missing = [](const char* name, const char* expected) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        std::string("the closure `") + name + "` is missing, expected one that " + expected);
+  };
+  if (!functions.loss) return missing("loss", "runs forward and backward and returns the loss");
+  if (!functions.update) return missing("update", "steps the optimizer and drops the gradients");
+  return ir::success();
+}
+
+ir::Error wrongLoss(const std::string& found, const std::string& expected) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "the closure `loss` " + found + ", expected " + expected);
 }
 
 at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
@@ -60,6 +78,16 @@ ir::Error explainByReads(ir::Error error, const StepTrace& step) {
   return ir::makeError(found.code(), found.text() + "; the step reads a value with item() (" +
                                          step.readBacks.front().place +
                                          "), on which nothing that it does may depend");
+}
+
+/// What the value that item() asked for was made by.
+std::string makerOf(const StepTrace& step, const ReadBack& read) {
+  for (size_t i = read.before; i-- > 0;) {
+    const auto& results = step.nodes[i].results;
+    if (std::find(results.begin(), results.end(), read.tensor) == results.end()) continue;
+    return "the result of " + step.nodes[i].op->name;
+  }
+  return "a tensor that no op of the step made";
 }
 
 /// item() gave NaN, 1e30 and 0: has a number that differs between the steps come from there?
@@ -91,11 +119,21 @@ std::vector<CreatedState> createdStates(const std::vector<KnownStorage>& known,
 
 }  // namespace
 
-ir::Error preferRefusal(ir::Error thrown, Tracer& tracer) {
-  ir::Error refusal = tracer.takeRefusal();
-  if (!refusal) return thrown;
-  llvm::consumeError(std::move(thrown));
-  return refusal;
+ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder) {
+  if (ir::Error refusal = tracer.takeRefusal()) {
+    llvm::consumeError(std::move(thrown));
+    thrown = std::move(refusal);
+  }
+  const StepTrace& step = recorder.trace();
+  const ir::PlanError found = ir::takePayload(std::move(thrown));
+  if (found.code() != ir::ErrorCode::kTorch || step.readBacks.empty()) return ir::makeError(found);
+  const ReadBack& read = step.readBacks.back();
+  return ir::makeError(
+      ir::ErrorCode::kUnsupported,
+      found.text() + "; capture gave a made-up value for item() in this step, last of " +
+          makerOf(step, read) + " (" + read.place +
+          "): code that checks a value or decides by it cannot be captured; compute with the "
+          "tensor instead, or check before the step");
 }
 
 CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> specs,
@@ -113,10 +151,12 @@ ir::Error CapturedStep::Impl::prepare() {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "a WithoutMemory scope is open, expected it to end before a capture");
   }
+  if (ir::Error error = checkClosures(functions)) return error;
   if (ir::Error error = checkDevice(device)) return error;
   ir::Expected<ModuleTensors> found = ModuleTensors::find(functions.module, functions.optimizer);
   if (!found) return found.takeError();
   moduleTensors = std::move(*found);
+  before.emplace(moduleTensors, functions.optimizer);
   moduleTensors.swapIn(device);
   for (const ModuleTensor& entry : moduleTensors.all()) storages.keyOf(entry.tensor);
   for (const InputSpec& spec : inputSpecs) {
@@ -133,29 +173,60 @@ ir::Error CapturedStep::Impl::prepare() {
   return ir::success();
 }
 
+/// A gradient from before the capture that this step has not written.
+bool CapturedStep::Impl::isLeftOver(const at::Tensor& gradient) const {
+  if (moduleTensors.find(fakeId(gradient)) == nullptr) return false;
+  const auto& nodes = recorder.trace().nodes;
+  return std::none_of(nodes.begin(), nodes.end(),
+                      [](const TracedNode& node) { return node.phase == ir::Phase::kBackward; });
+}
+
+ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned) const {
+  for (const at::Tensor& report : returned) {
+    if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
+    if (report.numel() == 1) continue;
+    std::string sizes;
+    for (const int64_t size : report.sizes()) {
+      sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    }
+    return wrongLoss("returned a tensor of sizes [" + sizes + "]", "a scalar");
+  }
+  const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
+                                  [&](const auto& pair) { return !isLeftOver(pair.second); });
+  if (anyNew) return ir::success();
+  return wrongLoss("left no parameter with a gradient",
+                   "it to call backward() on a loss that depends on the module's parameters");
+}
+
+ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
+  std::vector<at::Tensor> arguments;
+  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
+  const std::vector<at::Tensor> returned = functions.loss(arguments);
+  gradients.clear();
+  for (const ModuleTensor& entry : moduleTensors.all()) {
+    if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
+    gradients.emplace_back(entry.tensor, entry.tensor.grad());
+  }
+  if (ir::Error error = checkLoss(returned)) return error;
+  for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));
+  return ir::success();
+}
+
 ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
   ObservedStep observed;
   std::optional<PinnedAttention> attention;
   if (device.is_cuda()) attention.emplace(options.target);
   tracer.setPoison(poison);
   recorder.beginStep();
-  std::vector<at::Tensor> arguments;
-  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
-  const auto run = [&] {
+  const auto run = [&]() -> ir::Error {
     const TracingScope scope(tracer);
-    for (const at::Tensor& report : functions.loss(arguments)) {
-      observed.reports.push_back(recorder.idOf(report));
-    }
-    gradients.clear();
-    for (const ModuleTensor& entry : moduleTensors.all()) {
-      if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
-      gradients.emplace_back(entry.tensor, entry.tensor.grad());
-    }
+    if (ir::Error error = runLoss(observed)) return error;
     recorder.beginUpdate();
     functions.update();
+    return ir::success();
   };
   if (ir::Error error = callTorch("while capturing " + options.name, run)) {
-    return preferRefusal(std::move(error), tracer);
+    return explainThrown(std::move(error), tracer, recorder);
   }
   observed.trace = recorder.endStep();
   return observed;
@@ -279,6 +350,7 @@ ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
   if (ir::Error error = impl.findStepScalars()) return error;
   if (ir::Error error = impl.assemble()) return error;
   if (ir::Error error = impl.checkRewind()) return error;
+  impl.modes = ModuleModes(impl.functions.module, impl.moduleTensors);
   return step;
 }
 

@@ -7,7 +7,8 @@
 // recorded below autograd. Step 1 creates optimizer state; steps 2 to 4 must be the same step.
 // Ownership: while a CapturedStep lives, the module and the optimizer hold tensors without memory.
 // The values they had are held here until `releaseLiveValues`; `storeTo` gives the tensors memory
-// again. A CapturedStep destroyed before either puts the old values back.
+// again. A CapturedStep destroyed before storeTo puts back what module and optimizer held: values,
+// gradients, optimizer state and options. The optimizer outlives it.
 // Not here: running a step, planning, files.
 #ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURE_H_
@@ -41,7 +42,9 @@ namespace stowage::runtime {
 enum class HostState : uint8_t {
   /// Perhaps in places that capture cannot see (a scheduler or counter inside the closure). The
   /// objects stay four steps ahead: the scalars of the first four steps are those recorded during
-  /// capture, and the optimizer's options must not be changed by hand before they are used up.
+  /// capture. Options of `optimizer` that are changed by hand before they are used up are followed
+  /// in what optimizer->step() computes with them; where `update` changes options as well, that is
+  /// refused (kPlanMismatch). An `update` that itself computes with the options is to be declared.
   kHidden,
   /// Only in `optimizer`, `schedulers` and what `rewind` puts back. All are put back after capture;
   /// changes by hand count from the first step on.
@@ -89,6 +92,9 @@ class CapturedStep : public RunnableStep {
   const std::vector<ir::ValueId>& reports() const override;
   const std::vector<ir::ValueId>& readBacks() const;
 
+  /// Errors: kPlanMismatch when train() or eval() of a submodule, or requires_grad of a parameter,
+  /// is not as it was when capture ended.
+  ir::Error checkUnchanged() const override;
   /// The step scalars of the next step, by ScalarId, from running `update` once more on
   /// tensors without memory. The first call answers for step 1. To be called once per step, from
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.

@@ -17,23 +17,31 @@
 namespace stowage::runtime {
 namespace {
 
-ScalarValue toScalarValue(const HostNumber& number) {
-  return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
-}
-
 ir::Error mismatch(const std::string& why) {
   return ir::makeError(ir::ErrorCode::kPlanMismatch, why);
 }
 
 }  // namespace
 
+ScalarValue toScalarValue(const HostNumber& number) {
+  return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
+}
+
 CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 CapturedStep::~CapturedStep() {
-  if (!impl_->stored) impl_->moduleTensors.swapOut();
+  if (!impl_->stored) impl_->giveBack();
+}
+
+void CapturedStep::Impl::giveBack() {
+  moduleTensors.swapOut();
+  if (!before) return;
+  before->putBack();
+  if (functions.hostState == HostState::kDeclared) rewindHost();
 }
 
 CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
+ir::Error CapturedStep::checkUnchanged() const { return impl_->modes.checkUnchanged(); }
 const ir::Graph& CapturedStep::graph() const { return impl_->assembled.graph; }
 const std::vector<ir::ValueId>& CapturedStep::inputs() const { return impl_->inputs; }
 const std::vector<ir::ValueId>& CapturedStep::reports() const { return impl_->reports; }
@@ -140,7 +148,26 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
     const auto give = [&] { entry.first.set_data(makeTensor(storage, shapeOf(entry.first))); };
     if (ir::Error error = callTorch("storing a tensor back", give)) return error;
   }
+  if (ir::Error error = impl_->storeGradients(bytesOf)) return error;
+  if (impl_->functions.optimizer != nullptr) forgetWorkingTensors(*impl_->functions.optimizer);
   impl_->stored = true;
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
+  for (const ModuleTensor& entry : moduleTensors.all()) {
+    at::Tensor gradient = entry.tensor.grad();
+    if (entry.role != ir::Role::kParameter || !isFake(gradient)) continue;
+    const auto id = idOf.find(fakeId(gradient));
+    if (id == idOf.end() || !assembled.graph.storage(id->second).persistent) {
+      at::Tensor(entry.tensor).mutable_grad().reset();
+      continue;
+    }
+    ir::Expected<at::Tensor> bytes = bytesOf(id->second);
+    if (!bytes) return bytes.takeError();
+    const auto give = [&] { gradient.set_data(makeTensor(bytes->storage(), shapeOf(gradient))); };
+    if (ir::Error error = callTorch("storing a gradient back", give)) return error;
+  }
   return ir::success();
 }
 
@@ -150,6 +177,11 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
     if (!observed) return observed.takeError();
     return std::move(observed->trace);
   }
+  return traceUpdate(poison, functions.update);
+}
+
+ir::Expected<StepTrace> CapturedStep::Impl::traceUpdate(Tracer::Poison poison,
+                                                        const std::function<void()>& update) {
   tracer.setPoison(poison);
   recorder.beginStep();
   for (const auto& [parameter, gradient] : gradients) {
@@ -158,10 +190,10 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
   const auto run = [&] {
     const TracingScope scope(tracer);
     recorder.beginUpdate();
-    functions.update();
+    update();
   };
   if (ir::Error error = callTorch("while tracing the update again", run)) {
-    return preferRefusal(std::move(error), tracer);
+    return explainThrown(std::move(error), tracer, recorder);
   }
   return recorder.endStep();
 }
@@ -183,22 +215,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOf(const StepT
   return values;
 }
 
-/// The scalars of a step that ran during capture. What the first step lacks (a momentum that it
-/// created instead of scaling) takes part in it with the numbers of the second.
-std::vector<ScalarValue> CapturedStep::Impl::scalarsSeenIn(size_t step) const {
-  std::vector<ScalarValue> values;
-  for (ScalarSite site : stepScalars) {
-    const int32_t first = firstValues->alignment().firstOf[site.node];
-    const bool inFirst = step == 0 && first >= 0;
-    const StepTrace& trace = steps[step == 0 && !inFirst ? 1 : step].trace;
-    if (inFirst) site.node = static_cast<uint32_t>(first);
-    values.push_back(toScalarValue(numberAt(trace, site)));
-  }
-  return values;
-}
-
 void CapturedStep::Impl::rewindHost() {
-  if (functions.optimizer != nullptr) hostNumbers.front().putBack(*functions.optimizer);
+  if (!hostNumbers.empty()) hostNumbers.front().putBack(*functions.optimizer);
   rewindSchedulers(functions.schedulers, savedCounts);
   if (functions.rewind) functions.rewind();
 }
@@ -233,19 +251,13 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "the tensors were stored back, expected a step that is still captured");
   }
-  const size_t step = impl_->nextStep++;
-  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
+  const size_t step = impl_->nextStep;
   if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
-    if (optimizer != nullptr) {
-      if (!impl_->hostNumbers[step].equals(*optimizer)) {
-        return mismatch("the optimizer's options were changed by hand during the first " +
-                        std::to_string(kCapturedSteps) +
-                        " steps, whose numbers are those of the capture; use HostState::kDeclared");
-      }
-      impl_->hostNumbers[step + 1].putBack(*optimizer);
-    }
-    return impl_->scalarsSeenIn(step);
+    ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOfFirstSteps(step);
+    if (values) ++impl_->nextStep;
+    return values;
   }
+  ++impl_->nextStep;
   ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
   if (!again) return again.takeError();
   return impl_->scalarsOf(*again);

@@ -5,14 +5,17 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 
+#include <functional>
 #include <optional>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
+#include "runtime/capture/before_capture.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/first_values.h"
 #include "runtime/capture/graph_assembly.h"
+#include "runtime/capture/module_modes.h"
 #include "runtime/capture/module_tensors.h"
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/capture/step_recorder.h"
@@ -42,11 +45,27 @@ struct CapturedStep::Impl {
   ir::Error checkRewind();
 
   ir::Expected<ObservedStep> observeStep(Tracer::Poison poison);
+  /// Runs `loss` and notes what it reports, and the gradients it leaves.
+  ir::Error runLoss(ObservedStep& observed);
+  /// Did `loss` return scalars, and did it run backward?
+  ir::Error checkLoss(const std::vector<at::Tensor>& returned) const;
+  bool isLeftOver(const at::Tensor& gradient) const;
   /// Runs `update` once more (or all of it, when other parts have step scalars).
   ir::Expected<StepTrace> traceAgain(Tracer::Poison poison);
   ir::Expected<std::vector<ScalarValue>> scalarsOf(const StepTrace& again) const;
+  /// Runs `update`, which is the step's or a part of it, on the gradients of the last step.
+  ir::Expected<StepTrace> traceUpdate(Tracer::Poison poison, const std::function<void()>& update);
+  /// Of the steps that ran during capture (first_scalars.cpp).
+  ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
+  ir::Expected<std::vector<ScalarValue>> scalarsChangedByHand(size_t step);
+  ir::Expected<std::vector<ScalarValue>> replaceScalars(size_t step, const StepTrace& asCaptured,
+                                                        const StepTrace& now) const;
+  std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();
+  /// Gives memory to the gradients that the step keeps; drops the others.
+  ir::Error storeGradients(const ValueOf& bytesOf);
+  void giveBack();
 
   const ModuleTensor* moduleTensorOf(ir::StorageId storage) const;
   const StorageFacts& factsOf(ir::StorageId storage) const;
@@ -57,6 +76,8 @@ struct CapturedStep::Impl {
   c10::Device device;
 
   ModuleTensors moduleTensors;
+  std::optional<BeforeCapture> before;
+  ModuleModes modes;
   std::vector<std::pair<std::string, at::Tensor>> inputTensors;
   StorageTable storages;
   StepRecorder recorder;
@@ -76,8 +97,11 @@ struct CapturedStep::Impl {
   bool stored = false;  // storeTo took the tensors back
 };
 
-/// A refusal inside a closure says more than the exception that it came out as.
-ir::Error preferRefusal(ir::Error thrown, Tracer& tracer);
+ScalarValue toScalarValue(const HostNumber& number);
+
+/// Why a closure threw, in the step that `recorder` holds: a refusal says more than the exception
+/// that it came out as, and a value that item() made up may be the reason for any other.
+ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder);
 
 }  // namespace stowage::runtime
 

@@ -97,8 +97,9 @@ c10::Storage makeFakeStorage(int64_t bytes, c10::Device device, bool hostWritabl
 
 void forbidAccess(c10::StorageImpl& storage) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
-      "host code asked for the bytes of a tensor without memory: a captured step may not look at "
-      "values");
+      "host code asked for the bytes of a tensor without memory. Inside of a step: a captured step "
+      "may not look at values. Outside: the module is captured, its values are the runner's; "
+      "storeTo gives them back to the module (and so does dropping the step, those from before)");
 }
 
 at::Tensor makeTensor(const c10::Storage& storage, const TensorShape& shape) {

@@ -99,8 +99,9 @@ const char* findRefusal(const c10::OperatorHandle& op) {
   for (const Refusal& refusal : kRefusals) {
     if (refusal.name == name) return refusal.why;
   }
-  // Of these the rule sees in the arguments whether the shape is fixed.
-  for (const char* sees : {"aten::index", "aten::repeat_interleave", "aten::_ctc_loss"}) {
+  // Of these the rule (or the tracer) sees in the arguments whether the shape is fixed.
+  for (const char* sees :
+       {"aten::index", "aten::repeat_interleave", "aten::_ctc_loss", "aten::one_hot"}) {
     if (name == sees) return nullptr;
   }
   return op.hasTag(at::Tag::dynamic_output_shape) ? kDataDependent : nullptr;

@@ -94,6 +94,10 @@ std::optional<double> stepCountOf(optim::Optimizer& optimizer, const at::Tensor&
   return count;
 }
 
+void forgetWorkingTensors(optim::Optimizer& optimizer) {
+  if (auto* fused = dynamic_cast<stowage::AdamW*>(&optimizer)) fused->forgetLearningRates();
+}
+
 OptimizerNumbers OptimizerNumbers::of(optim::Optimizer& optimizer) {
   OptimizerNumbers numbers;
   for (optim::OptimizerParamGroup& group : optimizer.param_groups()) {
@@ -136,13 +140,17 @@ void OptimizerNumbers::putBack(optim::Optimizer& optimizer) const {
   }
 }
 
-bool OptimizerNumbers::equals(optim::Optimizer& optimizer) const {
-  const OptimizerNumbers now = of(optimizer);
-  if (now.rates_ != rates_) return false;
+bool OptimizerNumbers::isComplete() const {
+  return std::none_of(options_.begin(), options_.end(),
+                      [](const auto& options) { return options == nullptr; });
+}
+
+bool OptimizerNumbers::equals(const OptimizerNumbers& other) const {
+  if (other.rates_ != rates_) return false;
   for (size_t i = 0; i < options_.size(); ++i) {
-    if (options_[i] == nullptr || now.options_[i] == nullptr) continue;
+    if (options_[i] == nullptr || other.options_[i] == nullptr) continue;
     bool same = true;
-    actOnOptions(*now.options_[i], *options_[i],
+    actOnOptions(*other.options_[i], *options_[i],
                  [&](auto& live, auto& saved) { same = live == saved; });
     if (!same) return false;
   }

@@ -29,13 +29,21 @@ void forEachStateTensor(torch::optim::Optimizer& optimizer, const at::Tensor& pa
 /// How many steps the state of one parameter has seen, where the optimizer counts on the host.
 std::optional<double> stepCountOf(torch::optim::Optimizer& optimizer, const at::Tensor& parameter);
 
+/// Drops the tensors that an optimizer keeps beside its state and makes anew when they are missing
+/// (stowage::AdamW's learning rates), which a capture may have made without memory.
+void forgetWorkingTensors(torch::optim::Optimizer& optimizer);
+
 /// The host numbers of an optimizer at one moment.
 class OptimizerNumbers {
  public:
   static OptimizerNumbers of(torch::optim::Optimizer& optimizer);
   /// Writes them into `optimizer`. State that did not exist yet gets step count 0.
   void putBack(torch::optim::Optimizer& optimizer) const;
-  bool equals(torch::optim::Optimizer& optimizer) const;
+  /// Compares the options; step counts advance by themselves.
+  bool equals(torch::optim::Optimizer& optimizer) const { return equals(of(optimizer)); }
+  bool equals(const OptimizerNumbers& other) const;
+  /// Is it an optimizer whose host numbers are all known?
+  bool isComplete() const;
 
  private:
   struct Steps {

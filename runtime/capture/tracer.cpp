@@ -2,6 +2,7 @@
 #include "runtime/capture/tracer.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/zeros.h>
 #include <torch/library.h>
 
 #include <atomic>
@@ -26,6 +27,26 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
   CallHandler* handler = activeHandler.load();
   TORCH_CHECK(handler != nullptr, "an op of a captured step ran after its capture was over");
   handler->handle(op, keys, stack);
+}
+
+/// On the CPU, one_hot's kernel for autograd looks at its values before anything below autograd is
+/// asked: while tracing, the whole call goes to the fallback.
+void oneHot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (c10::impl::tls_is_dispatch_key_included(kKey)) {
+    const auto below = (keys & c10::after_ADInplaceOrView_keyset) | c10::DispatchKeySet(kKey);
+    return op.redispatchBoxed(below, stack);
+  }
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
+void registerOneHot() {
+  static torch::Library cpu(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
+                            __LINE__);
+  static const bool kRegistered = [] {
+    cpu.impl("one_hot", torch::CppFunction::makeFromBoxedFunction<&oneHot>());
+    return true;
+  }();
+  static_cast<void>(kRegistered);
 }
 
 void registerFallback() {
@@ -125,12 +146,29 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   // record, and their kernels touch no data.
   if (op.changesShape) return passOn(handle, keys, stack);
   if (op.resultsBy == ResultsBy::kComposite) {
+    if (op.name == "aten.one_hot.default") return expandOneHot(op, stack);
     return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
   }
   if (op.resultsBy == ResultsBy::kNothing) {
     refuse(op, "no rule says what shape its results have");
   }
   trace(op, stack);
+}
+
+/// What libtorch's one_hot does after its checks; scatter_ checks values when it runs.
+void Tracer::expandOneHot(const OpFacts& op, torch::jit::Stack* stack) {
+  const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
+  const at::Tensor classes = args[0].toTensor();
+  const int64_t count = args[1].toInt();
+  TORCH_CHECK(classes.scalar_type() == c10::kLong, "one_hot takes int64, found ", classes.dtype());
+  if (count < 1) {
+    refuse(op, "without num_classes the shape of its result depends on values; give num_classes");
+  }
+  std::vector<int64_t> sizes = classes.sizes().vec();
+  sizes.push_back(count);
+  at::Tensor result = at::zeros(sizes, classes.options());
+  result.scatter_(-1, classes.unsqueeze(-1), 1);
+  replaceArguments(op, stack, {c10::IValue(std::move(result))});
 }
 
 void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
@@ -172,6 +210,7 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
 
 TracingScope::TracingScope(CallHandler& handler) : guard_(c10::DispatchKeySet(kKey)) {
   registerFallback();
+  registerOneHot();
   [[maybe_unused]] CallHandler* previous = activeHandler.exchange(&handler);
   assert(previous == nullptr && "tracing scopes do not nest");
 }

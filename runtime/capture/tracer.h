@@ -76,6 +76,7 @@ class Tracer : public CallHandler {
   bool runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const;
   void runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
   void trace(const OpFacts& op, torch::jit::Stack* stack);
+  void expandOneHot(const OpFacts& op, torch::jit::Stack* stack);
   void checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
   void readBack(const OpFacts& op, torch::jit::Stack* stack);
   void forbidAccessToArguments(const TracedCall& call);

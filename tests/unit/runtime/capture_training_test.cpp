@@ -190,14 +190,25 @@ TEST(CaptureTraining, HonoursARateSetByHandWhenHostStateIsDeclared) {
   EXPECT_TRUE(sameBytes(expected, run.bytes("0.weight")));
 }
 
-TEST(CaptureTraining, RefusesARateSetByHandWhileHostStateIsHidden) {
+TEST(CaptureTraining, RefusesARateSetByHandWhereAHiddenSchedulerChangesIt) {
   Training training = makeTraining({});
   auto step = captureStep(training.functions, specs(), {.target = cpuTarget()});
   ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
   training.optimizer->param_groups()[0].options().set_lr(0.5);
+  // The scheduler's first step leaves the rate alone.
+  ASSERT_TRUE(static_cast<bool>((*step)->nextScalars()));
   auto scalars = (*step)->nextScalars();
   ASSERT_FALSE(static_cast<bool>(scalars));
   EXPECT_NE(ir::describe(scalars.takeError()).find("changed by hand"), std::string::npos);
+  // Refused, the step was not taken: set back, it has its numbers.
+  training.optimizer->param_groups()[0].options().set_lr(1e-2);
+  Training other = makeTraining({});
+  auto untouched = captureStep(other.functions, specs(), {.target = cpuTarget()});
+  ASSERT_TRUE(static_cast<bool>(untouched)) << ir::describe(untouched.takeError());
+  ASSERT_TRUE(static_cast<bool>((*untouched)->nextScalars()));
+  auto expected = (*untouched)->nextScalars(), again = (*step)->nextScalars();
+  ASSERT_TRUE(static_cast<bool>(expected) && static_cast<bool>(again));
+  for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ((*again)[i].value, (*expected)[i].value);
 }
 
 TEST(CaptureTraining, BuildsAModelWithoutMemoryThatReplaysToTheSameBits) {

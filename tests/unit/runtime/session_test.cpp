@@ -1,0 +1,297 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The one-call interface as its users meet it: what it gives back, and which mistakes it names.
+
+#include <gtest/gtest.h>
+#include <torch/optim/schedulers/step_lr.h>
+
+#include <functional>
+#include <stdexcept>
+
+#include "tests/support/session_training.h"
+
+namespace stowage::tests {
+namespace {
+
+class SessionGivesBack : public testing::TestWithParam<decltype(&adamW)> {};
+
+TEST_P(SessionGivesBack, AnOptimizerWithoutStateWhenTheStepIsDropped) {
+  Training eager(GetParam());
+  trainEagerly(eager, 0, 3);
+  Training captured(GetParam());
+  { const Step step = capture(captured.describe()); }
+  EXPECT_TRUE(captured.optimizer->state().empty());
+  for (const Tensor& parameter : captured.model->parameters()) {
+    EXPECT_FALSE(parameter.grad().defined());
+  }
+  trainEagerly(captured, 0, 3);
+  expectSame(eager, captured);
+}
+
+TEST_P(SessionGivesBack, StateAndGradientsOfStepsBefore) {
+  Training eager(GetParam()), captured(GetParam());
+  for (Training* training : {&eager, &captured}) {
+    torch::manual_seed(4);
+    trainEagerly(*training, 0, 2);
+  }
+  { const Step step = capture(captured.describe()); }
+  const auto [x, y] = makeBatch(2);
+  for (Training* training : {&eager, &captured}) {
+    torch::manual_seed(6);
+    training->loss(x, y);
+  }
+  // The first of its steps would add to a gradient, the others would not.
+  EXPECT_EQ(failureOf([&] { capture(captured.describe()); }).code, ir::ErrorCode::kUnsupported);
+  expectSame(eager, captured);
+  for (Training* training : {&eager, &captured}) {
+    torch::manual_seed(5);
+    training->update();
+    trainEagerly(*training, 3, 5);
+  }
+  expectSame(eager, captured);
+}
+
+TEST_P(SessionGivesBack, StateOfTheStepsThatRanWhenItIsStored) {
+  Training eager(GetParam());
+  trainEagerly(eager, 0, 5);
+  Training captured(GetParam());
+  {
+    const Step step = capture(captured.describe());
+    Runner runner = makeRunner(step);
+    train(runner, captured, 0, 3);
+    runner.storeTo(captured.model);
+  }
+  trainEagerly(captured, 3, 5);
+  expectSame(eager, captured);
+}
+
+INSTANTIATE_TEST_SUITE_P(Optimizers, SessionGivesBack,
+                         testing::Values(&adamW, &fusedAdamW, &momentum));
+
+TEST(Session, GivesBackAfterARefusal) {
+  Training eager;
+  trainEagerly(eager, 0, 2);
+  Training captured;
+  torch::optim::StepLR scheduler(*captured.optimizer, 1, 0.5);
+  Description description = captured.describe();
+  description.update = [&] {
+    captured.update();
+    scheduler.step();
+    captured.model->parameters().front().nonzero();
+  };
+  EXPECT_EQ(failureOf([&] { capture(description); }).code, ir::ErrorCode::kUnsupported);
+  EXPECT_TRUE(captured.optimizer->state().empty());
+  trainEagerly(captured, 0, 2);
+  expectSame(eager, captured);
+}
+
+TEST(Session, GivesBackAfterAnExceptionInTheLoss) {
+  Training eager;
+  trainEagerly(eager, 0, 2);
+  Training captured;
+  Description description = captured.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) -> Tensor {
+    captured.loss(x, y);
+    throw std::runtime_error("stop here");
+  };
+  expectSays(failureOf([&] { capture(description); }).text, {"stop here"});
+  trainEagerly(captured, 0, 2);
+  expectSame(eager, captured);
+}
+
+TEST(Session, GivesBackAfterAPlanThatSaysNo) {
+  Training eager;
+  trainEagerly(eager, 0, 2);
+  Training captured;
+  {
+    const Step step = capture(captured.describe());
+    ir::Expected<Plan> made = plan(step, {.budget = 1_KiB});
+    ASSERT_FALSE(static_cast<bool>(made));
+    llvm::consumeError(made.takeError());
+  }
+  torch::manual_seed(4);
+  trainEagerly(captured, 0, 2);
+  expectSame(eager, captured);
+}
+
+TEST(Session, StoresGradientsThatTheStepKeeps) {
+  const auto keeping = [](Training& training) {
+    Description description = training.describe();
+    description.update = [&training] {
+      training.optimizer->step();
+      training.optimizer->zero_grad(/*set_to_none=*/false);
+    };
+    return description;
+  };
+  Training eager;
+  trainEagerly(eager, keeping(eager), 0, 4);
+  Training captured;
+  {
+    const Step step = capture(keeping(captured));
+    Runner runner = makeRunner(step);
+    train(runner, captured, 0, 2);
+    runner.storeTo(captured.model);
+  }
+  trainEagerly(captured, keeping(captured), 2, 4);
+  expectSame(eager, captured);
+}
+
+TEST(Session, NamesTheClosureThatIsMissing) {
+  Training training;
+  Description description = training.describe();
+  description.loss = nullptr;
+  Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(failed.text, {"`loss`", "missing"});
+  description = training.describe();
+  description.update = nullptr;
+  failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(failed.text, {"`update`", "missing"});
+}
+
+struct WrongLoss {
+  const char* name;
+  std::function<Tensor(Training&, const Tensor&, const Tensor&)> loss;
+  std::vector<std::string> says;
+};
+
+class SessionRefuses : public testing::TestWithParam<WrongLoss> {};
+
+TEST_P(SessionRefuses, ALossThatIsNone) {
+  Training training;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    return GetParam().loss(training, x, y);
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(failed.text, GetParam().says);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Losses, SessionRefuses,
+    testing::Values(WrongLoss{"undefined",
+                              [](Training& training, const Tensor& x, const Tensor& y) {
+                                training.loss(x, y);
+                                return Tensor();
+                              },
+                              {"undefined tensor", "expected the loss"}},
+                    WrongLoss{"not_a_scalar",
+                              [](Training& training, const Tensor& x, const Tensor&) {
+                                const Tensor out = training.model->forward(x);
+                                out.sum().backward();
+                                return out;
+                              },
+                              {"[6,4]", "expected a scalar"}},
+                    WrongLoss{"without_backward",
+                              [](Training& training, const Tensor& x, const Tensor& y) {
+                                return training.forward(x, y);
+                              },
+                              {"no parameter with a gradient", "backward()"}}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST(Session, GradientsFromBeforeAreNoBackward) {
+  Training training;
+  const auto [x, y] = makeBatch(0);
+  training.loss(x, y);
+  Description description = training.describe();
+  description.loss = [&](const Tensor& a, const Tensor& b) { return training.forward(a, b); };
+  expectSays(failureOf([&] { capture(description); }).text, {"backward()"});
+}
+
+TEST(Session, GradientsOfTwoBackwardsAndFrozenParametersAreCaptured) {
+  const auto describe = [](Training& training) {
+    training.model->parameters().front().set_requires_grad(false);
+    Description description = training.describe();
+    description.loss = [&training](const Tensor& x, const Tensor& y) {
+      training.loss(x.narrow(0, 0, 3), y.narrow(0, 0, 3));
+      return training.loss(x.narrow(0, 3, 3), y.narrow(0, 3, 3));
+    };
+    return description;
+  };
+  Training eager;
+  trainEagerly(eager, describe(eager), 0, 3);
+  Training captured;
+  const Step step = capture(describe(captured));
+  Runner runner = makeRunner(step);
+  train(runner, captured, 0, 3);
+  runner.storeTo(captured.model);
+  expectSame(eager, captured);
+}
+
+TEST(Session, OneHotIsCaptured) {
+  const auto describe = [](Training& training) {
+    Description description = training.describe();
+    description.loss = [&training](const Tensor& x, const Tensor& y) {
+      const Tensor loss =
+          at::mse_loss(training.model->forward(x), at::one_hot(y, 4).to(at::kFloat));
+      loss.backward();
+      return loss;
+    };
+    return description;
+  };
+  Training eager;
+  trainEagerly(eager, describe(eager), 0, 3);
+  Training captured;
+  const Step step = capture(describe(captured));
+  Runner runner = makeRunner(step);
+  train(runner, captured, 0, 3);
+  runner.storeTo(captured.model);
+  expectSame(eager, captured);
+  EXPECT_TRUE(at::equal(at::one_hot(at::arange(3)), at::eye(3, at::kLong)));
+}
+
+TEST(Session, OneHotWithoutANumberOfClassesIsRefused) {
+  Training training;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    const Tensor out = training.model->forward(x);
+    const Tensor loss = at::mse_loss(out, at::one_hot(y).to(at::kFloat));
+    loss.backward();
+    return loss;
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"aten.one_hot.default", "3, forward", "num_classes"});
+}
+
+TEST(Session, AnErrorAfterItemSaysThatItsValueWasMadeUp) {
+  Training training;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    const Tensor loss = training.loss(x, y);
+    TORCH_CHECK(loss.detach().max().item<float>() == 0.25, "the loss looks wrong");
+    return loss;
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"the loss looks wrong", "made-up value for item()", "aten.max.default"});
+}
+
+TEST(Session, TouchingTheModelBetweenStepsNamesStoreTo) {
+  Training training;
+  const Step step = capture(training.describe());
+  const auto [x, y] = makeBatch(0);
+  std::string text;
+  try {
+    training.model->forward(x);
+  } catch (const c10::Error& error) {
+    text = error.what_without_backtrace();
+  }
+  expectSays(text, {"the module is captured", "storeTo"});
+}
+
+TEST(Session, CudaWithoutAGpuSaysWhatToDoInstead) {
+  Training training;
+  Description description = training.describe();
+  description.device = "cuda";
+  const Failed failed = failureOf([&] { capture(description); });
+  if (failed.text.empty()) GTEST_SKIP() << "this process has CUDA";
+  EXPECT_EQ(failed.code, ir::ErrorCode::kEnvironment);
+  expectSays(failed.text, {"no CUDA device", "linked with", "the device cpu"});
+  EXPECT_EQ(failed.text.find("enableFakeGpu"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace stowage::tests
