@@ -24,11 +24,11 @@ LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
     : table_(&table), frontier_(std::move(frontier)) {
   int64_t begin = 0;
   for (const int64_t budget : frontier_.grid()) {
-    cells_.push_back({.begin = begin, .end = budget});
+    cells_.push_back({.index = cells_.size(), .begin = begin, .end = budget});
     begin = budget;
   }
-  cells_.push_back({.begin = begin, .end = kUnlimited});
-  if (isLimited()) findStayingBytes();
+  cells_.push_back({.index = cells_.size(), .begin = begin, .end = kUnlimited});
+  findStayingBytes();
 }
 
 // What is needed later and cannot be made again is on the device or on the host.
@@ -65,9 +65,8 @@ const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell)
     budget = plan->height - 1;
   }
   // Slower ones may have less on the host.
-  const auto index = static_cast<size_t>(&cell - cells_.data());
-  if (index < frontier_.grid().size()) {
-    for (const KnownPlan& plan : frontier_.pool(index)) {
+  if (cell.index < frontier_.grid().size()) {
+    for (const KnownPlan& plan : frontier_.pool(cell.index)) {
       if (plan.height < cell.end) {
         cell.answers->push_back({&plan, std::max(plan.height, cell.begin)});
       }
@@ -91,9 +90,7 @@ std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time
 HostChain* LimitedFrontier::chain(Cell& cell) {
   if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
   cell.hasChain = true;
-  if ((cells_.size() - static_cast<size_t>(&cell - cells_.data())) % kCellsPerChain != 0) {
-    return nullptr;
-  }
+  if ((cells_.size() - cell.index) % kCellsPerChain != 0) return nullptr;
   const KnownPlan* first = frontier_.findInPools(cell.begin);
   if (first == nullptr) return nullptr;
   std::optional<KnownPlan> last =

@@ -52,6 +52,7 @@ class LimitedFrontier {
   };
   /// The budgets from one grid budget, `begin`, to below the next one, `end`.
   struct Cell {
+    size_t index = 0;  // of the grid budget `end`
     int64_t begin = 0;
     int64_t end = 0;
     std::optional<std::vector<Answer>> answers;  // known without a limit
