@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What may answer a device budget B when the host has a limit H as well: of the plans known without
-// a limit for all budgets up to B, and of the chains (planner/host_chain.h) of the grid budgets up
-// to B, the fastest plan with at most H bytes on the host. Neither set depends on H and both only
-// grow with B, so the time never rises with either. None of them is faster than the answer to B
-// without a limit, which is the answer where it keeps to H.
-// Made from B downwards, as far as bounds of the time and of the bytes on the host allow better.
+// a limit for all budgets up to B, and of the chains (planner/host_chain.h) of every second grid
+// budget up to B, the fastest plan with at most H bytes on the host. Neither set depends on H and
+// both only grow with B, so the time never rises with either. None of them is faster than the
+// answer to B without a limit, which is the answer where it keeps to H. Made from B downwards, as
+// far as bounds of the time and of the bytes on the host allow better.
 #ifndef STOWAGE_PLANNER_LIMITED_FRONTIER_H_
 #define STOWAGE_PLANNER_LIMITED_FRONTIER_H_
 
