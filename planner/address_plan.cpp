@@ -74,7 +74,7 @@ void planHostAddresses(const GapTable& table, const IssueOrder& order, AddressPl
                      .alive = order.hosts[i],
                      .latest = order.hosts[i].begin});
   }
-  const Placement host = placeItems(hosts, order.period, 0, table.problem().limits.host.value());
+  const Placement host = placeItems(hosts, order.period, 0, INT64_MAX);
   plan.hosts = host.offsets;
   plan.hostHeight = host.height;
 }

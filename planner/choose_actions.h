@@ -3,10 +3,9 @@
 // One rule-made answer to "what leaves, so that the step fits": walks the nodes once; where the
 // bytes exceed the target, gives up gaps that are open there until they do not. Re-runs come first
 // as long as they cost less per byte than the rule's price, cheapest first; then copies to the
-// host, furthest next use first (Belady); then what is left. The search (planner/frontier.h) tries
-// many rules and lets evaluation judge.
-// Bytes here are by node position, so what a re-run needs beside it is not seen; the corrections
-// that a look at the expansion gives are fed back.
+// host, furthest next use first (Belady); then what is left. The search (planner/budget_search.h)
+// tries many rules and lets evaluation judge. Bytes here are by node position, so what a re-run
+// needs beside it is not seen; the corrections that a look at the expansion gives are fed back.
 #ifndef STOWAGE_PLANNER_CHOOSE_ACTIONS_H_
 #define STOWAGE_PLANNER_CHOOSE_ACTIONS_H_
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <utility>
 
-#include "planner/frontier.h"
+#include "planner/limited_frontier.h"
 #include "planner/refusal.h"
 
 namespace stowage::planner {
@@ -57,7 +57,7 @@ ir::Error writePins(const GapTable& table, Decisions& decisions) {
 struct Planner::State {
   explicit State(const Problem& problem) : table(problem) {}
   GapTable table;
-  std::optional<Frontier> frontier;
+  std::optional<LimitedFrontier> frontier;
 };
 
 Planner::Planner(std::unique_ptr<State> state) : state_(std::move(state)) {}
@@ -67,14 +67,14 @@ Planner::~Planner() = default;
 
 ir::Expected<Planner> Planner::make(const Problem& problem) {
   auto state = std::make_unique<State>(problem);
-  ir::Expected<Frontier> frontier = Frontier::make(state->table);
+  ir::Expected<LimitedFrontier> frontier = LimitedFrontier::make(state->table);
   if (!frontier) return frontier.takeError();
   state->frontier = std::move(*frontier);
   return Planner(std::move(state));
 }
 
 ir::Expected<PlanResult> Planner::plan(Bytes budget) {
-  Frontier& frontier = *state_->frontier;
+  LimitedFrontier& frontier = *state_->frontier;
   const KnownPlan* best = frontier.findBest(budget.value());
   if (best == nullptr) return refuse(state_->table, frontier, budget.value());
   const KnownPlan answer = frontier.settle(*best, budget.value());

@@ -11,21 +11,19 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr int kHostRungs = 12;        // host limits tried between what is too little and what does
 constexpr size_t kMostPinsTried = 8;  // one by one
 
 /// A problem like another one, with tables of its own.
 class Variant {
  public:
   explicit Variant(Problem problem) : problem_(std::move(problem)), table_(problem_) {
-    ir::Expected<Frontier> made = Frontier::make(table_);
+    ir::Expected<LimitedFrontier> made = LimitedFrontier::make(table_);
     if (!made) {
       llvm::consumeError(made.takeError());
       return;
     }
     frontier_ = std::move(*made);
   }
-  const GapTable& table() const { return table_; }
   const KnownPlan* findBest(int64_t budget) {
     return frontier_ ? frontier_->findBest(budget) : nullptr;
   }
@@ -33,51 +31,15 @@ class Variant {
  private:
   Problem problem_;
   GapTable table_;
-  std::optional<Frontier> frontier_;
+  std::optional<LimitedFrontier> frontier_;
 };
 
-Problem withHost(const Problem& problem, int64_t bytes) {
-  Problem other = problem;
-  other.limits.host = Bytes(bytes);
-  return other;
-}
-
-/// A host limit with which the budget can be kept, and what then lies on the host.
-struct HostNeed {
-  int64_t bytes = 0;
-  Actions actions;
-  int64_t target = 0;
-};
-
-// Halves the distance between what is too little and what does: each limit is tried itself, so a
-// plan for the one that is named exists.
-std::optional<HostNeed> findHostNeed(const Problem& problem, int64_t budget) {
-  Variant unlimited(withHost(problem, INT64_MAX / 4));
-  const KnownPlan* best = unlimited.findBest(budget);
-  if (best == nullptr) return std::nullopt;
-  HostNeed need{.bytes = best->hostHeight, .actions = best->actions, .target = best->prefetch};
-  int64_t tooLittle = problem.limits.host.value();
-  const int64_t align = problem.target.alignBytes;
-  for (int i = 0; i < kHostRungs && tooLittle + align < need.bytes; ++i) {
-    const int64_t between = tooLittle + (need.bytes - tooLittle) / 2 / align * align;
-    if (between <= tooLittle) break;
-    Variant tried(withHost(problem, between));
-    const KnownPlan* plan = tried.findBest(budget);
-    if (plan == nullptr) {
-      tooLittle = between;
-    } else {
-      need = {.bytes = plan->hostHeight, .actions = plan->actions, .target = plan->prefetch};
-    }
-  }
-  return need;
-}
-
-ir::PlanError refuseHost(const GapTable& table, int64_t budget, const HostNeed& need) {
+ir::PlanError refuseHost(const GapTable& table, int64_t budget, const LeastHost& need) {
   const Bytes limit = table.problem().limits.host;
   ir::Infeasible infeasible{
       .budget = limit, .smallestBudget = Bytes(need.bytes), .peakNode = "", .holders = {}};
   infeasible.space = "host";
-  infeasible.holders = findHostHolders(table, need.actions, need.target);
+  infeasible.holders = findHostHolders(table, need.plan->actions, need.plan->prefetch);
   const auto [given, needed] = formatApart(limit, Bytes(need.bytes));
   return ir::PlanError(ir::ErrorCode::kInfeasible,
                        "no schedule fits " + formatBytes(Bytes(budget)) + " with " + given +
@@ -138,16 +100,17 @@ void namePins(const Problem& problem, int64_t budget, ir::PlanError& error) {
 
 }  // namespace
 
-ir::Error refuse(const GapTable& table, Frontier& frontier, int64_t budget) {
+ir::Error refuse(const GapTable& table, LimitedFrontier& frontier, int64_t budget) {
   const Problem& problem = table.problem();
-  LowestPlan lowest = frontier.findLowest();
-  const bool isLimited = problem.limits.host < Bytes(INT64_MAX / 4);
-  std::optional<HostNeed> need;
-  if (isLimited) need = findHostNeed(problem, budget);
+  LeastHost need;
+  LowestPlan lowest;
+  if (frontier.isLimited()) need = frontier.findLeastHost(budget);
+  if (need.plan == nullptr) lowest = frontier.findLowest();
   // When no plan at all keeps to the host's limit, the host is what is missing in any case.
-  if (isLimited && !need && lowest.plan == nullptr) need = findHostNeed(problem, INT64_MAX / 4);
-  if (need) {
-    ir::PlanError error = refuseHost(table, budget, *need);
+  const bool isHost = frontier.isLimited() && lowest.plan == nullptr;
+  if (isHost && need.plan == nullptr) need = frontier.findLeastHost(kUnlimited);
+  if (need.plan != nullptr) {
+    ir::PlanError error = refuseHost(table, budget, need);
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }

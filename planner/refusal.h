@@ -6,12 +6,12 @@
 #ifndef STOWAGE_PLANNER_REFUSAL_H_
 #define STOWAGE_PLANNER_REFUSAL_H_
 
-#include "planner/frontier.h"
+#include "planner/limited_frontier.h"
 
 namespace stowage::planner {
 
 /// The kInfeasible error for a budget to which `frontier` has no answer.
-ir::Error refuse(const GapTable& table, Frontier& frontier, int64_t budget);
+ir::Error refuse(const GapTable& table, LimitedFrontier& frontier, int64_t budget);
 
 }  // namespace stowage::planner
 

@@ -10,8 +10,8 @@ namespace {
 
 class Squeezer {
  public:
-  Squeezer(const GapTable& table, const KnownPlan& plan, const SqueezeGoal& goal)
-      : table_(table), plan_(plan), goal_(goal), left_(goal.evaluations) {}
+  Squeezer(const GapTable& table, const KnownPlan& plan, int evaluations)
+      : table_(table), plan_(plan), left_(evaluations) {}
 
   // Steps that are halved when they do not do.
   std::vector<KnownPlan> run() {
@@ -40,8 +40,7 @@ class Squeezer {
     int64_t allowance = std::max(height, plan_.prefetch);
     for (; allowance > 0 && left_ > 0; --left_) {
       Tried tried = tryActions(table_, plan_.actions, allowance, {.height = height});
-      const bool fits = tried.plan && tried.plan->height <= height;
-      if (fits && tried.plan->hostHeight <= goal_.hostHeight) return std::move(tried.plan);
+      if (tried.plan && tried.plan->height <= height) return std::move(tried.plan);
       allowance = lowerAllowance(allowance, height, tried.height);
     }
     return std::nullopt;
@@ -49,16 +48,14 @@ class Squeezer {
 
   const GapTable& table_;
   const KnownPlan& plan_;
-  const SqueezeGoal& goal_;
   int left_;  // evaluations
   std::vector<KnownPlan> found_;
 };
 
 }  // namespace
 
-std::vector<KnownPlan> squeeze(const GapTable& table, const KnownPlan& plan,
-                               const SqueezeGoal& goal) {
-  return Squeezer(table, plan, goal).run();
+std::vector<KnownPlan> squeeze(const GapTable& table, const KnownPlan& plan, int evaluations) {
+  return Squeezer(table, plan, evaluations).run();
 }
 
 }  // namespace stowage::planner

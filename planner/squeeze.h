@@ -11,16 +11,10 @@
 
 namespace stowage::planner {
 
-struct SqueezeGoal {
-  int64_t hostHeight = 0;  // of the host arena, at most
-  int evaluations = 0;     // at most
-};
-
 /// Plans with the actions of `plan`, each lower than the one before and than `plan`, none faster
 /// than `plan`. The last is the lowest that was found, to one unit of alignment unless the
 /// evaluations ran out.
-std::vector<KnownPlan> squeeze(const GapTable& table, const KnownPlan& plan,
-                               const SqueezeGoal& goal);
+std::vector<KnownPlan> squeeze(const GapTable& table, const KnownPlan& plan, int evaluations);
 
 }  // namespace stowage::planner
 

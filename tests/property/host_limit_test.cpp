@@ -1,0 +1,173 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A limit of the host keeps the promises of a device budget: at a fixed budget more of the host
+// never hurts, down to having no limit at all, and more budget never hurts at a fixed limit; the
+// limit that a refusal names works, one unit of alignment less is refused, and the same is named
+// whatever was asked.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <random>
+#include <set>
+
+#include "planner/plan.h"
+#include "tests/support/random_step.h"
+
+namespace stowage::planner {
+namespace {
+
+constexpr int kHosts = 12;
+
+class HostLimit : public testing::TestWithParam<int> {
+ protected:
+  HostLimit()
+      : seed_(static_cast<uint64_t>(GetParam())),
+        graph_(tests::makeRandomStep({.seed = seed_, .layers = 1 + GetParam() % 5})),
+        target_(tests::makeSmallTarget(seed_)),
+        problem_(llvm::cantFail(
+            makeProblem(graph_, target_, tests::makeRandomCosts(graph_, seed_, 300)))),
+        planner_(llvm::cantFail(Planner::make(limited(Bytes(1))))) {}
+
+  Problem& limited(Bytes host) {
+    problem_.limits.host = host;
+    return problem_;
+  }
+  ir::Expected<PlanResult> ask(Bytes budget, Bytes host) {
+    limited(host);
+    return planner_.plan(budget);
+  }
+  /// What a refusal says the host must have; nothing if it is about the device.
+  std::optional<Bytes> need(Bytes budget, Bytes host) {
+    ir::Expected<PlanResult> result = ask(budget, host);
+    if (result) return std::nullopt;
+    const ir::PlanError error = ir::takePayload(result.takeError());
+    if (!error.infeasible() || error.infeasible()->space != "host") return std::nullopt;
+    return error.infeasible()->smallestBudget;
+  }
+
+  /// Budgets that have a plan where the host is not limited.
+  std::vector<Bytes> budgets() {
+    const PlanResult all = llvm::cantFail(ask(Bytes(INT64_MAX / 4), Bytes(INT64_MAX)));
+    std::vector<Bytes> found;
+    for (const int percent : {40, 50, 62, 75, 90}) {
+      const Bytes budget(all.keepAllHeight.value() * percent / 100);
+      ir::Expected<PlanResult> result = ask(budget, Bytes(INT64_MAX));
+      if (result) found.push_back(budget);
+      if (!result) llvm::consumeError(result.takeError());
+    }
+    return found;
+  }
+  /// Limits from nothing to more than the plan without one needs, in random order.
+  std::vector<Bytes> drawHosts(Bytes budget) {
+    const int64_t most = llvm::cantFail(ask(budget, Bytes(INT64_MAX))).timetable.hostHeight.value();
+    std::mt19937_64 random(seed_);
+    std::vector<Bytes> hosts = {Bytes(INT64_MAX), Bytes(most)};
+    for (int i = 0; i < kHosts; ++i) {
+      hosts.emplace_back(static_cast<int64_t>(random() % static_cast<uint64_t>(most + most / 8)));
+    }
+    std::shuffle(hosts.begin(), hosts.end(), random);
+    return hosts;
+  }
+
+  uint64_t seed_;
+  ir::Graph graph_;
+  ir::Target target_;
+  Problem problem_;
+  Planner planner_;
+};
+
+TEST_P(HostLimit, TimeNeverRisesWithTheHost) {
+  for (const Bytes budget : budgets()) {
+    std::map<Bytes, int64_t> times;
+    std::map<Bytes, bool> fits;
+    for (const Bytes host : drawHosts(budget)) {
+      ir::Expected<PlanResult> result = ask(budget, host);
+      fits[host] = static_cast<bool>(result);
+      if (!result) {
+        llvm::consumeError(result.takeError());
+        continue;
+      }
+      EXPECT_LE(result->timetable.hostHeight, host);
+      EXPECT_LE(result->timetable.deviceHeight, budget);
+      times[host] = result->timetable.stepTime.value();
+    }
+    int64_t last = INT64_MAX;
+    for (const auto& [host, time] : times) {
+      EXPECT_LE(time, last) << budget.value() << " with " << host.value();
+      last = time;
+    }
+    bool didFit = false;
+    for (const auto& [host, does] : fits) {
+      EXPECT_TRUE(does || !didFit) << budget.value() << " with " << host.value();
+      didFit = does;
+    }
+  }
+}
+
+TEST_P(HostLimit, TimeNeverRisesWithTheBudget) {
+  const std::vector<Bytes> rising = budgets();
+  for (const Bytes host : drawHosts(rising.front())) {
+    int64_t last = INT64_MAX;
+    for (const Bytes budget : rising) {
+      ir::Expected<PlanResult> result = ask(budget, host);
+      if (!result) {
+        EXPECT_EQ(last, INT64_MAX) << budget.value() << " with " << host.value();
+        llvm::consumeError(result.takeError());
+        continue;
+      }
+      EXPECT_LE(result->timetable.stepTime.value(), last)
+          << budget.value() << " with " << host.value();
+      last = result->timetable.stepTime.value();
+    }
+  }
+}
+
+TEST_P(HostLimit, TheNamedSmallestWorksAndIsNamedWhateverWasAsked) {
+  const Bytes unit(target_.alignBytes);
+  for (const Bytes budget : budgets()) {
+    std::set<Bytes> named;
+    std::vector<Bytes> hosts = drawHosts(budget);
+    hosts.resize(8);
+    for (const Bytes host : hosts) {
+      if (const std::optional<Bytes> bytes = need(budget, host)) named.insert(*bytes);
+    }
+    if (named.empty()) continue;
+    ASSERT_EQ(named.size(), 1U) << budget.value();
+    const Bytes smallest = *named.begin();
+    ir::Expected<PlanResult> fits = ask(budget, smallest);
+    ASSERT_TRUE(static_cast<bool>(fits)) << ir::describe(fits.takeError());
+    EXPECT_LE(fits->timetable.hostHeight, smallest);
+    EXPECT_EQ(need(budget, smallest - unit), smallest);
+    EXPECT_EQ(need(budget, smallest - Bytes(1)), smallest);
+    // The same from nothing.
+    ir::Expected<PlanResult> cold = plan(limited(smallest), budget);
+    ASSERT_TRUE(static_cast<bool>(cold)) << ir::describe(cold.takeError());
+    EXPECT_EQ(cold->timetable.stepTime, fits->timetable.stepTime);
+  }
+}
+
+// What the device must have under a limit works under it, and a unit less is refused.
+TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
+  const Bytes most = llvm::cantFail(ask(budgets().front(), Bytes(INT64_MAX))).timetable.hostHeight;
+  for (const int64_t share : {4, 2, 1}) {
+    const Bytes host(most.value() * share / 4);
+    ir::Expected<PlanResult> none = ask(Bytes(1), host);
+    ASSERT_FALSE(static_cast<bool>(none));
+    const ir::PlanError error = ir::takePayload(none.takeError());
+    ASSERT_TRUE(error.infeasible());
+    if (error.infeasible()->space != "device") continue;
+    const Bytes budget = error.infeasible()->smallestBudget;
+    ir::Expected<PlanResult> fits = ask(budget, host);
+    EXPECT_TRUE(static_cast<bool>(fits)) << budget.value() << " with " << host.value();
+    if (!fits) llvm::consumeError(fits.takeError());
+    ir::Expected<PlanResult> less = ask(budget - Bytes(target_.alignBytes), host);
+    EXPECT_FALSE(static_cast<bool>(less)) << budget.value() << " with " << host.value();
+    if (!less) llvm::consumeError(less.takeError());
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(3, 4, 7, 8, 12));
+
+}  // namespace
+}  // namespace stowage::planner
