@@ -22,7 +22,7 @@ constexpr int kAttempts = 4;          // to bring the addresses just below the b
 constexpr int64_t kSlackPart = 64;    // of the budget that may stay unused
 constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
 constexpr int kHostRaises = 10;       // of the host's target, from nothing, until the device fits
-constexpr int kHostCuts = 4;          // halvings between what was too little and what did
+constexpr int kHostCuts = 10;         // halvings between what was too little and what did
 constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
 
 // Parts of the time that a byte spends on both links, in permille, up to which it is rather made

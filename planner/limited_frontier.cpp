@@ -10,7 +10,6 @@ namespace {
 
 constexpr int kSlowdowns = 8;  // evaluations to make a plan no faster than another one
 constexpr int64_t kSlowdownPart = 4;
-constexpr size_t kCellsPerChain = 2;  // counted from below the highest one, which needs none
 
 }  // namespace
 
@@ -90,7 +89,6 @@ std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time
 HostChain* LimitedFrontier::chain(Cell& cell) {
   if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
   cell.hasChain = true;
-  if ((cells_.size() - cell.index) % kCellsPerChain != 0) return nullptr;
   const KnownPlan* first = frontier_.findInPools(cell.begin);
   if (first == nullptr) return nullptr;
   std::optional<KnownPlan> last =

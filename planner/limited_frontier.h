@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What may answer a device budget B when the host has a limit H as well: of the plans known without
-// a limit for all budgets up to B, and of the chains (planner/host_chain.h) of every second grid
+// a limit for all budgets up to B, and of the chains (planner/host_chain.h) of every grid
 // budget up to B, the fastest plan with at most H bytes on the host. Neither set depends on H and
 // both only grow with B, so the time never rises with either. None of them is faster than the
 // answer to B without a limit, which is the answer where it keeps to H. Made from B downwards, as

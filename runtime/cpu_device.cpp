@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/deterministic_mode.h"
 #include "runtime/launcher.h"
 #include "runtime/mapped_arena.h"
 #include "runtime/queued_program.h"
@@ -111,12 +112,7 @@ ir::Error checkTarget(const ir::Target& target, const CpuDeviceOptions& options)
     return mismatch("an alignment of " + std::to_string(target.alignBytes) +
                     " bytes, the device has " + std::to_string(options.alignBytes));
   }
-  if (target.deterministic != at::globalContext().deterministicAlgorithms()) {
-    return mismatch(std::string("deterministic algorithms ") +
-                    (target.deterministic ? "on" : "off") + ", libtorch has them " +
-                    (target.deterministic ? "off" : "on"));
-  }
-  return ir::success();
+  return checkDeterministicMode(target.deterministic);
 }
 
 }  // namespace

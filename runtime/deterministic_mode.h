@@ -10,11 +10,32 @@
 
 #include <ATen/Context.h>
 
+#include <string>
+
+#include "ir/error.h"
+
 namespace stowage::runtime {
 
 inline void setDeterministicMode(bool on) {
   at::globalContext().setDeterministicAlgorithms(on, /*warn_only=*/false);
   at::globalContext().setDeterministicFillUninitializedMemory(false);
+}
+
+/// Whether the process computes as a plan for `wanted` expects. Errors: kPlanMismatch.
+inline ir::Error checkDeterministicMode(bool wanted) {
+  const auto& context = at::globalContext();
+  if (context.deterministicAlgorithms() != wanted) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                         std::string("the plan is for deterministic algorithms ") +
+                             (wanted ? "on" : "off") + ", libtorch has them " +
+                             (wanted ? "off" : "on"));
+  }
+  if (wanted && context.deterministicFillUninitializedMemory()) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                         "the plan is for fresh tensors that are not filled, libtorch fills them "
+                         "(deterministicFillUninitializedMemory)");
+  }
+  return ir::success();
 }
 
 /// For as long as this lives.

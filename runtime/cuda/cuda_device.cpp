@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_state.h"
+#include "runtime/deterministic_mode.h"
 #include "runtime/launcher.h"
 #include "runtime/torch_boundary.h"
 
@@ -44,18 +45,7 @@ ir::Error checkTarget(const ir::Target& target) {
     return mismatch("cuDNN " + std::to_string(target.cudnnVersion) + ", found " +
                     std::to_string(cudnn));
   }
-  if (target.deterministic != at::globalContext().deterministicAlgorithms()) {
-    return mismatch(std::string("deterministic algorithms ") +
-                    (target.deterministic ? "on" : "off") + ", libtorch has them " +
-                    (target.deterministic ? "off" : "on"));
-  }
-  if (target.deterministic && at::globalContext().deterministicFillUninitializedMemory()) {
-    return ir::makeError(
-        ir::ErrorCode::kEnvironment,
-        "libtorch fills fresh tensors (deterministicFillUninitializedMemory), which "
-        "would overwrite operands whose bytes a result takes over");
-  }
-  return ir::success();
+  return checkDeterministicMode(target.deterministic);
 }
 
 ir::Error checkCommands(const ProgramSource& source) {

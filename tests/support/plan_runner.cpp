@@ -12,6 +12,7 @@
 #include "ir/parser.h"
 #include "ir/verify.h"
 #include "planner/plan_json.h"
+#include "runtime/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 
 namespace stowage::tests {
@@ -42,7 +43,7 @@ std::string prove(const ir::Graph& graph, const planner::PlanFile& plan) {
 }
 
 ir::Expected<std::string> runPlan(const ir::Graph& graph, const planner::PlanFile& plan) {
-  at::globalContext().setDeterministicAlgorithms(plan.target.deterministic, /*warn_only=*/false);
+  runtime::setDeterministicMode(plan.target.deterministic);
   runtime::CpuDeviceOptions options;
   options.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
   options.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);

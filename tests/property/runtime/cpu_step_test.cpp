@@ -10,6 +10,7 @@
 #include "ir/cost_table.h"
 #include "runtime/calibrate.h"
 #include "runtime/cpu_device.h"
+#include "runtime/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/random_graph.h"
@@ -38,7 +39,7 @@ std::string runOne(const ir::Graph& graph, const ir::Target& target, ir::CostTab
 }
 
 TEST(CpuStep, RandomStepsEqualTheReplay) {
-  at::globalContext().setDeterministicAlgorithms(true, false);
+  runtime::setDeterministicMode(true);
   ir::Target target = makeTestTarget();
   target.intraOpThreads = 2;
   ir::CostTable table;

@@ -10,6 +10,7 @@
 #include <string>
 
 #include "ir/parser.h"
+#include "runtime/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/test_ops.h"
@@ -49,7 +50,7 @@ struct Fixture {
   ir::Schedule schedule;
 
   explicit Fixture(const char* text = kMlp) : graph(parse(text)) {
-    at::globalContext().setDeterministicAlgorithms(true, false);
+    runtime::setDeterministicMode(true);
     target.profile = "cpu";
     target.intraOpThreads = 2;
     schedule = makeKeepAllSchedule(graph, target);

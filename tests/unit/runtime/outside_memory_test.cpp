@@ -3,6 +3,7 @@
 // The budget is all that a step takes: once the libraries are warm, the device's threads take
 // nothing from the C library. The same count sees an op that does.
 #include "tests/support/outside_memory.h"
+#include "runtime/deterministic_mode.h"
 
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
@@ -21,7 +22,7 @@ namespace {
 /// What three more steps take from outside, after three that warm up. `op` reads %x: f32[256,256].
 OutsideMemory takenBy(const std::string& op) {
   registerTestOps();
-  at::globalContext().setDeterministicAlgorithms(true, /*warn_only=*/false);
+  runtime::setDeterministicMode(true);
   auto graph = ir::parseGraph(R"IR(
 graph @g version=1 device="cpu" target="cpu" recipe="" producer="" steps=2 {
   input %x "x" : f32[256,256]

@@ -31,7 +31,10 @@ class VerbErrors : public testing::Test {
     std::string text = readText(at(from));
     const size_t place = text.find(what);
     EXPECT_NE(place, std::string::npos) << what;
-    writeText(at("edited"), text.replace(place, what.size(), with));
+    text.replace(place, what.size(), with);
+    // The edit is meant: no checksum of a step's text says otherwise.
+    if (const size_t sum = text.rfind("// checksum"); sum != std::string::npos) text.resize(sum);
+    writeText(at("edited"), text);
     return at("edited");
   }
   static void expectRefused(const std::string& arguments, int code, const std::string& words) {
@@ -182,6 +185,15 @@ TEST_F(VerbErrors, ARecipeThatCannotBeIsABadFile) {
   const Outcome outcome = stowage("run " + at("plan.json") + " --graph " + step);
   EXPECT_EQ(outcome.code, 3) << outcome.text;
   EXPECT_TRUE(outcome.says(step + ": layers is '-1', expected an integer")) << outcome.text;
+}
+
+TEST_F(VerbErrors, AStepFileThatChangedIsABadFile) {
+  std::string text = readText(at("step.stow"));
+  const size_t place = text.find("h.0.attn");
+  ASSERT_NE(place, std::string::npos);
+  writeText(at("changed.stow"), text.replace(place, 1, "k"));
+  const Outcome outcome = stowage("plan --budget 50%peak " + at("changed.stow"));
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
 }
 
 TEST_F(VerbErrors, SizesBeyondAllTensorsAreWrongUsage) {
