@@ -52,8 +52,7 @@ struct FakeGpuHooks : at::CUDAHooksInterface {
 
 using at::CUDAHooksRegistry;
 using at::RegistererCUDAHooksRegistry;
-C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_FALLBACK,
-                                 FakeGpuHooks)
+C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_FALLBACK, FakeGpuHooks)
 
 void refuseToRun(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
   TORCH_CHECK(false, op.schema().name(), " on cuda in a process without CUDA");
