@@ -29,7 +29,6 @@ struct GpuFacts {
   std::string driver;    // "13.0": the CUDA version that the driver can do
   std::string runtime;   // "13.0"
   int cudnnVersion = 0;  // 91900
-  int processors = 0;
 };
 
 struct GpuDeviceOptions {
@@ -51,10 +50,6 @@ class GpuLibrary {
   virtual ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph,
                                                 const CalibrateOptions& options) = 0;
   virtual ir::Expected<ir::LinkModel> measureLinks() = 0;
-  /// Bytes that libtorch's own allocator holds on the device: what a step must not change.
-  virtual Bytes nativeBytes() = 0;
-  /// Bytes in use on the device by everybody, this process's context included.
-  virtual Bytes usedBytes() = 0;
 };
 
 /// Loads the library on the first call; later calls return the same. Looked for beside the program,

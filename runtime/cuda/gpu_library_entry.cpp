@@ -3,8 +3,6 @@
 // What the CUDA library offers to the programs that load it.
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
-#include <c10/cuda/CUDACachingAllocator.h>
-#include <c10/cuda/CUDAFunctions.h>
 
 #include <cstring>
 #include <string>
@@ -39,7 +37,6 @@ class CudaLibrary final : public GpuLibrary {
     }
     facts.name = properties.name;
     facts.computeCapability = 10 * properties.major + properties.minor;
-    facts.processors = properties.multiProcessorCount;
     size_t free = 0;
     size_t all = 0;
     if (ir::Error error = checkCuda(cudaMemGetInfo(&free, &all), "reading the GPU's memory")) {
@@ -69,19 +66,6 @@ class CudaLibrary final : public GpuLibrary {
     return calibrateCuda(graph, options);
   }
   ir::Expected<ir::LinkModel> measureLinks() override { return measureCudaLinks(); }
-
-  Bytes nativeBytes() override {
-    namespace caching = c10::cuda::CUDACachingAllocator;
-    using c10::CachingAllocator::StatType;
-    const auto stats = caching::getDeviceStats(c10::cuda::current_device());
-    return Bytes(stats.reserved_bytes[static_cast<size_t>(StatType::AGGREGATE)].current);
-  }
-  Bytes usedBytes() override {
-    size_t free = 0;
-    size_t all = 0;
-    (void)cudaMemGetInfo(&free, &all);
-    return Bytes(static_cast<int64_t>(all - free));
-  }
 };
 
 }  // namespace

@@ -177,7 +177,6 @@ class ServedCudaAllocator final : public caching::CUDAAllocator {
 };
 
 // Never destroyed: blocks may be released after the end of main.
-std::atomic<ServedCudaAllocator*> installedAllocator{nullptr};
 std::atomic<caching::CUDAAllocator*> innerAllocator{nullptr};
 
 void ServedCudaAllocator::releaseAny(void* address) {
@@ -199,10 +198,10 @@ void installServedCudaAllocator() {
   static const bool kInstalled = [] {
     caching::CUDAAllocator* inner = caching::allocator.load();
     innerAllocator = inner;
-    installedAllocator = new ServedCudaAllocator(inner);
-    caching::allocator.store(installedAllocator.load());
+    auto* served = new ServedCudaAllocator(inner);
+    caching::allocator.store(served);
     // Storages that grow ask c10 for the allocator of their device.
-    c10::SetAllocator(c10::DeviceType::CUDA, installedAllocator.load(), /*priority=*/100);
+    c10::SetAllocator(c10::DeviceType::CUDA, served, /*priority=*/100);
     return true;
   }();
   (void)kInstalled;
