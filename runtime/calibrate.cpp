@@ -24,11 +24,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Nanoseconds since(Clock::time_point begin) {
-  return Nanoseconds(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
-}
-
 /// Memory for one operand, at an address that is a multiple of the alignment.
 class Buffer {
  public:

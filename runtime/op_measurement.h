@@ -9,6 +9,7 @@
 
 #include <llvm/ADT/STLFunctionalExtras.h>
 
+#include <chrono>
 #include <string>
 #include <utility>
 #include <vector>
@@ -22,6 +23,11 @@
 #include "runtime/served_allocator.h"
 
 namespace stowage::runtime {
+
+inline Nanoseconds since(std::chrono::steady_clock::time_point begin) {
+  const auto now = std::chrono::steady_clock::now();
+  return Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(now - begin).count());
+}
 
 /// Which numbers an operand holds.
 struct OperandFill {

@@ -35,11 +35,6 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-Nanoseconds since(Clock::time_point begin) {
-  return Nanoseconds(
-      std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin).count());
-}
-
 /// Operands are filled from a block of valid numbers, over and over: making a billion of them on
 /// the host would take longer than all the rest.
 constexpr int64_t kFillBytes = int64_t{4} << 20;
