@@ -3,6 +3,8 @@
 
 #include <llvm/ADT/StringExtras.h>
 
+#include "ir/affix.h"
+
 namespace stowage::ir {
 
 namespace {
@@ -18,11 +20,11 @@ size_t digitsLength(llvm::StringRef text) { return text.take_while(llvm::isDigit
 // Length of ".5", "e-3" or ".5e+7" at the beginning of `text`; 0 if it is an integer's end.
 size_t fractionLength(llvm::StringRef text) {
   size_t length = 0;
-  if (text.startswith(".")) length = 1 + digitsLength(text.drop_front());
+  if (startsWith(text, ".")) length = 1 + digitsLength(text.drop_front());
   llvm::StringRef exponent = text.drop_front(length);
-  if (!exponent.startswith("e") && !exponent.startswith("E")) return length;
+  if (!startsWith(exponent, "e") && !startsWith(exponent, "E")) return length;
   exponent = exponent.drop_front();
-  const size_t sign = exponent.startswith("-") || exponent.startswith("+") ? 1 : 0;
+  const size_t sign = startsWith(exponent, "-") || startsWith(exponent, "+") ? 1 : 0;
   const size_t digits = digitsLength(exponent.drop_front(sign));
   return digits == 0 ? length : length + 1 + sign + digits;
 }
@@ -58,7 +60,7 @@ void Lexer::skipSpace() {
     } else if (first == ' ' || first == '\t' || first == '\r') {
       rest_ = rest_.drop_front();
       ++column_;
-    } else if (rest_.startswith("//")) {
+    } else if (startsWith(rest_, "//")) {
       rest_ = rest_.drop_until([](char character) { return character == '\n'; });
     } else {
       return;
@@ -84,9 +86,9 @@ Token Lexer::takeSigned(TokenKind kind) {
 }
 
 Token Lexer::takeNumber() {
-  const size_t minus = rest_.startswith("-") ? 1 : 0;
+  const size_t minus = startsWith(rest_, "-") ? 1 : 0;
   const llvm::StringRef digits = rest_.drop_front(minus);
-  if (digits.startswith("inf") && nameLength(digits) == 3) return take(TokenKind::kFloat, 4);
+  if (startsWith(digits, "inf") && nameLength(digits) == 3) return take(TokenKind::kFloat, 4);
   const size_t whole = digitsLength(digits);
   if (whole == 0) return bad("a '-' without a number after it");
   const size_t fraction = fractionLength(digits.drop_front(whole));

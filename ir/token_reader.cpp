@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/token_reader.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <cassert>
 #include <charconv>
 #include <limits>

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "ir/affix.h"
 #include "ir/op_table.h"
 
 namespace stowage::passes {
@@ -100,7 +101,7 @@ ir::Graph withoutUnused(const ir::Graph& graph) {
 
 bool keepsOrder(const ir::Node& node) {
   const llvm::StringRef op = node.op;
-  if (op.startswith("c10d.") || op.startswith("_c10d_functional.")) return true;
+  if (ir::startsWith(op, "c10d.") || ir::startsWith(op, "_c10d_functional.")) return true;
   const ir::OpInfo& info = ir::lookUpOp(op);
   return info.random || !info.known;
 }

@@ -6,6 +6,8 @@
 #include <map>
 #include <numeric>
 
+#include "ir/affix.h"
+
 namespace stowage::passes {
 
 namespace {
@@ -22,13 +24,13 @@ bool isListOp(llvm::StringRef op) {
   static constexpr std::array<const char*, 4> kFused = {
       "_fused_adam_", "_fused_adamw_", "_fused_sgd_", "_amp_foreach_non_finite_check_and_unscale_"};
   const llvm::StringRef base = baseName(op);
-  return base.startswith("_foreach_") ||
+  return ir::startsWith(base, "_foreach_") ||
          std::any_of(kFused.begin(), kFused.end(), [&](const char* name) { return base == name; });
 }
 
 /// `_foreach_addcdiv_.Tensor` takes the scalars of all elements as one tensor.
 bool hasScalarTensor(llvm::StringRef op) {
-  return op.endswith(".Tensor") && baseName(op).startswith("_foreach_addc");
+  return ir::endsWith(op, ".Tensor") && ir::startsWith(baseName(op), "_foreach_addc");
 }
 
 StorageList storagesOf(const ir::Graph& graph, const ir::ValueList& list) {

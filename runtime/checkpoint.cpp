@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
 #include "runtime/boundary_state.h"
 #include "runtime/link_target.h"
 #include "runtime/state_names.h"
@@ -104,7 +105,7 @@ ir::Error checkReplaceable(const std::string& folder) {
   for (llvm::sys::fs::directory_iterator it(folder, code), end; it != end && !code;
        it.increment(code)) {
     const llvm::StringRef name = llvm::sys::path::filename(it->path());
-    if (name.startswith(kModelFile) || name.startswith(kOptimizerFile)) continue;
+    if (ir::startsWith(name, kModelFile) || ir::startsWith(name, kOptimizerFile)) continue;
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
         folder + ": holds '" + name.str() + "', expected a checkpoint, an empty folder or none");
@@ -255,7 +256,7 @@ ir::Error Checkpoint::readCounts() {
 
 ir::Error Checkpoint::readProgress() {
   const auto version = files_.metadata().find(kVersionKey);
-  if (version == files_.metadata().end() || !llvm::StringRef(version->second).startswith("1.")) {
+  if (version == files_.metadata().end() || !ir::startsWith(version->second, "1.")) {
     return badFile(std::string("found no metadata '") + kVersionKey + "' of version 1, expected " +
                    kVersion);
   }

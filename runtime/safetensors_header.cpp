@@ -1,9 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/safetensors_header.h"
 
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
+
 #include <algorithm>
 #include <set>
 #include <utility>
+
+#include "ir/affix.h"
 
 namespace stowage::runtime {
 
@@ -175,7 +180,7 @@ class HeaderReader {
     if (c != 'u' || !readHex(code)) return fail("found an unknown escape");
     if (code >= 0xd800 && code < 0xdc00) {
       uint32_t low = 0;
-      if (!text_.substr(at_).startswith("\\u")) return fail("found half of a pair");
+      if (!ir::startsWith(text_.substr(at_), "\\u")) return fail("found half of a pair");
       at_ += 2;
       if (!readHex(low) || low < 0xdc00 || low > 0xdfff) return fail("found half of a pair");
       code = 0x10000 + ((code - 0xd800) << 10) + (low - 0xdc00);

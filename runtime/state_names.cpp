@@ -7,6 +7,8 @@
 #include <set>
 #include <utility>
 
+#include "ir/affix.h"
+
 namespace stowage::runtime {
 
 namespace {
@@ -18,7 +20,7 @@ struct StateOf {
 
 std::optional<StateOf> splitName(llvm::StringRef name) {
   const auto [function, rest] = name.split('(');
-  if (function.empty() || !rest.endswith(")")) return std::nullopt;
+  if (function.empty() || !ir::endsWith(rest, ")")) return std::nullopt;
   return StateOf{function.str(), rest.drop_back().str()};
 }
 

@@ -6,6 +6,8 @@
 
 #include <array>
 
+#include "ir/affix.h"
+
 namespace stowage::tools {
 
 namespace {
@@ -68,7 +70,7 @@ ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
   const StringRef number = trimmed.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   const StringRef unit = trimmed.drop_front(number.size()).ltrim();
   if (number.empty())
-    return badSize(text, trimmed.startswith("-") ? "is negative" : "is not a number");
+    return badSize(text, ir::startsWith(trimmed, "-") ? "is negative" : "is not a number");
   if (unit.empty()) return badSize(text, "has no unit");
   const __int128 millionths = parseMillionths(number);
   if (millionths < 0) return badSize(text, "is not a decimal number in range");

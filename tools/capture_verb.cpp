@@ -15,6 +15,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ir/affix.h"
 #include "ir/fingerprint.h"
 #include "planner/roofline.h"
 #include "runtime/capture/pt2_import.h"
@@ -172,7 +173,7 @@ bool isModel(const std::string& name) {
 ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& target) {
   ir::Expected<Bytes> bucket = readBucket(flags);
   if (!bucket) return bucket.takeError();
-  if (llvm::StringRef(flags.source).endswith(".pt2")) {
+  if (ir::endsWith(flags.source, ".pt2")) {
     if (flags.settings.empty()) return importArchive(flags, target, *bucket);
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
@@ -181,7 +182,7 @@ ir::Expected<Captured> capture(const CaptureFlags& flags, const ir::Target& targ
   if (llvm::sys::fs::exists(flags.source) && !isModel(flags.source)) {
     return ir::makeError(
         ir::PlanError(ir::ErrorCode::kParse,
-                      llvm::StringRef(flags.source).endswith(".stow")
+                      ir::endsWith(flags.source, ".stow")
                           ? "is a captured step already: plan, profile and sweep take it"
                           : "expected a training step exported as .pt2, or an example model's name")
             .at({.file = flags.source}));
@@ -252,7 +253,7 @@ ir::Error checkOutput(const CaptureFlags& flags) {
   if (flags.output.empty()) return ir::success();
   llvm::SmallString<256> beside(flags.source);
   llvm::sys::path::replace_extension(beside, ".json");
-  const bool isArchive = llvm::StringRef(flags.source).endswith(".pt2");
+  const bool isArchive = ir::endsWith(flags.source, ".pt2");
   const std::string names = isArchive && flags.names.empty() ? beside.str().str() : flags.names;
   if (ir::Error error = checkIsNoInput(flags.output, {flags.source, names})) return error;
   return checkWritable(flags.output, flags.replace);

@@ -14,6 +14,7 @@
 #include <cstring>
 #include <utility>
 
+#include "ir/affix.h"
 #include "runtime/state_names.h"
 #include "runtime/torch_types.h"
 #include "tools/model_step.h"
@@ -179,8 +180,7 @@ at::Tensor ImportedRun::drawBytes(ir::StorageId storage) const {
   }
   const auto dtype = runtime::toScalarType(value->type.dtype);
   const int64_t count = info.bytes.value() / ir::elementBytes(value->type.dtype);
-  const bool isScale =
-      value->type.sizes.size() == 1 && llvm::StringRef(info.name).endswith("weight");
+  const bool isScale = value->type.sizes.size() == 1 && ir::endsWith(info.name, "weight");
   if (isScale) return toBytes(at::full({count}, 1.0, at::TensorOptions().dtype(dtype)));
   at::Generator generator = at::detail::createCPUGenerator(seed_ * 1'000'003 + storage.index());
   return toBytes(at::randn({count}, generator, at::TensorOptions()).mul_(kRandomSpread).to(dtype));

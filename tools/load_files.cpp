@@ -8,6 +8,7 @@
 #include <thread>
 #include <utility>
 
+#include "ir/affix.h"
 #include "ir/fingerprint.h"
 #include "ir/parser.h"
 #include "passes/plan_step.h"
@@ -77,10 +78,10 @@ enum class FileKind : uint8_t { kStep, kPlan, kCosts, kArchive, kOtherJson, kUnk
 
 FileKind sniff(llvm::StringRef text) {
   constexpr size_t kHead = 400;
-  if (text.startswith("PK\x03\x04")) return FileKind::kArchive;
+  if (ir::startsWith(text, "PK\x03\x04")) return FileKind::kArchive;
   const llvm::StringRef head = text.ltrim().take_front(kHead);
-  if (head.startswith("graph ")) return FileKind::kStep;
-  if (!head.startswith("{")) return FileKind::kUnknown;
+  if (ir::startsWith(head, "graph ")) return FileKind::kStep;
+  if (!ir::startsWith(head, "{")) return FileKind::kUnknown;
   if (head.contains("\"kind\":\"plan\"")) return FileKind::kPlan;
   if (head.contains("\"kind\":\"costs\"")) return FileKind::kCosts;
   return FileKind::kOtherJson;
@@ -138,7 +139,7 @@ ir::SourceLocation findCall(const std::string& path, llvm::StringRef text, const
 ir::Error checkOps(const ir::Graph& graph, llvm::StringRef text, const std::string& path) {
   std::set<std::string> seen;
   for (const ir::Node& node : graph.nodes()) {
-    if (!llvm::StringRef(node.op).startswith("aten.") || !seen.insert(node.op).second) continue;
+    if (!ir::startsWith(node.op, "aten.") || !seen.insert(node.op).second) continue;
     ir::Expected<c10::OperatorHandle> found = runtime::findOperator(node.op);
     if (found) continue;
     ir::PlanError error = ir::takePayload(found.takeError());

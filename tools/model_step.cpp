@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
 #include "runtime/capture/fake_gpu.h"
@@ -55,9 +56,7 @@ ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOp
 
 }  // namespace
 
-bool Recipe::isArchive() const {
-  return !fingerprint.empty() || llvm::StringRef(model).endswith(".pt2");
-}
+bool Recipe::isArchive() const { return !fingerprint.empty() || ir::endsWith(model, ".pt2"); }
 
 std::string Recipe::text() const {
   std::string joined = model;

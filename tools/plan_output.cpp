@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "ir/affix.h"
 #include "ir/printer.h"
 #include "ir/verify.h"
 #include "planner/cost_json.h"
@@ -32,7 +33,7 @@ std::string pathFromPlan(const std::string& path, const std::string& planPath) {
   llvm::sys::path::remove_dots(plan, /*remove_dot_dot=*/true);
   const std::string folder = llvm::sys::path::parent_path(plan).str() + "/";
   const llvm::StringRef whole = file.str();
-  return whole.startswith(folder) ? whole.drop_front(folder.size()).str() : whole.str();
+  return ir::startsWith(whole, folder) ? whole.drop_front(folder.size()).str() : whole.str();
 }
 
 planner::PlanFile makeFile(const PlanOutput& output) {

@@ -13,6 +13,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
 #include "runtime/safetensors.h"
 #include "tools/text_batches.h"
 
@@ -298,8 +299,7 @@ ir::Expected<std::unique_ptr<RunData>> openRunData(const std::vector<std::string
                                                    const std::vector<Input>& inputs,
                                                    uint64_t seed) {
   if (files.empty()) return std::make_unique<RandomData>(inputs, seed);
-  if (!llvm::StringRef(files.front()).endswith(".safetensors"))
-    return openText(files, inputs, seed);
+  if (!ir::endsWith(files.front(), ".safetensors")) return openText(files, inputs, seed);
   if (files.size() > 1) {
     return badData(files[1], "a second data file, expected one file of safetensors");
   }

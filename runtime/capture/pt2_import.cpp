@@ -9,6 +9,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
 #include "ir/check_graph.h"
 #include "runtime/capture/pt2_finish.h"
 #include "runtime/capture/pt2_graph.h"
@@ -88,7 +89,7 @@ class Importer {
       entry.name.split(parts, '/');
       const size_t folders = parts.size() - 1;
       const bool isProgram = (folders == 1 || folders == 2) && parts[folders - 1] == "models" &&
-                             parts[folders].endswith(".json");
+                             ir::endsWith(parts[folders], ".json");
       if (!isProgram) continue;
       if (!places.program.empty()) {
         return inFile(ir::ErrorCode::kParse, "found programs '" + places.program.str() + "' and '" +

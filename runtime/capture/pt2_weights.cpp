@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
 #include "runtime/capture/pt2_codes.h"
 #include "runtime/capture/pt2_json.h"
 #include "runtime/capture/pt2_json_fields.h"
@@ -91,8 +92,8 @@ bool isIndex(llvm::StringRef entry) {
   const llvm::StringRef data = parts[parts.size() - 3];
   const llvm::StringRef kind = parts[parts.size() - 2];
   return data == "data" &&
-         ((kind == "weights" && parts.back().endswith("_weights_config.json")) ||
-          (kind == "constants" && parts.back().endswith("_constants_config.json")));
+         ((kind == "weights" && ir::endsWith(parts.back(), "_weights_config.json")) ||
+          (kind == "constants" && ir::endsWith(parts.back(), "_constants_config.json")));
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "runtime/capture/pt2_zip.h"
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringSet.h>
 #include <llvm/Support/CRC.h>
 #include <llvm/Support/Endian.h>

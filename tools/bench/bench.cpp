@@ -17,6 +17,7 @@
 #include <string>
 #include <vector>
 
+#include "ir/affix.h"
 #include "ir/parser.h"
 #include "passes/plan_step.h"
 #include "planner/cost_json.h"
@@ -70,7 +71,7 @@ std::vector<std::string> listSteps(const std::string& folder) {
   for (llvm::sys::fs::directory_iterator at(folder, failed), end; at != end && !failed;
        at.increment(failed)) {
     const llvm::StringRef path = at->path();
-    if (path.endswith(".json.gz") || path.endswith(".json")) paths.push_back(path.str());
+    if (ir::endsWith(path, ".json.gz") || ir::endsWith(path, ".json")) paths.push_back(path.str());
   }
   std::sort(paths.begin(), paths.end());
   return paths;

@@ -8,6 +8,10 @@ target_compile_features(stowage_options INTERFACE cxx_std_20)
 target_compile_options(stowage_options INTERFACE
   -Wall -Wextra -Wnon-virtual-dtor -Woverloaded-virtual
   -Werror=unused-result -Werror=return-type -Wno-missing-field-initializers)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_CXX_COMPILER_VERSION VERSION_GREATER_EQUAL 13)
+  # GCC 13 takes an element of a temporary view (llvm::ArrayRef) for part of the temporary.
+  target_compile_options(stowage_options INTERFACE -Wno-dangling-reference)
+endif()
 if(STOWAGE_WERROR)
   target_compile_options(stowage_options INTERFACE -Werror)
   if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
