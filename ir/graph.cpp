@@ -229,4 +229,18 @@ Graph GraphBuilder::finish() && {
   return std::move(graph_);
 }
 
+std::optional<ScalarId> firstStepScalar(const Node& node) {
+  for (const Argument& argument : node.args) {
+    if (const auto* single = std::get_if<ScalarArg>(&argument)) return single->scalar;
+    if (const auto* wrapped = std::get_if<WrappedNumberArg>(&argument)) {
+      if (const auto* scalar = std::get_if<ScalarId>(&wrapped->value)) return *scalar;
+    } else if (const auto* list = std::get_if<NumberList>(&argument)) {
+      for (const auto& element : *list) {
+        if (const auto* scalar = std::get_if<ScalarArg>(&element)) return scalar->scalar;
+      }
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace stowage::ir

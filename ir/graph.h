@@ -253,6 +253,9 @@ void forEachTensorArgument(const Node& node, Visitor visit) {
   }
 }
 
+/// The first number among the arguments that changes from step to step.
+std::optional<ScalarId> firstStepScalar(const Node& node);
+
 }  // namespace stowage::ir
 
 #endif  // STOWAGE_IR_GRAPH_H_

@@ -30,6 +30,21 @@ bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
   return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
+/// V25, before hours of planning: a graph freezes the numbers that its nodes take.
+ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
+  if (mode != ir::GraphMode::kWhole || graph.scalars().empty()) return ir::success();
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const std::optional<ir::ScalarId> scalar = ir::firstStepScalar(graph.node(ir::NodeId(i)));
+    if (!scalar) continue;
+    return ir::makeError(ir::ErrorCode::kInfeasible,
+                         "the whole step cannot be one CUDA graph: node " +
+                             graph.describeNode(ir::NodeId(i)) + " takes step scalar '" +
+                             graph.scalars()[scalar->index()].name +
+                             "', which a graph would freeze (rule V25)");
+  }
+  return ir::success();
+}
+
 }  // namespace
 
 const char* orderName(Order order) { return order == Order::kProgram ? "program" : "hoisted"; }
@@ -66,7 +81,11 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
                                             const PlanStepOptions& options) {
   StepPlanner made;
   made.target_ = &target;
-  for (const Order order : options.orders) {
+  made.graphMode_ = options.graphMode;
+  if (ir::Error error = checkGraphMode(graph, options.graphMode)) return error;
+  std::vector<Order> orders = options.orders;
+  if (options.graphMode == ir::GraphMode::kNoUpdate) orders = {Order::kProgram};
+  for (const Order order : orders) {
     auto one = std::make_unique<OrderPlanner>();
     one->order = order;
     ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order);
@@ -77,6 +96,7 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
     if (!problem) return problem.takeError();
     one->problem.emplace(std::move(*problem));
     one->problem->pinnedRows = options.pinnedRows;
+    one->problem->graphMode = options.graphMode;
     ir::Expected<planner::Planner> planner = planner::Planner::make(*one->problem);
     if (!planner) return planner.takeError();
     one->planner.emplace(std::move(*planner));
@@ -108,7 +128,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   }
   if (!best) return ir::makeError(std::move(*no));
   ir::Expected<ir::Schedule> schedule =
-      lowerTimetable(chosen->graph, *target_, best->timetable, budget);
+      lowerTimetable(chosen->graph, *target_, best->timetable, budget, graphMode_);
   if (!schedule) return schedule.takeError();
   best->bound = *bound;
   schedule->predicted.bound = *bound;

@@ -36,6 +36,9 @@ struct PlanStepOptions {
   std::vector<planner::Pin> pins;
   std::vector<ir::DecisionRow> pinnedRows;  // positions in `orders.front()`; only with one order
   std::vector<Order> orders = {Order::kProgram, Order::kHoisted};
+  /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
+  /// considered: a graph ends before the first update.
+  ir::GraphMode graphMode = ir::GraphMode::kNone;
 };
 
 struct PlannedStep {
@@ -54,7 +57,8 @@ ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order);
 /// budget is the same whatever was asked before. `graph` and `target` must outlive it.
 class StepPlanner {
  public:
-  /// `options.budget` is not used. Errors: of makeProblem and Planner::make.
+  /// `options.budget` is not used. Errors: of makeProblem and Planner::make; kInfeasible naming the
+  /// first node that a graph of the whole step cannot hold.
   static ir::Expected<StepPlanner> make(const ir::Graph& graph, const ir::Target& target,
                                         const ir::CostTable& costs, const PlanStepOptions& options);
   StepPlanner(StepPlanner&&) noexcept;
@@ -68,6 +72,7 @@ class StepPlanner {
   StepPlanner();
   std::vector<std::unique_ptr<OrderPlanner>> orders_;
   const ir::Target* target_ = nullptr;
+  ir::GraphMode graphMode_ = ir::GraphMode::kNone;
 };
 
 /// A StepPlanner for one budget. Errors: kInfeasible when no order has a plan, with the smallest

@@ -7,6 +7,8 @@
 #ifndef STOWAGE_PLANNER_TIMELINE_H_
 #define STOWAGE_PLANNER_TIMELINE_H_
 
+#include <llvm/ADT/ArrayRef.h>
+
 #include <array>
 #include <vector>
 
@@ -29,6 +31,9 @@ struct Timeline {
 /// engine.
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes);
+
+/// With durations from elsewhere, measured ones for example; by command.
+Timeline computeTimeline(const ir::Schedule& schedule, llvm::ArrayRef<Nanoseconds> durations);
 
 }  // namespace stowage::planner
 

@@ -138,17 +138,25 @@ Timeline simulateTiming(const TimingInput& input) {
 
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes) {
+  std::vector<Nanoseconds> durations;
+  for (const ir::Command& command : schedule.commands) {
+    durations.emplace_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
+  }
+  return computeTimeline(schedule, durations);
+}
+
+Timeline computeTimeline(const ir::Schedule& schedule, llvm::ArrayRef<Nanoseconds> durations) {
   Dependencies dependencies;
   std::vector<ir::Stream> streams;
-  std::vector<int64_t> durations;
+  std::vector<int64_t> nanoseconds;
   for (const ir::Command& command : schedule.commands) {
     dependencies.wait.emplace_back(command.wait.begin(), command.wait.end());
     dependencies.prev.emplace_back(command.prev.begin(), command.prev.end());
     streams.push_back(command.stream);
-    durations.push_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
   }
+  for (const Nanoseconds duration : durations) nanoseconds.push_back(duration.value());
   return simulateTiming({.streams = streams,
-                         .durations = durations,
+                         .durations = nanoseconds,
                          .dependencies = dependencies,
                          .joined = schedule.joined});
 }

@@ -12,6 +12,8 @@ ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/) {
 
 ir::Error Program::endSegment(const Segment& /*segment*/) { return ir::success(); }
 
+ir::Error Program::takeTimes(int64_t /*steps*/) { return ir::success(); }
+
 ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
   const int64_t all = arenaBytes(space).value();
   const auto period = static_cast<int64_t>(pattern.size());

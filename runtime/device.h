@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <utility>
+#include <vector>
 
 #include "ir/cost_table.h"
 #include "ir/error.h"
@@ -64,8 +65,9 @@ struct Segment {
   ir::CommandId end;  // one past the last
 };
 enum class SegmentIssue : uint8_t {
-  kIssue,    // issue the commands one by one (also while they are being recorded)
-  kLaunched  // the recorded commands were launched: do not issue them
+  kIssue,   // issue the commands one by one
+  kRecord,  // the same, but for deliveries: they are recorded, and launched by endSegment
+  kLaunch   // they were recorded in a step before: endSegment launches them, issue nothing
 };
 
 class Program {
@@ -89,12 +91,16 @@ class Program {
   /// Blocks until the event is finished. Errors: the device's first failure.
   virtual ir::Error waitOnHost(EventRef event) = 0;
 
-  /// From the next step on the time of every run is taken. Steps may wait for each other meanwhile.
-  virtual void takeTimes() {}
-  /// What was taken, after everything issued is done; null for a device that takes none.
-  virtual const RunTimes* runTimes() { return nullptr; }
+  /// The times of all commands are taken in the next `steps` steps; the step after those may wait.
+  /// Errors: kUnsupported, kEnvironment when the machine does not let them be taken.
+  virtual ir::Error takeTimes(int64_t steps);
+  /// What was taken, by step; after everything issued is done.
+  virtual ir::Expected<std::vector<StepTimes>> takenTimes() { return std::vector<StepTimes>(); }
 
-  /// Launch modes: called around the commands of a segment. The default issues one by one.
+  /// Launch modes: called around the commands of a segment. The default issues one by one. Around
+  /// what is recorded or launched all streams meet: it begins when everything issued before is
+  /// done, and is done before anything issued after it begins; so waits across its ends are kept.
+  /// Deliveries of a segment's outputs come after it, each followed by its event's record.
   virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment);
   virtual ir::Error endSegment(const Segment& segment);
 };

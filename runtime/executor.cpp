@@ -168,15 +168,36 @@ ir::Error Executor::issueCommands() {
                               ? plan_.firstUpdate
                               : 0;
   if (recorded > 0) {
-    const Segment segment{ir::CommandId(size_t{0}), ir::CommandId(recorded)};
-    auto mode = program_->beginSegment(segment);
-    if (!mode) return mode.takeError();
-    if (*mode == SegmentIssue::kIssue) {
-      if (ir::Error error = issueRange(0, recorded)) return error;
-    }
-    if (ir::Error error = program_->endSegment(segment)) return error;
+    if (ir::Error error = issueSegment(recorded)) return error;
   }
   return issueRange(recorded, end);
+}
+
+ir::Error Executor::issueSegment(size_t end) {
+  const Segment segment{ir::CommandId(size_t{0}), ir::CommandId(end)};
+  auto mode = program_->beginSegment(segment);
+  if (!mode) return mode.takeError();
+  if (*mode == SegmentIssue::kIssue) {
+    if (ir::Error error = issueRange(0, end)) return error;
+    return program_->endSegment(segment);
+  }
+  if (plan_.firstUpdate < end) {
+    if (ir::Error error = joinFeed()) return error;
+  }
+  if (*mode == SegmentIssue::kRecord) {
+    for (size_t i = 0; i < end; ++i) {
+      if (ir::Error error = issueCommand(ir::CommandId(i), /*delivers=*/false)) return error;
+    }
+  }
+  if (ir::Error error = program_->endSegment(segment)) return error;
+  // What is recorded is the same in every step, but outputs leave to alternating places.
+  for (size_t i = 0; i < end; ++i) {
+    const IssueRecord& record = plan_.records[i];
+    if (record.output < 0) continue;
+    if (ir::Error error = deliver(record)) return error;
+    if (ir::Error error = program_->record(record.stream, {record.event, nextStep_})) return error;
+  }
+  return ir::success();
 }
 
 ir::Error Executor::issueRange(size_t begin, size_t end) {
@@ -184,7 +205,7 @@ ir::Error Executor::issueRange(size_t begin, size_t end) {
     if (i == plan_.firstUpdate) {
       if (ir::Error error = joinOrLeaveOut()) return error;
     }
-    if (ir::Error error = issueCommand(ir::CommandId(i))) return error;
+    if (ir::Error error = issueCommand(ir::CommandId(i), /*delivers=*/true)) return error;
   }
   return ir::success();
 }
@@ -211,7 +232,7 @@ ir::Error Executor::joinFeed() {
   return ir::success();
 }
 
-ir::Error Executor::issueCommand(ir::CommandId id) {
+ir::Error Executor::issueCommand(ir::CommandId id, bool delivers) {
   const IssueRecord& record = plan_.records[id.index()];
   if (ir::Error error = issueWaits(record)) return error;
   if (record.kind == ir::CommandKind::kRun) {
@@ -223,14 +244,18 @@ ir::Error Executor::issueCommand(ir::CommandId id) {
   } else {
     if (ir::Error error = program_->copy(id)) return error;
   }
-  if (record.output >= 0) {
-    const auto k = static_cast<size_t>(record.output);
-    const Delivery delivery{record.stream, plan_.outputs[k].hostOffset,
-                            outputs_[static_cast<size_t>(nextStep_ % 2)][k]};
-    if (ir::Error error = program_->deliver(delivery)) return error;
+  if (delivers && record.output >= 0) {
+    if (ir::Error error = deliver(record)) return error;
   }
   if (record.event < 0) return ir::success();
   return program_->record(record.stream, {record.event, nextStep_});
+}
+
+ir::Error Executor::deliver(const IssueRecord& record) {
+  const auto k = static_cast<size_t>(record.output);
+  const Delivery delivery{record.stream, plan_.outputs[k].hostOffset,
+                          outputs_[static_cast<size_t>(nextStep_ % 2)][k]};
+  return program_->deliver(delivery);
 }
 
 ir::Error Executor::issueWaits(const IssueRecord& record) {

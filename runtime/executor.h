@@ -85,8 +85,10 @@ class Executor {
   ir::Error readUnwrittenOutputs();
   ir::Error joinStreams();
   ir::Error issueCommands();
+  ir::Error issueSegment(size_t end);
   ir::Error issueRange(size_t begin, size_t end);
-  ir::Error issueCommand(ir::CommandId id);
+  ir::Error issueCommand(ir::CommandId id, bool delivers);
+  ir::Error deliver(const IssueRecord& record);
   ir::Error issueWaits(const IssueRecord& record);
   ir::Error joinFeed();
   ir::Error joinOrLeaveOut();

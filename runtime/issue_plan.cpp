@@ -17,19 +17,6 @@ using ir::ResidencyId;
 using ir::Space;
 using ir::StorageId;
 
-bool holdsScalar(const ir::Argument& argument) {
-  if (std::holds_alternative<ir::ScalarArg>(argument)) return true;
-  if (const auto* wrapped = std::get_if<ir::WrappedNumberArg>(&argument)) {
-    return std::holds_alternative<ir::ScalarId>(wrapped->value);
-  }
-  if (const auto* list = std::get_if<ir::NumberList>(&argument)) {
-    for (const auto& element : *list) {
-      if (std::holds_alternative<ir::ScalarArg>(element)) return true;
-    }
-  }
-  return false;
-}
-
 class PlanMaker {
  public:
   PlanMaker(const ir::Graph& graph, const ir::Schedule& schedule)
@@ -213,12 +200,7 @@ class PlanMaker {
 
 }  // namespace
 
-bool usesStepScalars(const ir::Node& node) {
-  for (const ir::Argument& argument : node.args) {
-    if (holdsScalar(argument)) return true;
-  }
-  return false;
-}
+bool usesStepScalars(const ir::Node& node) { return ir::firstStepScalar(node).has_value(); }
 
 ir::Expected<IssuePlan> makeIssuePlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   return PlanMaker(graph, schedule).make();

@@ -7,6 +7,16 @@
 
 namespace stowage::runtime {
 
+namespace {
+
+Nanoseconds now() {
+  return Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(
+                         std::chrono::steady_clock::now().time_since_epoch())
+                         .count());
+}
+
+}  // namespace
+
 StreamQueue& QueuedStreams::queue(ir::Stream stream) {
   auto& own = queues_[static_cast<size_t>(stream)];
   if (own) return *own;
@@ -22,7 +32,27 @@ ir::Error QueuedStreams::drain() {
   return failure_.get();
 }
 
-ir::Error QueuedProgram::beginStep(int64_t /*step*/) { return ir::success(); }
+ir::Error QueuedProgram::takeTimes(int64_t steps) {
+  stepsToTime_ = steps;
+  return ir::success();
+}
+
+ir::Expected<std::vector<StepTimes>> QueuedProgram::takenTimes() {
+  std::vector<StepTimes> taken;
+  for (const auto& step : times_) taken.push_back(*step);
+  return taken;
+}
+
+ir::Error QueuedProgram::beginStep(int64_t step) {
+  timedStep_ = nullptr;
+  if (stepsToTime_ <= 0) return ir::success();
+  --stepsToTime_;
+  times_.push_back(std::make_unique<StepTimes>());
+  timedStep_ = times_.back().get();
+  timedStep_->step = step;
+  timedStep_->commands.resize(source_.schedule.commands.size());
+  return ir::success();
+}
 
 ir::Error QueuedProgram::wait(ir::Stream stream, EventRef event) {
   streams_.queue(stream).push([this, event] { events_.wait(event); });
@@ -35,22 +65,27 @@ ir::Error QueuedProgram::record(ir::Stream stream, EventRef event) {
 }
 
 ir::Error QueuedProgram::run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) {
-  pushWork(source_.schedule.command(command).stream, [this, command, isTimed = takesTimes_,
-                                                      values = scalars.vec()] {
-    if (!isTimed) return runNow(command, values);
-    const auto begin = std::chrono::steady_clock::now();
-    ir::Error error = runNow(command, values);
-    times_.add(
-        command,
-        Nanoseconds(std::chrono::nanoseconds(std::chrono::steady_clock::now() - begin).count()));
-    return error;
-  });
+  pushCommand(command, [this, command, values = scalars.vec()] { return runNow(command, values); });
   return ir::success();
 }
 
 ir::Error QueuedProgram::copy(ir::CommandId command) {
-  pushWork(source_.schedule.command(command).stream, [this, command] { return copyNow(command); });
+  pushCommand(command, [this, command] { return copyNow(command); });
   return ir::success();
+}
+
+void QueuedProgram::pushCommand(ir::CommandId command, std::function<ir::Error()> work) {
+  const ir::Stream stream = source_.schedule.command(command).stream;
+  if (timedStep_ == nullptr) return pushWork(stream, std::move(work));
+  CommandTimes& times = timedStep_->commands[command.index()].emplace();
+  times.issueBegin = now();
+  pushWork(stream, [&times, work = std::move(work)] {
+    times.begin = now();
+    ir::Error error = work();
+    times.end = now();
+    return error;
+  });
+  times.issueEnd = now();
 }
 
 ir::Error QueuedProgram::deliver(const Delivery& delivery) {

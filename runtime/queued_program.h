@@ -10,6 +10,7 @@
 #include <array>
 #include <functional>
 #include <memory>
+#include <vector>
 
 #include "runtime/device.h"
 #include "runtime/failure_latch.h"
@@ -39,11 +40,7 @@ class QueuedProgram : public Program {
  public:
   /// The streams must be drained before the program goes.
   QueuedProgram(const ProgramSource& source, QueuedStreams& streams, uint8_t* hostArena)
-      : source_(source),
-        streams_(streams),
-        hostArena_(hostArena),
-        events_(source.eventCount),
-        times_(source.schedule.commands.size()) {}
+      : source_(source), streams_(streams), hostArena_(hostArena), events_(source.eventCount) {}
 
   ir::Error beginStep(int64_t step) override;
   ir::Error wait(ir::Stream stream, EventRef event) override;
@@ -52,8 +49,8 @@ class QueuedProgram : public Program {
   ir::Error copy(ir::CommandId command) override;
   ir::Error deliver(const Delivery& delivery) override;
   ir::Error waitOnHost(EventRef event) override;
-  void takeTimes() override { takesTimes_ = true; }
-  const RunTimes* runTimes() override { return &times_; }
+  ir::Error takeTimes(int64_t steps) override;
+  ir::Expected<std::vector<StepTimes>> takenTimes() override;
 
  protected:
   /// On the command's thread; back when it is done.
@@ -63,13 +60,17 @@ class QueuedProgram : public Program {
 
  private:
   void pushWork(ir::Stream stream, std::function<ir::Error()> work);
+  void pushCommand(ir::CommandId command, std::function<ir::Error()> work);
 
   ProgramSource source_;
   QueuedStreams& streams_;
   uint8_t* hostArena_;
   EventCounters events_;
-  bool takesTimes_ = false;  // of the issuing thread
-  RunTimes times_;           // of the streams' threads while work is under way
+  // Each step's times are written by the streams' threads while its work is under way, a command's
+  // by one of them; the list is the issuing thread's.
+  std::vector<std::unique_ptr<StepTimes>> times_;
+  StepTimes* timedStep_ = nullptr;  // the step that is issued, if it is timed
+  int64_t stepsToTime_ = 0;
 };
 
 }  // namespace stowage::runtime

@@ -7,29 +7,33 @@
 
 namespace stowage::runtime {
 
-std::vector<std::optional<Nanoseconds>> RunTimes::medians() const {
-  std::vector<std::optional<Nanoseconds>> medians(times_.size());
-  for (size_t i = 0; i < times_.size(); ++i) {
-    if (times_[i].empty()) continue;
-    std::vector<Nanoseconds> sorted = times_[i];
-    std::sort(sorted.begin(), sorted.end());
-    medians[i] = sorted[sorted.size() / 2];
+std::vector<std::optional<Nanoseconds>> medianDurations(llvm::ArrayRef<StepTimes> steps) {
+  std::vector<std::optional<Nanoseconds>> medians(steps.empty() ? 0 : steps[0].commands.size());
+  std::vector<Nanoseconds> durations;
+  for (size_t i = 0; i < medians.size(); ++i) {
+    durations.clear();
+    for (const StepTimes& step : steps) {
+      if (const auto& times = step.commands[i]) durations.push_back(times->end - times->begin);
+    }
+    if (durations.empty()) continue;
+    std::sort(durations.begin(), durations.end());
+    medians[i] = durations[durations.size() / 2];
   }
   return medians;
 }
 
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule,
-                           llvm::ArrayRef<std::optional<Nanoseconds>> medians) {
+                           llvm::ArrayRef<std::optional<Nanoseconds>> durations) {
   struct Sum {
     int64_t nanoseconds = 0;
     int64_t runs = 0;
   };
   std::map<std::string, Sum> sums;
-  for (size_t i = 0; i < medians.size(); ++i) {
-    if (!medians[i]) continue;
+  for (size_t i = 0; i < durations.size(); ++i) {
+    if (!durations[i] || schedule.commands[i].kind != ir::CommandKind::kRun) continue;
     Sum& sum = sums[ir::nodeSignature(graph, schedule.commands[i].node)];
-    sum.nanoseconds += medians[i]->value();
+    sum.nanoseconds += durations[i]->value();
     ++sum.runs;
   }
   for (const auto& [signature, sum] : sums) {

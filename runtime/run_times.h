@@ -1,12 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How long the runs of a schedule took where they are: inside steps, beside copies, with the caches
-// that their neighbours left. What `runtime/calibrate.h` measures of ops alone is corrected by it.
+// When the commands of a schedule ran where they are: inside steps, beside copies, with the caches
+// that their neighbours left. What `runtime/calibrate.h` measures of ops alone is corrected by it,
+// and `runtime/step_stalls.h` says from it what compute waited for.
 #ifndef STOWAGE_RUNTIME_RUN_TIMES_H_
 #define STOWAGE_RUNTIME_RUN_TIMES_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
+#include <cstdint>
 #include <optional>
 #include <vector>
 
@@ -17,23 +19,28 @@
 
 namespace stowage::runtime {
 
-/// Times of each command, one per step; written by one thread.
-class RunTimes {
- public:
-  explicit RunTimes(size_t commands) : times_(commands) {}
-  void add(ir::CommandId command, Nanoseconds time) { times_[command.index()].push_back(time); }
-  /// By command: the median over the steps; nothing for what was not timed.
-  std::vector<std::optional<Nanoseconds>> medians() const;
-
- private:
-  std::vector<std::vector<Nanoseconds>> times_;
+/// One command in one step. All times of a program count from the same moment, by one clock.
+struct CommandTimes {
+  Nanoseconds issueBegin;  // the issuing thread hands it to its stream
+  Nanoseconds issueEnd;
+  Nanoseconds begin;  // the stream works on it
+  Nanoseconds end;
 };
 
+struct StepTimes {
+  int64_t step = 0;
+  /// By command; nothing for one that gave its stream nothing to do.
+  std::vector<std::optional<CommandTimes>> commands;
+};
+
+/// By command: the median of its durations; nothing for what was never timed.
+std::vector<std::optional<Nanoseconds>> medianDurations(llvm::ArrayRef<StepTimes> steps);
+
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included. `medians` by command of `schedule`.
+/// commands, re-runs included. `durations` by command of `schedule`; those of copies are not used.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule,
-                           llvm::ArrayRef<std::optional<Nanoseconds>> medians);
+                           llvm::ArrayRef<std::optional<Nanoseconds>> durations);
 
 }  // namespace stowage::runtime
 

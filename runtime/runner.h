@@ -26,6 +26,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
+#include "runtime/run_times.h"
 #include "runtime/runnable_step.h"
 
 namespace stowage::runtime {
@@ -99,11 +100,11 @@ class Runner {
   ir::Expected<Bytes> highWaterMark();
   /// Have all bytes that the plan never covers kept the pattern? Errors: kInternal, with the byte.
   ir::Error checkCanaries();
-  /// From the next step on every run's time is taken; steps may be slower meanwhile.
-  void takeTimes();
-  /// Their medians, by command of the schedule; empty for a device that takes none. Waits for
-  /// everything issued.
-  ir::Expected<std::vector<std::optional<Nanoseconds>>> runTimes();
+  /// The times of all commands are taken in the next `steps` steps; steps may be slower meanwhile.
+  /// Errors: kEnvironment when the machine does not let them be taken.
+  ir::Error takeTimes(int64_t steps);
+  /// What was taken, by step. Waits for everything issued.
+  ir::Expected<std::vector<StepTimes>> takenTimes();
   /// Allocations of libtorch's on the device's threads that the plan did not serve.
   int64_t allocationsOutside() const;
   /// Bytes of the device arena: the budget.

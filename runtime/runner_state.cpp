@@ -142,12 +142,11 @@ ir::Error Runner::checkCanaries() {
   return ir::success();
 }
 
-void Runner::takeTimes() { impl_->executor->program().takeTimes(); }
+ir::Error Runner::takeTimes(int64_t steps) { return impl_->executor->program().takeTimes(steps); }
 
-ir::Expected<std::vector<std::optional<Nanoseconds>>> Runner::runTimes() {
+ir::Expected<std::vector<StepTimes>> Runner::takenTimes() {
   if (ir::Error error = impl_->executor->finish()) return error;
-  const RunTimes* times = impl_->executor->program().runTimes();
-  return times == nullptr ? std::vector<std::optional<Nanoseconds>>() : times->medians();
+  return impl_->executor->program().takenTimes();
 }
 
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }

@@ -88,11 +88,13 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   ir::Expected<planner::Problem> problem =
       planner::makeProblem(plan.graph, inputs.target, inputs.costs);
   if (!problem) return problem.takeError();
+  const ir::GraphMode mode = plan.file.schedule.graphMode;
+  problem->graphMode = mode;
   ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
       *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
   if (!timetable) return timetable.takeError();
   ir::Expected<ir::Schedule> schedule =
-      passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget);
+      passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget, mode);
   if (!schedule) return schedule.takeError();
   passes::PlannedStep planned;
   planned.order = plan.order;

@@ -42,7 +42,19 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
     if (row.pinned) inputs.options.pinnedRows.push_back(row);
   }
   inputs.options.orders = {plan->order};
+  if (flags.launch.empty()) inputs.options.graphMode = plan->file.schedule.graphMode;
   return ir::success();
+}
+
+/// What helps a step that cannot be one graph.
+ir::Error suggestLaunch(ir::Error error, const PlanFlags& flags) {
+  ir::PlanError no = ir::takePayload(std::move(error));
+  if (flags.launch == "whole" && no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
+    no.note(
+        "stowage::AdamW keeps its numbers on the device ('--set optimizer=stowage_adamw' for the "
+        "example models); --launch no_update leaves the update outside");
+  }
+  return ir::makeError(std::move(no));
 }
 
 /// Where an op over many parameters needs the most, smaller buckets are what helps.
@@ -80,7 +92,7 @@ VerbResult runPlan(const PlanFlags& flags) {
   inputs->options.budget =
       Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
-  if (!planned) return suggestBuckets(planned.takeError());
+  if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()), flags);
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,
                              .graphPath = flags.graph,

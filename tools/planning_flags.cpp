@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "ir/affix.h"
 #include "ir/liveness.h"
 #include "planner/roofline.h"
 #include "tools/budget_flag.h"
@@ -59,8 +60,8 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
 /// What a storage's name is about: "w" for "m(w)", the name itself for others.
 StringRef subjectOf(StringRef name) {
   const size_t open = name.find('(');
-  return open != StringRef::npos && name.endswith(")") ? name.slice(open + 1, name.size() - 1)
-                                                       : name;
+  return open != StringRef::npos && ir::endsWith(name, ")") ? name.slice(open + 1, name.size() - 1)
+                                                            : name;
 }
 
 /// "state:PATTERN" is for the optimizer state of the parameters that match, whatever it is called:
@@ -80,6 +81,18 @@ ir::Error addPin(const planner::Pin& pin, PlanningInputs& inputs) {
   }
   if (found) return ir::success();
   return badFlag("--pin: '" + pin.pattern + "' matches no optimizer state");
+}
+
+ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
+  if (text.empty()) return ir::success();
+  const std::optional<ir::GraphMode> mode = ir::findGraphMode(text);
+  if (!mode) return badFlag("--launch: found '" + text + "', expected none, no_update or whole");
+  if (*mode != ir::GraphMode::kNone && inputs.target.device != ir::DeviceKind::kCuda) {
+    return badFlag(std::string("--launch ") + text + ": expected a target for CUDA, found '" +
+                   inputs.target.profile + "'");
+  }
+  inputs.options.graphMode = *mode;
+  return ir::success();
 }
 
 ir::Error readHost(const std::string& text, passes::PlanStepOptions& options) {
@@ -121,6 +134,9 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "
       "the optimizer state of parameters; may be repeated");
+  command.add_option("--launch", flags.launch,
+                     "CUDA targets: how much of a step is launched as one CUDA graph: none, "
+                     "no_update (forward and backward) or whole; default: none");
   command
       .add_option("--threads", flags.threads,
                   "CPU targets: threads inside one op; default: the machine's cores")
@@ -167,6 +183,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
   if (ir::Error error = readHost(flags.host, inputs.options)) return error;
+  if (ir::Error error = readLaunch(flags.launch, inputs)) return error;
   for (const std::string& text : flags.pins) {
     ir::Expected<planner::Pin> pin = parsePin(text);
     if (!pin) return pin.takeError();

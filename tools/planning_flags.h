@@ -25,6 +25,7 @@ struct PlanningFlags : CommonFlags {
   std::string allow;
   std::vector<std::string> pins;
   int threads = 0;
+  std::string launch;
 };
 void addPlanningFlags(CLI::App& command, PlanningFlags& flags);
 

@@ -25,6 +25,73 @@ nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
   return static_cast<int64_t>(training.secondsPerStep * 1e9);
 }
 
+std::string secondsText(Nanoseconds time) {
+  return fmt::format("{:.2f} ms", static_cast<double>(time.value()) / 1e6);
+}
+
+std::string againstText(Nanoseconds value, Nanoseconds base) {
+  return base.value() <= 0
+             ? ""
+             : fmt::format(" ({:+.1f} %)", 100.0 * (static_cast<double>(value.value()) /
+                                                        static_cast<double>(base.value()) -
+                                                    1));
+}
+
+Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::Stream stream) {
+  return busy[static_cast<size_t>(stream)];
+}
+
+void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
+  const runtime::StepSummary& measured = summary.measured;
+  os << fmt::format(
+      "timeline   {} steps of {}: compute {}, copies {} out, {} in, issuing {}\n", measured.steps,
+      secondsText(measured.period), secondsText(busyOf(measured.busy, ir::Stream::kCompute)),
+      secondsText(busyOf(measured.busy, ir::Stream::kDeviceToHost)),
+      secondsText(busyOf(measured.busy, ir::Stream::kHostToDevice)), secondsText(measured.issuing));
+  os << "           compute waited";
+  for (size_t i = 0; i < measured.stalls.size(); ++i) {
+    os << (i == 0 ? " " : ", ") << secondsText(measured.stalls[i]) << " for "
+       << runtime::stallCauseName(static_cast<runtime::StallCause>(i));
+  }
+  os << fmt::format("\n           the schedule with these times of its commands {}{}\n",
+                    secondsText(summary.ownTimes), againstText(summary.ownTimes, measured.period));
+  if (!summary.predicted) return;
+  os << fmt::format("           predicted {}{}: compute {}{}\n",
+                    secondsText(summary.predicted->stepTime),
+                    againstText(summary.predicted->stepTime, measured.period),
+                    secondsText(busyOf(summary.predicted->busy, ir::Stream::kCompute)),
+                    againstText(busyOf(summary.predicted->busy, ir::Stream::kCompute),
+                                busyOf(measured.busy, ir::Stream::kCompute)));
+}
+
+nlohmann::ordered_json busyJson(const std::array<Nanoseconds, ir::kStreamCount>& busy) {
+  nlohmann::ordered_json json;
+  for (size_t i = 0; i < busy.size(); ++i) {
+    if (busy[i].value() > 0) json[ir::streamName(static_cast<ir::Stream>(i))] = busy[i].value();
+  }
+  return json;
+}
+
+nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
+  const runtime::StepSummary& measured = summary.measured;
+  nlohmann::ordered_json stalls;
+  for (size_t i = 0; i < measured.stalls.size(); ++i) {
+    stalls[runtime::stallCauseName(static_cast<runtime::StallCause>(i))] =
+        measured.stalls[i].value();
+  }
+  nlohmann::ordered_json json = {{"steps", measured.steps},
+                                 {"step_ns", measured.period.value()},
+                                 {"busy_ns", busyJson(measured.busy)},
+                                 {"stall_ns", stalls},
+                                 {"issue_ns", measured.issuing.value()},
+                                 {"own_times_step_ns", summary.ownTimes.value()}};
+  if (summary.predicted) {
+    json["predicted"] = {{"step_ns", summary.predicted->stepTime.value()},
+                         {"busy_ns", busyJson(summary.predicted->busy)}};
+  }
+  return json;
+}
+
 }  // namespace
 
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
@@ -53,7 +120,9 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
     os << "\nunplanned  " << stepText(comparison->eager, "");
   }
   os << '\n';
+  if (answer.timeline) printTimeline(*answer.timeline, os);
   if (!answer.save.empty()) os << "wrote      " << answer.save << '\n';
+  if (!answer.timelineFile.empty()) os << "wrote      " << answer.timelineFile << '\n';
 }
 
 void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
@@ -73,6 +142,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
   if (!answer.weights.empty()) json["weights"] = answer.weights;
   if (!answer.resume.empty()) json["same_plan"] = run.samePlan;
   if (!answer.save.empty()) json["saved"] = answer.save;
+  if (answer.timeline) json["timeline"] = timelineJson(*answer.timeline);
   if (const Comparison* comparison = answer.comparison) {
     json["unplanned"] = {{"identical", comparison->difference.empty()},
                          {"difference", comparison->difference},

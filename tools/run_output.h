@@ -5,9 +5,11 @@
 #ifndef STOWAGE_TOOLS_RUN_OUTPUT_H_
 #define STOWAGE_TOOLS_RUN_OUTPUT_H_
 
+#include <optional>
 #include <string>
 
 #include "planner/plan_file.h"
+#include "tools/timeline_file.h"
 #include "tools/training_run.h"
 
 namespace llvm {
@@ -28,6 +30,8 @@ struct RunAnswer {
   std::string weights;  // where first values came from; "": of the example model
   std::string resume;   // folders; "": none
   std::string save;
+  std::string timelineFile;  // "": none
+  std::optional<TimelineSummary> timeline = std::nullopt;
   const Comparison* comparison = nullptr;
 };
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os);

@@ -30,6 +30,7 @@
 #include "tools/run_output.h"
 #include "tools/run_source.h"
 #include "tools/this_machine.h"
+#include "tools/times_files.h"
 #include "tools/training_notes.h"
 #include "tools/training_run.h"
 #include "tools/verbs.h"
@@ -46,7 +47,7 @@ struct RunFlags : CommonFlags {
   std::vector<std::string> data;
   std::vector<std::string> weights;
   std::string save;
-  std::string costsOut;
+  TimesFiles times;
   std::string resume;
   int64_t steps = 20;
   int64_t saveEvery = 0;
@@ -127,20 +128,6 @@ ir::Error checkSave(const RunFlags& flags) {
                            "--resume goes on from it");
 }
 
-/// Times are taken from the second step on.
-ir::Error checkCostsOut(const RunFlags& flags) {
-  if (flags.costsOut.empty()) return ir::success();
-  if (flags.steps < 2) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "--costs-out takes times from the second step on, expected --steps 2 or "
-                         "more");
-  }
-  if (ir::Error error = checkIsNoInput(flags.costsOut, {flags.plan, flags.graph, flags.costs})) {
-    return error;
-  }
-  return checkWritable(flags.costsOut, flags.replace);
-}
-
 ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan,
                                    const Beginning& beginning) {
   RunSourceOptions options;
@@ -156,15 +143,6 @@ ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan
   if (!flags.archive.empty()) options.importFlags.emplace_back("--archive");
   if (flags.randomWeights) options.importFlags.emplace_back("--random-weights");
   return openRunSource(plan, std::move(options));
-}
-
-/// --costs-out.
-ir::Error keepTimes(const RunFlags& flags, const LoadedPlan& plan, const CostsHere& costs,
-                    const RunRecord& run) {
-  if (flags.costsOut.empty()) return ir::success();
-  ir::Expected<std::string> text = makeCorrectedCosts(plan, costs, run.runTimes);
-  if (!text) return text.takeError();
-  return writeWholeFile(flags.costsOut, flags.replace, [&](llvm::raw_ostream& os) { os << *text; });
 }
 
 /// A training with all that it takes.
@@ -218,7 +196,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.resume = flags.resume;
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
-  options.takeTimes = !flags.costsOut.empty();
+  if (flags.times.any()) options.timedSteps = kTimedSteps;
   options.stop = [] { return stopAsked != 0; };
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
@@ -240,7 +218,9 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
   if (ir::Error error = checkSave(flags)) return error;
-  if (ir::Error error = checkCostsOut(flags)) return error;
+  if (ir::Error error =
+          checkTimesFiles(flags.times, flags, flags.steps, {flags.plan, flags.graph, flags.costs}))
+    return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
@@ -270,7 +250,8 @@ VerbResult runRun(const RunFlags& flags) {
                              .notes = *notes};
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
-  if (ir::Error error = keepTimes(flags, *plan, *costs, *run)) return error;
+  const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
+  if (ir::Error error = keepTimes(flags.times, flags, {*plan, *costs, measured})) return error;
 
   RunAnswer answer = {
       .plan = plan->file,
@@ -278,7 +259,9 @@ VerbResult runRun(const RunFlags& flags) {
       .data = (*data)->describe(),
       .weights = source->model || !flags.resume.empty() ? "" : source->imported->origin(),
       .resume = flags.resume,
-      .save = flags.save};
+      .save = flags.save,
+      .timelineFile = flags.times.timeline};
+  if (!flags.times.timeline.empty()) answer.timeline = summarizeSteps(measured);
   std::optional<Comparison> comparison;
   if (flags.compare) {
     ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
@@ -351,9 +334,13 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option("--costs", flags->costs,
                       "costs measured by 'stowage profile'; default: how ops allocate is measured "
                       "before the first step");
-  command->add_option("--costs-out", flags->costsOut,
+  command->add_option("--costs-out", flags->times.costs,
                       "costs file to write: --costs with the times that ops had inside this run's "
                       "steps, for a plan whose prediction is closer");
+  command->add_option("--timeline", flags->times.timeline,
+                      "trace file to write (out.json, out.json.gz; for Perfetto): when every "
+                      "command of the second to eleventh step ran, what compute waited for, and "
+                      "with --costs what was predicted");
   command
       ->add_option("--threads", flags->threads,
                    "threads inside one op on this machine; a plan for another number is refused")

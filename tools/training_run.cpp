@@ -81,7 +81,9 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     if (!reports) return reports.takeError();
     record.training.add(reports->front());
     timer.stepDone();
-    if (options.takeTimes && i == 0) runner.takeTimes();
+    if (options.timedSteps > 0 && i == 0) {
+      if (ir::Error error = runner.takeTimes(options.timedSteps)) return error;
+    }
     options.report(record.firstStep + i, record.training.losses.back());
     record.stopped = options.stop();
     const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
@@ -99,9 +101,9 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   if (!mark) return mark.takeError();
   record.highWaterMark = *mark;
   record.arena = runner.arenaBytes();
-  ir::Expected<std::vector<std::optional<Nanoseconds>>> times = runner.runTimes();
+  ir::Expected<std::vector<runtime::StepTimes>> times = runner.takenTimes();
   if (!times) return times.takeError();
-  record.runTimes = std::move(*times);
+  record.times = std::move(*times);
   record.allocationsOutside = runner.allocationsOutside();
   return ir::success();
 }

@@ -77,7 +77,7 @@ struct RunOptions {
   std::string resume;      // folder of a checkpoint; "": from the first values
   std::string save;        // folder; "": nothing is saved
   int64_t saveEvery = 0;   // steps; 0: at the end only
-  bool takeTimes = false;  // of every run, from the second step on
+  int64_t timedSteps = 0;  // take the times of all commands in so many, from the second on
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
 };
@@ -89,7 +89,7 @@ struct RunRecord {
   Bytes arena;
   Bytes highWaterMark;
   int64_t allocationsOutside = 0;
-  std::vector<std::optional<Nanoseconds>> runTimes;  // by command; when they were asked for
+  std::vector<runtime::StepTimes> times;  // when they were asked for
 };
 /// By plan. `step` is used up.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,

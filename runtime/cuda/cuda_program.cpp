@@ -1,11 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/cuda_program.h"
 
+#include <llvm/ADT/STLFunctionalExtras.h>
+
 #include <cstring>
+#include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/stopwatch.h"
+#include "runtime/cuda/cuda_activity.h"
+#include "runtime/cuda/injected_faults.h"
+#include "runtime/cuda/segment_graph.h"
 
 namespace stowage::runtime {
 
@@ -14,10 +20,12 @@ using ir::Stream;
 
 namespace {
 
+/// Also knows in which step each was last recorded for the host and the streams to wait for.
 class CudaEvents {
  public:
   static ir::Expected<CudaEvents> make(int32_t count) {
     CudaEvents events;
+    events.recordedIn_.assign(static_cast<size_t>(2 * count), -1);
     for (int32_t i = 0; i < 2 * count; ++i) {
       cudaEvent_t event = nullptr;
       if (ir::Error error = checkCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
@@ -29,18 +37,25 @@ class CudaEvents {
     return events;
   }
   CudaEvents() = default;
-  CudaEvents(CudaEvents&& other) noexcept : events_(std::exchange(other.events_, {})) {}
+  CudaEvents(CudaEvents&& other) noexcept
+      : events_(std::exchange(other.events_, {})), recordedIn_(std::move(other.recordedIn_)) {}
   CudaEvents& operator=(CudaEvents&&) = delete;
   ~CudaEvents() {
     for (cudaEvent_t event : events_) (void)cudaEventDestroy(event);
   }
   /// Steps take turns: this one's, and the one before.
-  cudaEvent_t at(EventRef ref) const {
-    return events_[static_cast<size_t>(2 * ref.event + (ref.step % 2))];
-  }
+  cudaEvent_t at(EventRef ref) const { return events_[placeOf(ref)]; }
+  void noteRecorded(EventRef ref) { recordedIn_[placeOf(ref)] = ref.step; }
+  /// False for one that was only recorded in a graph.
+  bool isRecorded(EventRef ref) const { return recordedIn_[placeOf(ref)] == ref.step; }
 
  private:
+  static size_t placeOf(EventRef ref) {
+    return static_cast<size_t>(2 * ref.event + (ref.step % 2));
+  }
+
   std::vector<cudaEvent_t> events_;
+  std::vector<int64_t> recordedIn_;
 };
 
 struct HandedOut {
@@ -56,38 +71,66 @@ void handOut(void* data) {
 class CudaProgram : public Program {
  public:
   CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
-              CudaEvents events)
+              CudaEvents events, CudaEvents segmentEnds)
       : source_(source),
         device_(device),
         launcher_(std::move(launcher)),
-        events_(std::move(events)) {}
+        events_(std::move(events)),
+        segmentEnds_(std::move(segmentEnds)) {}
 
-  ir::Error beginStep(int64_t /*step*/) override { return readTimes(); }
-
-  void takeTimes() override { stopwatches_.resize(source_.schedule.commands.size()); }
-  const RunTimes* runTimes() override {
-    llvm::consumeError(readTimes());
-    return &times_;
+  ir::Error beginStep(int64_t step) override {
+    step_ = step;
+    faults_.beginStep();
+    timedStep_ = nullptr;
+    if (stepsToTime_ <= 0) return finishTrace();
+    --stepsToTime_;
+    times_.push_back({.step = step, .commands = {}});
+    timedStep_ = &times_.back();
+    timedStep_->commands.resize(source_.schedule.commands.size());
+    return ir::success();
   }
 
+  ir::Error takeTimes(int64_t steps) override {
+    if (source_.schedule.graphMode != ir::GraphMode::kNone) {
+      return ir::makeError(ir::ErrorCode::kUnsupported,
+                           std::string("the plan launches CUDA graphs (mode '") +
+                               ir::graphModeName(source_.schedule.graphMode) +
+                               "'), in which the times of single commands are not taken");
+    }
+    ir::Expected<std::unique_ptr<ActivityTrace>> trace = ActivityTrace::start();
+    if (!trace) return trace.takeError();
+    trace_ = std::move(*trace);
+    stepsToTime_ = steps;
+    return ir::success();
+  }
+  ir::Expected<std::vector<StepTimes>> takenTimes() override {
+    if (ir::Error error = finishTrace()) return error;
+    return times_;
+  }
+
+  // Around a graph all streams meet: what was only recorded in one, or before one that is recorded
+  // now, is done.
   ir::Error wait(Stream stream, EventRef event) override {
+    const bool isOutside = isRecording() && event.step != step_;
+    if (isOutside || !(isRecording() || events_.isRecorded(event))) return ir::success();
+    if (faults_.dropsWait()) return ir::success();
     return device_.check(cudaStreamWaitEvent(device_.raw(stream), events_.at(event), 0),
                          "waiting for an event");
   }
   ir::Error record(Stream stream, EventRef event) override {
+    if (!isRecording()) events_.noteRecorded(event);
     return device_.check(cudaEventRecord(events_.at(event), device_.raw(stream)),
                          "recording an event");
   }
 
   ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
     const c10::cuda::CUDAStreamGuard guard(device_.compute);
+    faults_.delay(device_.compute.stream());
     const ServedThread served(device_.allocations);
-    Stopwatch* watch = watchOf(command);
-    if (watch != nullptr) watch->start(device_.compute.stream());
-    ir::Error error =
-        device_.fail(launcher_->launch(command, scalars, device_.allocator, device_.allocations));
-    if (watch != nullptr) watch->stop(device_.compute.stream());
-    return error;
+    return timed(command, [&] {
+      return device_.fail(
+          launcher_->launch(command, scalars, device_.allocator, device_.allocations));
+    });
   }
 
   ir::Error copy(ir::CommandId id) override {
@@ -95,12 +138,16 @@ class CudaProgram : public Program {
     const ir::Residency& from = source_.schedule.residency(command.from);
     const ir::Residency& to = source_.schedule.residency(command.to);
     const auto bytes = static_cast<size_t>(source_.graph.storage(from.storage).bytes.value());
-    return device_.check(
-        cudaMemcpyAsync(device_.at(to.space, to.offset), device_.at(from.space, from.offset), bytes,
-                        command.stream == Stream::kDeviceToHost ? cudaMemcpyDeviceToHost
-                                                                : cudaMemcpyHostToDevice,
-                        device_.raw(command.stream)),
-        "starting a copy");
+    faults_.delay(device_.raw(command.stream));
+    return timed(id, [&] {
+      return device_.check(
+          cudaMemcpyAsync(device_.at(to.space, to.offset), device_.at(from.space, from.offset),
+                          bytes,
+                          command.stream == Stream::kDeviceToHost ? cudaMemcpyDeviceToHost
+                                                                  : cudaMemcpyHostToDevice,
+                          device_.raw(command.stream)),
+          "starting a copy");
+    });
   }
 
   ir::Error deliver(const Delivery& delivery) override {
@@ -114,24 +161,71 @@ class CudaProgram : public Program {
   }
 
   ir::Error waitOnHost(EventRef event) override {
-    return device_.check(cudaEventSynchronize(events_.at(event)), "a kernel or a copy of the step");
+    const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
+    return device_.check(cudaEventSynchronize(awaited), "a kernel or a copy of the step");
+  }
+
+  // The first step runs as it is: libraries are loaded and workspaces made. The second is recorded.
+  ir::Expected<SegmentIssue> beginSegment(const Segment& /*segment*/) override {
+    if (graph_) return SegmentIssue::kLaunch;
+    if (!isWarm_) {
+      isWarm_ = true;
+      return SegmentIssue::kIssue;
+    }
+    ir::Expected<std::unique_ptr<SegmentGraph>> graph = SegmentGraph::beginRecording(device_);
+    if (!graph) return graph.takeError();
+    graph_ = std::move(*graph);
+    return SegmentIssue::kRecord;
+  }
+  ir::Error endSegment(const Segment& /*segment*/) override {
+    if (!graph_) return ir::success();
+    if (graph_->isRecording()) {
+      if (ir::Error error = device_.fail(graph_->endRecording())) return error;
+    }
+    if (ir::Error error = device_.fail(graph_->launch())) return error;
+    return device_.check(
+        cudaEventRecord(segmentEnds_.at({0, step_}), device_.raw(Stream::kCompute)),
+        "recording an event");
   }
 
  private:
-  Stopwatch* watchOf(ir::CommandId command) {
-    if (stopwatches_.empty()) return nullptr;
-    std::unique_ptr<Stopwatch>& watch = stopwatches_[command.index()];
-    if (!watch) watch = std::make_unique<Stopwatch>();
-    return watch.get();
+  bool isRecording() const { return graph_ && graph_->isRecording(); }
+  cudaEvent_t segmentEnd(EventRef event) const { return segmentEnds_.at({0, event.step}); }
+
+  ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> issue) {
+    if (timedStep_ == nullptr) return issue();
+    CommandTimes& times = timedStep_->commands[command.index()].emplace();
+    times.issueBegin = ActivityTrace::now();
+    trace_->beginWork(numberOf(times_.size() - 1, command.index()));
+    ir::Error error = issue();
+    trace_->endWork();
+    times.issueEnd = ActivityTrace::now();
+    return error;
   }
 
-  // Each stopwatch has room for one step: the step before is waited for and read.
-  ir::Error readTimes() {
-    for (size_t i = 0; i < stopwatches_.size(); ++i) {
-      if (!stopwatches_[i] || !stopwatches_[i]->isStopped()) continue;
-      ir::Expected<Nanoseconds> time = stopwatches_[i]->read();
-      if (!time) return device_.fail(time.takeError());
-      times_.add(ir::CommandId(i), *time);
+  // From 1: CUPTI has a zero of its own.
+  uint64_t numberOf(size_t timedStep, size_t command) const {
+    return 1 + timedStep * source_.schedule.commands.size() + command;
+  }
+
+  ir::Error finishTrace() {
+    if (!trace_) return ir::success();
+    const std::unique_ptr<ActivityTrace> trace = std::move(trace_);
+    if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
+    ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
+    if (!spans) return spans.takeError();
+    for (size_t step = 0; step < times_.size(); ++step) {
+      for (size_t i = 0; i < times_[step].commands.size(); ++i) {
+        std::optional<CommandTimes>& times = times_[step].commands[i];
+        if (!times) continue;
+        const auto span = spans->find(numberOf(step, i));
+        if (span == spans->end()) {
+          times.reset();  // it launched nothing
+          continue;
+        }
+        times->begin = span->second.begin;
+        times->end = span->second.end;
+      }
     }
     return ir::success();
   }
@@ -140,8 +234,15 @@ class CudaProgram : public Program {
   CudaState& device_;
   std::unique_ptr<Launcher> launcher_;
   CudaEvents events_;
-  std::vector<std::unique_ptr<Stopwatch>> stopwatches_;  // by command; empty: no times are taken
-  RunTimes times_{source_.schedule.commands.size()};
+  CudaEvents segmentEnds_;
+  InjectedFaults faults_;
+  std::unique_ptr<SegmentGraph> graph_;  // from the second step on, when the plan asks for one
+  bool isWarm_ = false;
+  int64_t step_ = 0;
+  std::unique_ptr<ActivityTrace> trace_;
+  int64_t stepsToTime_ = 0;
+  std::vector<StepTimes> times_;    // complete when the trace is finished
+  StepTimes* timedStep_ = nullptr;  // of times_: the step that is issued, if it is timed
 };
 
 }  // namespace
@@ -151,7 +252,10 @@ ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& sour
                                                        std::unique_ptr<Launcher> launcher) {
   auto events = CudaEvents::make(source.eventCount);
   if (!events) return events.takeError();
-  return std::make_unique<CudaProgram>(source, state, std::move(launcher), std::move(*events));
+  auto segmentEnds = CudaEvents::make(1);
+  if (!segmentEnds) return segmentEnds.takeError();
+  return std::make_unique<CudaProgram>(source, state, std::move(launcher), std::move(*events),
+                                       std::move(*segmentEnds));
 }
 
 }  // namespace stowage::runtime

@@ -10,18 +10,40 @@ namespace stowage::runtime {
 
 namespace {
 
+/// The default generator's own state is out of reach; this one takes its place, with the same
+/// numbers to come.
+at::CUDAGeneratorState& sharedState() {
+  static const c10::intrusive_ptr<at::CUDAGeneratorState> state = [] {
+    at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
+    const std::lock_guard<std::mutex> lock(generator.mutex());
+    auto* own = generator.get<at::CUDAGeneratorImpl>();
+    auto made = c10::make_intrusive<at::CUDAGeneratorState>(own->current_seed(),
+                                                            own->philox_offset_per_thread());
+    own->graphsafe_set_state(
+        c10::make_intrusive<at::CUDAGeneratorImpl>(generator.device().index(), made));
+    return made;
+  }();
+  return *state;
+}
+
 /// How far an op moves the offset differs by op and is never computed, only read.
 struct CudaRngState {
   uint64_t seed = 0;
   uint64_t offset = 0;
+  bool isInGraph = false;  // then the offset counts from the graph's begin
 
   static CudaRngState take() {
+    if (sharedState().capturing_) return {0, sharedState().offset_intragraph_, true};
     at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CUDAGeneratorImpl>();
-    return {own->current_seed(), own->philox_offset_per_thread()};
+    return {own->current_seed(), own->philox_offset_per_thread(), false};
   }
   void put() const {
+    if (isInGraph) {
+      sharedState().offset_intragraph_ = offset;
+      return;
+    }
     at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CUDAGeneratorImpl>();

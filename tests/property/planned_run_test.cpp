@@ -14,6 +14,7 @@
 #include "tests/support/fake_training.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
+#include "tests/support/recording_device.h"
 
 namespace stowage::tests {
 namespace {
@@ -52,10 +53,13 @@ class PlannedRun {
         graph_(seed % 2 == 0 ? makeRandomStep(seed, {.maxLayers = 4}) : makeTinyGraph(seed)),
         costs_(makeRandomCosts(graph_, seed)) {}
 
-  ir::Expected<passes::PlannedStep> plan(Bytes budget) const {
-    return passes::planStep(graph_, target_, costs_,
-                            {.budget = budget, .allowed = kAllowed[seed_ % kAllowed.size()]});
+  ir::Expected<passes::PlannedStep> plan(Bytes budget,
+                                         ir::GraphMode mode = ir::GraphMode::kNone) const {
+    return passes::planStep(
+        graph_, target_, costs_,
+        {.budget = budget, .allowed = kAllowed[seed_ % kAllowed.size()], .graphMode = mode});
   }
+  bool hasScalars() const { return !graph_.scalars().empty(); }
 
   Bytes smallestBudget() const {
     ir::Expected<passes::PlannedStep> refused = plan(Bytes(1));
@@ -68,15 +72,8 @@ class PlannedRun {
 
   void expectRight(Bytes budget, Met& met) const {
     const passes::PlannedStep planned = orFail(plan(budget));
+    expectProven(planned, budget);
     const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
-    for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
-                                          .schedule = planned.schedule,
-                                          .target = target_,
-                                          .costs = &costs,
-                                          .budget = budget})) {
-      ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
-                    << " " << violation.message;
-    }
     for (const Nanoseconds most : {Nanoseconds(0), Nanoseconds(100'000)}) {
       runtime::FakeDevice device(planned.schedule.arenas,
                                  {.seed = seed_, .most = most, .commands = {}});
@@ -88,7 +85,35 @@ class PlannedRun {
     met.add(planned.schedule);
   }
 
+  /// From a record; the number of launches.
+  int64_t expectRightFromARecord(Bytes budget, ir::GraphMode mode) const {
+    const passes::PlannedStep planned = orFail(plan(budget, mode));
+    EXPECT_EQ(planned.schedule.graphMode, mode);
+    expectProven(planned, budget);
+    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    runtime::FakeDevice device(planned.schedule.arenas,
+                               {.seed = seed_, .most = Nanoseconds(100'000), .commands = {}});
+    RecordingDevice recording(device);
+    EXPECT_EQ(compareWithReference(recording,
+                                   {planned.graph, planned.schedule, target_, &costs, nullptr}, 4),
+              "")
+        << "seed " << seed_ << ", " << budget.value() << " bytes, " << ir::graphModeName(mode);
+    return recording.launches();
+  }
+
  private:
+  void expectProven(const passes::PlannedStep& planned, Bytes budget) const {
+    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
+                                          .schedule = planned.schedule,
+                                          .target = target_,
+                                          .costs = &costs,
+                                          .budget = budget})) {
+      ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
+                    << " " << violation.message;
+    }
+  }
+
   uint64_t seed_;
   ir::Target target_;
   ir::Graph graph_;
@@ -106,6 +131,29 @@ TEST(PlannedRun, IsProvenAndGivesWhatThePlainStepGives) {
   EXPECT_GT(met.copies, 0);
   EXPECT_GT(met.reruns, 0);
   EXPECT_GT(met.takeOvers, 0);
+}
+
+TEST(PlannedRun, GivesTheSameFromARecordedStep) {
+  int64_t launches = 0;
+  int64_t whole = 0;
+  for (uint64_t seed = 0; seed < seedCount() && !HasFailure(); ++seed) {
+    const PlannedRun run(seed);
+    const Bytes budget(run.smallestBudget().value() * 3 / 2);
+    launches += run.expectRightFromARecord(budget, ir::GraphMode::kNoUpdate);
+    ir::Expected<passes::PlannedStep> asked = run.plan(budget, ir::GraphMode::kWhole);
+    if (!asked) {
+      const ir::PlanError no = ir::takePayload(asked.takeError());
+      // Either more is needed when nothing crosses the seam, or numbers would be frozen.
+      EXPECT_EQ(no.code(), ir::ErrorCode::kInfeasible);
+      EXPECT_EQ(run.hasScalars(), no.text().find("takes step scalar") != std::string::npos);
+      continue;
+    }
+    EXPECT_FALSE(run.hasScalars()) << "seed " << seed;
+    EXPECT_TRUE(asked->schedule.joined) << "seed " << seed;
+    whole += run.expectRightFromARecord(budget, ir::GraphMode::kWhole);
+  }
+  EXPECT_GT(launches, 0);
+  EXPECT_GT(whole, 0);
 }
 
 }  // namespace

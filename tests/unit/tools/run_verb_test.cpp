@@ -38,6 +38,12 @@ std::string lineOf(const std::string& text, const std::string& word) {
   return place == std::string::npos ? "" : text.substr(place, text.find('\n', place) - place);
 }
 
+size_t countOf(const std::string& text, const std::string& word) {
+  size_t count = 0;
+  for (size_t at = text.find(word); at != std::string::npos; at = text.find(word, at + 1)) ++count;
+  return count;
+}
+
 /// One plan for all tests of the file: a model of one block, in 60 % of what it needs.
 class RunVerb : public testing::Test {
  protected:
@@ -100,6 +106,27 @@ TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   EXPECT_EQ(once.code, 2) << once.text;
   EXPECT_TRUE(once.says("from the second step on")) << once.text;
   EXPECT_FALSE(fs::exists(at("once.json")));
+}
+
+TEST_F(RunVerb, WritesWhenEveryCommandRan) {
+  const Outcome measured =
+      run("--steps 4 --timeline " + at("steps.json") + " --costs " + at("costs.json"));
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  EXPECT_TRUE(measured.says("timeline   3 steps of ")) << measured.text;
+  EXPECT_TRUE(measured.says("predicted ")) << measured.text;
+  const std::string trace = readText(at("steps.json"));
+  // Each command on its engine, on the issuing thread, and predicted; three steps of each.
+  const std::string plan = readText(at("plan.json"));
+  const size_t commands = countOf(plan, "{\"op\":");
+  EXPECT_GT(commands, 10U);
+  for (const char* row : {"\"pid\":2,", "\"tid\":7,"}) {
+    EXPECT_EQ(countOf(trace, std::string("\"ph\":\"X\",") +
+                                 (row[1] == 'p' ? row : std::string("\"pid\":1,") + row)),
+              3 * commands)
+        << row;
+  }
+  const Outcome same = run("--steps 4 --timeline " + at("x.json") + " --costs-out " + at("x.json"));
+  EXPECT_EQ(same.code, 2) << same.text;
 }
 
 TEST_F(RunVerb, GoesOnFromACheckpoint) {

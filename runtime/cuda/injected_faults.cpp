@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cuda/injected_faults.h"
+
+#include <chrono>
+#include <cstdio>
+#include <cstdlib>
+#include <thread>
+
+namespace stowage::runtime {
+
+namespace {
+
+int64_t numberFrom(const char* variable, int64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoll(text, nullptr, 10);
+}
+
+void sleepFor(void* microseconds) {
+  const std::unique_ptr<uint64_t> time(static_cast<uint64_t*>(microseconds));
+  std::this_thread::sleep_for(std::chrono::microseconds(*time));
+}
+
+}  // namespace
+
+InjectedFaults::InjectedFaults()
+    : state_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_SEED", 0))),
+      mostMicroseconds_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_US", 0))),
+      droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)) {
+  std::fprintf(stderr, "test build: delays up to %lu us, dropped wait %ld\n",
+               static_cast<unsigned long>(mostMicroseconds_),  // NOLINT: printf's types
+               static_cast<long>(droppedWait_));               // NOLINT
+}
+
+void InjectedFaults::delay(cudaStream_t stream) {
+  if (mostMicroseconds_ == 0 || draw() % 2 == 0) return;
+  auto time = std::make_unique<uint64_t>(draw() % mostMicroseconds_);
+  if (cudaLaunchHostFunc(stream, sleepFor, time.get()) == cudaSuccess) (void)time.release();
+}
+
+// SplitMix64.
+uint64_t InjectedFaults::draw() {
+  state_ += 0x9e3779b97f4a7c15U;
+  uint64_t mixed = state_;
+  mixed = (mixed ^ (mixed >> 30)) * 0xbf58476d1ce4e5b9U;
+  mixed = (mixed ^ (mixed >> 27)) * 0x94d049bb133111ebU;
+  return mixed ^ (mixed >> 31);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,52 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a test build of the library does wrong on purpose (target stowage_cuda_faults); the library
+// that is shipped does nothing of it. Asked for by environment variables:
+//   STOWAGE_DELAY_US=n    a stream does nothing for up to n microseconds before a command, before
+//                         half of the commands, other ones in each step
+//   STOWAGE_DELAY_SEED=n  which ones
+//   STOWAGE_DROP_WAIT=n   the n-th wait of every step, from 0, is left out
+// A schedule that is right gives the same bits under all delays; one that lacks a wait does not
+// under some.
+#ifndef STOWAGE_RUNTIME_CUDA_INJECTED_FAULTS_H_
+#define STOWAGE_RUNTIME_CUDA_INJECTED_FAULTS_H_
+
+#include <cuda_runtime_api.h>
+
+#include <cstdint>
+#include <memory>
+
+namespace stowage::runtime {
+
+#ifdef STOWAGE_INJECT_FAULTS
+
+class InjectedFaults {
+ public:
+  InjectedFaults();
+  void beginStep() { nextWait_ = 0; }
+  void delay(cudaStream_t stream);
+  bool dropsWait() { return nextWait_++ == droppedWait_; }
+
+ private:
+  uint64_t draw();
+
+  uint64_t state_;
+  uint64_t mostMicroseconds_;
+  int64_t droppedWait_;
+  int64_t nextWait_ = 0;
+};
+
+#else
+
+class InjectedFaults {
+ public:
+  void beginStep() {}
+  void delay(cudaStream_t /*stream*/) {}
+  bool dropsWait() { return false; }
+};
+
+#endif
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_INJECTED_FAULTS_H_

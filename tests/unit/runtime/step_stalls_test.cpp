@@ -1,0 +1,114 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/step_stalls.h"
+
+#include <gtest/gtest.h>
+
+namespace stowage::tests {
+namespace {
+
+using runtime::CommandTimes;
+using runtime::Stall;
+using runtime::StallCause;
+using runtime::StepTimes;
+
+constexpr size_t kFirst = 0;
+constexpr size_t kFetch = 1;
+constexpr size_t kReader = 2;
+constexpr size_t kCopyOut = 3;
+constexpr size_t kLast = 4;
+
+/// Three runs; the second reads what is fetched, the first of the next step writes what is copied
+/// out.
+ir::Schedule makeSchedule() {
+  ir::Schedule schedule;
+  schedule.commands.resize(5);
+  for (const size_t copy : {kFetch, kCopyOut}) {
+    schedule.commands[copy].kind = ir::CommandKind::kCopy;
+    schedule.commands[copy].stream =
+        copy == kFetch ? ir::Stream::kHostToDevice : ir::Stream::kDeviceToHost;
+  }
+  schedule.commands[kReader].wait = {ir::CommandId(kFetch)};
+  schedule.commands[kCopyOut].wait = {ir::CommandId(kFirst)};
+  schedule.commands[kFirst].prev = {ir::CommandId(kCopyOut)};
+  return schedule;
+}
+
+CommandTimes times(int64_t issueEnd, int64_t begin, int64_t end) {
+  return {Nanoseconds(issueEnd - 1), Nanoseconds(issueEnd), Nanoseconds(begin), Nanoseconds(end)};
+}
+
+StepTimes makeStep(int64_t step, int64_t at) {
+  StepTimes made{.step = step, .commands = {}};
+  made.commands.resize(5);
+  made.commands[kFirst] = times(at + 5, at + 10, at + 20);
+  made.commands[kFetch] = times(at + 6, at + 10, at + 50);
+  made.commands[kReader] = times(at + 7, at + 52, at + 60);
+  made.commands[kCopyOut] = times(at + 8, at + 20, at + 110);
+  made.commands[kLast] = times(at + 70, at + 73, at + 100);
+  return made;
+}
+
+void expectStall(const Stall& stall, size_t command, StallCause cause, int64_t time) {
+  EXPECT_EQ(stall.command, ir::CommandId(command));
+  EXPECT_EQ(stall.cause, cause) << runtime::stallCauseName(stall.cause);
+  EXPECT_EQ(stall.time, Nanoseconds(time));
+}
+
+TEST(StepStalls, DividesAWaitAmongItsCauses) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(0, 0), nullptr);
+  ASSERT_EQ(stalls.size(), 4U);
+  expectStall(stalls[0], kReader, StallCause::kHostToDevice, 30);
+  EXPECT_EQ(stalls[0].awaited, ir::CommandId(kFetch));
+  EXPECT_EQ(stalls[0].begin, Nanoseconds(20));
+  expectStall(stalls[1], kReader, StallCause::kStart, 2);
+  EXPECT_FALSE(stalls[1].awaited.isValid());
+  expectStall(stalls[2], kLast, StallCause::kIssue, 10);
+  expectStall(stalls[3], kLast, StallCause::kStart, 3);
+}
+
+TEST(StepStalls, SeesWhatTheStepBeforeLeftBehind) {
+  const ir::Schedule schedule = makeSchedule();
+  const StepTimes before = makeStep(0, 0);
+  // Its first run begins at 115, the copy of the step before ended at 110, its last run at 100.
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(1, 105), &before);
+  ASSERT_GE(stalls.size(), 2U);
+  expectStall(stalls[0], kFirst, StallCause::kDeviceToHost, 10);
+  EXPECT_EQ(stalls[0].awaited, ir::CommandId(kCopyOut));
+  expectStall(stalls[1], kFirst, StallCause::kStart, 5);
+}
+
+TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
+  const ir::Schedule schedule = makeSchedule();
+  StepTimes step = makeStep(0, 0);
+  step.commands[kFetch].reset();
+  step.commands[kLast].reset();
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, step, nullptr);
+  ASSERT_EQ(stalls.size(), 1U);
+  expectStall(stalls[0], kReader, StallCause::kStart, 32);
+}
+
+TEST(StepStalls, SumsUpWholeSteps) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200)};
+  const runtime::StepSummary sum = runtime::summarize(schedule, steps);
+  EXPECT_EQ(sum.steps, 2);
+  EXPECT_EQ(sum.period, Nanoseconds(200));
+  EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kCompute)], Nanoseconds(45));
+  EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)], Nanoseconds(90));
+  EXPECT_EQ(sum.stalls[static_cast<size_t>(StallCause::kHostToDevice)], Nanoseconds(30));
+  EXPECT_EQ(sum.issuing, Nanoseconds(5));
+  EXPECT_EQ(runtime::summarize(schedule, {}).steps, 0);
+}
+
+TEST(StepStalls, MediansAreByCommand) {
+  std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200), makeStep(3, 400)};
+  steps[1].commands[kLast]->end += Nanoseconds(1000);
+  for (StepTimes& step : steps) step.commands[kFetch].reset();
+  const auto medians = runtime::medianDurations(steps);
+  EXPECT_EQ(medians[kLast], Nanoseconds(27));
+  EXPECT_EQ(medians[kFetch], std::nullopt);
+}
+
+}  // namespace
+}  // namespace stowage::tests

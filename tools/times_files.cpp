@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/times_files.h"
+
+#include <llvm/Support/raw_ostream.h>
+
+#include <utility>
+
+#include "ir/affix.h"
+#include "planner/timeline.h"
+#include "tools/whole_file.h"
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Error checkFile(const char* flag, const std::string& path, const CommonFlags& flags,
+                    int64_t steps, llvm::ArrayRef<std::string> inputs) {
+  if (path.empty()) return ir::success();
+  if (steps < 2) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        std::string(flag) + " takes times from the second step on, expected --steps 2 or more");
+  }
+  if (ir::Error error = checkIsNoInput(path, inputs)) return error;
+  return checkWritable(path, flags.replace);
+}
+
+ir::Error writeText(const std::string& path, const CommonFlags& flags, const std::string& text) {
+  return writeWholeFile(path, flags.replace, [&](llvm::raw_ostream& os) { os << text; });
+}
+
+ir::Error keepTimeline(const std::string& path, const CommonFlags& flags,
+                       const MeasuredSteps& measured) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  writeTimeline(measured, os);
+  os.flush();
+  if (!ir::endsWith(path, ".gz")) return writeText(path, flags, text);
+  ir::Expected<std::string> packed = compressGzip(text);
+  if (!packed) return packed.takeError();
+  return writeText(path, flags, *packed);
+}
+
+}  // namespace
+
+ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int64_t steps,
+                          llvm::ArrayRef<std::string> inputs) {
+  if (ir::Error error = checkFile("--costs-out", files.costs, flags, steps, inputs)) return error;
+  if (ir::Error error = checkFile("--timeline", files.timeline, flags, steps, inputs)) return error;
+  if (files.timeline.empty() || files.timeline != files.costs) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "--timeline and --costs-out name the same file");
+}
+
+MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
+                            const std::vector<runtime::StepTimes>& times) {
+  MeasuredSteps measured = {.graph = plan.graph,
+                            .schedule = plan.file.schedule,
+                            .steps = times,
+                            .predicted = std::nullopt};
+  if (!costs.hasLinks) return measured;
+  measured.predicted = planner::computeTimeline(plan.graph, plan.file.schedule, costs.nodes,
+                                                plan.file.target.alignBytes);
+  return measured;
+}
+
+ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times) {
+  if (!files.costs.empty()) {
+    ir::Expected<std::string> text =
+        makeCorrectedCosts(times.plan, times.costs, runtime::medianDurations(times.measured.steps));
+    if (!text) return text.takeError();
+    if (ir::Error error = writeText(files.costs, flags, *text)) return error;
+  }
+  return files.timeline.empty() ? ir::success()
+                                : keepTimeline(files.timeline, flags, times.measured);
+}
+
+}  // namespace stowage::tools
