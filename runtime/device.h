@@ -23,6 +23,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,9 @@ class Device {
   /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
   /// served.
   virtual int64_t allocationsOutside() const { return 0; }
+  /// Device memory beside the arena that the process took: contexts, kernels, libraries. Nothing
+  /// for a device that cannot tell.
+  virtual std::optional<Bytes> memoryOutside() const { return std::nullopt; }
 
   /// True if `user` is not the one that used the device last; it is from now on. For executors that
   /// share a device.

@@ -52,9 +52,9 @@ class GpuLibrary {
   virtual ir::Expected<ir::LinkModel> measureLinks() = 0;
 };
 
-/// Loads the library on the first call; later calls return the same. Looked for beside the program,
-/// then where the environment's STOWAGE_CUDA_LIBRARY says; libtorch_cuda beside libtorch_cpu, then
-/// on the loader's path. Errors: kEnvironment naming what is missing.
+/// Loads the library on the first call; later calls return the same. Looked for where the
+/// environment's STOWAGE_CUDA_LIBRARY says, else beside the program; libtorch_cuda beside
+/// libtorch_cpu, then on the loader's path. Errors: kEnvironment naming what is missing.
 ir::Expected<GpuLibrary*> loadGpuLibrary();
 /// Null: not loaded.
 GpuLibrary* loadedGpuLibrary();

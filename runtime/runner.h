@@ -107,6 +107,8 @@ class Runner {
   ir::Expected<std::vector<StepTimes>> takenTimes();
   /// Allocations of libtorch's on the device's threads that the plan did not serve.
   int64_t allocationsOutside() const;
+  /// Device memory beside the arena; nothing where it cannot be told.
+  std::optional<Bytes> memoryOutside() const;
   /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
 

@@ -149,6 +149,8 @@ ir::Expected<std::vector<StepTimes>> Runner::takenTimes() {
   return impl_->executor->program().takenTimes();
 }
 
+std::optional<Bytes> Runner::memoryOutside() const { return impl_->device->memoryOutside(); }
+
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }
 
 }  // namespace stowage::runtime

@@ -108,6 +108,10 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   os << fmt::format("ran        {} steps{}: arena {}, high-water mark {}, {} allocations outside\n",
                     training.losses.size(), run.stopped ? " (asked to stop)" : "",
                     formatBytes(run.arena), formatBytes(run.highWaterMark), run.allocationsOutside);
+  if (run.memoryOutside) {
+    os << "           beside the arena " << formatBytes(*run.memoryOutside)
+       << " of the GPU: context, kernels, libraries\n";
+  }
   os << "           " << stepText(training, excessText(training.secondsPerStep, predicted)) << '\n';
   if (!training.losses.empty()) {
     os << fmt::format("           loss {:.4f} -> {:.4f}", training.losses.front(),
@@ -139,6 +143,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
                                  {"predicted",
                                   {{"peak_bytes", answer.plan.schedule.predicted.peakBytes.value()},
                                    {"step_ns", answer.plan.schedule.predicted.stepTime.value()}}}};
+  if (run.memoryOutside) json["outside_bytes"] = run.memoryOutside->value();
   if (!answer.weights.empty()) json["weights"] = answer.weights;
   if (!answer.resume.empty()) json["same_plan"] = run.samePlan;
   if (!answer.save.empty()) json["saved"] = answer.save;

@@ -105,6 +105,7 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   if (!times) return times.takeError();
   record.times = std::move(*times);
   record.allocationsOutside = runner.allocationsOutside();
+  record.memoryOutside = runner.memoryOutside();
   return ir::success();
 }
 

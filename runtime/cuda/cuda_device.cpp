@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_state.h"
+#include "runtime/cuda/used_memory.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/launcher.h"
 #include "runtime/torch_boundary.h"
@@ -190,5 +191,9 @@ ir::Error CudaDevice::synchronize() {
 }
 
 int64_t CudaDevice::allocationsOutside() const { return state_->allocations.passedOn.load(); }
+
+std::optional<Bytes> CudaDevice::memoryOutside() const {
+  return runtime::memoryOutside(state_->device.bytes());
+}
 
 }  // namespace stowage::runtime

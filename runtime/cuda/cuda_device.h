@@ -31,6 +31,7 @@ class CudaDevice : public Device {
   ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) override;
   ir::Error synchronize() override;
   int64_t allocationsOutside() const override;
+  std::optional<Bytes> memoryOutside() const override;
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaState> state);

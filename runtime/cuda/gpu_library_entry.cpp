@@ -10,6 +10,7 @@
 #include "runtime/cuda/cuda_calibrate.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/used_memory.h"
 #include "runtime/gpu_library.h"
 #include "runtime/torch_boundary.h"
 
@@ -73,6 +74,7 @@ class CudaLibrary final : public GpuLibrary {
 extern "C" __attribute__((visibility("default"))) GpuLibrary* stowageGpuLibrary(
     const char* version) {
   static CudaLibrary library;
+  noteMemoryAtStart();
   return std::strcmp(version, STOWAGE_VERSION) == 0 ? &library : nullptr;
 }
 

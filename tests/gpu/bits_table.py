@@ -6,7 +6,8 @@ For each model: capture for CUDA, measure, and for each budget plan, verify, run
 parameters, buffers and optimizer state byte for byte. Prints one row per run and, with --json, all
 of them as JSON lines. Exit code 1 when a run failed or bits differ.
 
-    bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40] [--only gpt2]
+    bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
+                  [--launch none,no_update,whole] [--only gpt2]
 """
 
 import argparse
@@ -34,6 +35,9 @@ MODELS = {
     "vit_autocast": ["vit", *VIT, "dropout=0.1", "precision=autocast", "schedule=step", "clip=1"],
     "resnet": ["resnet", *RESNET, "optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"],
     "resnet_accumulating": ["resnet", *RESNET, "micro_batches=2", "schedule=step", "clip=1"],
+    "gpt2_constant_rate": ["gpt2", "preset=demo", "optimizer=stowage_adamw", "clip=1"],
+    "llama_constant_rate": ["llama", *LLAMA, "precision=bfloat16", "optimizer=stowage_adamw",
+                            "master_weights=on"],
     "lstm": ["lstm", *LSTM, "schedule=step", "clip=1"],
 }
 
@@ -50,12 +54,13 @@ def call(program, *arguments, allowed=(0,)):
     return done
 
 
-def run_budget(options, folder, step, costs, budget):
+def run_budget(options, folder, step, costs, budget, launch):
     plan = os.path.join(folder, "plan.json")
     planned = call(options.program, "plan", step, "--budget", f"{budget}%peak", "--costs", costs,
-                   "-o", plan, "-f", "--json", allowed=(0, 1))
+                   "--launch", launch, "-o", plan, "-f", "--json", allowed=(0, 1))
     if planned.returncode == 1:
-        return {"verdict": "does not fit", "text": planned.stdout.strip()[:300]}
+        text = (planned.stderr + planned.stdout).strip()
+        return {"verdict": "not legal" if "V25" in text else "does not fit", "text": text[:300]}
     done = call(options.program, "run", plan, "--steps", str(options.steps), "--costs", costs,
                 "--compare-unplanned", "--json", allowed=(0, 1))
     answer = json.loads(done.stdout)
@@ -85,12 +90,14 @@ def run_model(options, name, words):
         call(options.program, "profile", step, "-o", costs)
         profiled = time.time() - begin
         for budget in options.budgets:
-            try:
-                row = run_budget(options, folder, step, costs, budget)
-            except Failed as failure:
-                row = {"verdict": f"FAILED: {failure}"}
-            rows.append({"model": name, "budget": budget, "profile_s": round(profiled, 1), **row})
-            show(options, rows[-1])
+            for launch in options.launch:
+                try:
+                    row = run_budget(options, folder, step, costs, budget, launch)
+                except Failed as failure:
+                    row = {"verdict": f"FAILED: {failure}"}
+                rows.append({"model": name, "budget": budget, "launch": launch,
+                             "profile_s": round(profiled, 1), **row})
+                show(options, rows[-1])
     return rows
 
 
@@ -98,7 +105,7 @@ def show(options, row):
     if options.json:
         print(json.dumps(row), flush=True)
         return
-    text = f"{row['model']:<18} {row['budget']:>4}%  {row['verdict']}"
+    text = f"{row['model']:<20} {row['budget']:>4}% {row.get('launch', ''):<9} {row['verdict']}"
     if "step_ms" in row:
         text += (f"  arena {row['arena_bytes']} high water {row['high_water_bytes']}"
                  f" outside {row['allocations_outside']}  step {row['step_ms']:.2f} ms"
@@ -113,6 +120,7 @@ def main():
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--budgets", default="100,70,50,40",
                         type=lambda text: [int(part) for part in text.split(",")])
+    parser.add_argument("--launch", default="none", type=lambda text: text.split(","))
     parser.add_argument("--only", help="names of models, separated by commas")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
@@ -124,7 +132,7 @@ def main():
         except Failed as failure:
             rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
             show(options, rows[-1])
-    bad = [row for row in rows if row["verdict"] not in ("equal", "does not fit")]
+    bad = [row for row in rows if row["verdict"] not in ("equal", "does not fit", "not legal")]
     print(f"{len(rows)} runs, {len(bad)} bad", flush=True)
     return 1 if bad else 0
 

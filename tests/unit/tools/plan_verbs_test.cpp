@@ -265,6 +265,34 @@ TEST_F(PlanVerbs, WhatPeopleReadInAPlanIsCheckedAgainstTheStep) {
   lowerEdited("\"name\":\"", "\"name\":\"other_");
 }
 
+TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
+  expectRefused(planAt("60%peak") + "--launch whole", 2, "expected a target for CUDA");
+  const auto capture = [](const std::string& name, const std::string& optimizer) {
+    return stowage("capture gpt2 --device cuda --target h200 --set optimizer=" + optimizer +
+                   " -o " + at(name))
+        .code;
+  };
+  ASSERT_EQ(capture("fed.stow", "adamw"), 0);
+  ASSERT_EQ(capture("fixed.stow", "stowage_adamw"), 0);
+  const std::string fed = "plan " + at("fed.stow") + " --budget 80%peak --launch ";
+  expectRefused(fed + "all", 2, "expected none, no_update or whole");
+  expectRefused(fed + "whole", 1, "takes step scalar");
+  expectRefused(fed + "whole", 1, "--launch no_update leaves the update outside");
+  EXPECT_EQ(stowage(fed + "no_update -o " + at("fed.json")).code, 0);
+  EXPECT_EQ(fileOf("fed.json")["mode"]["graph"], "no_update");
+
+  ASSERT_EQ(stowage("plan " + at("fixed.stow") + " --budget 60%peak --launch whole -o " +
+                    at("whole.json"))
+                .code,
+            0);
+  EXPECT_EQ(fileOf("whole.json")["mode"], json({{"boundary", "joined"}, {"graph", "whole"}}));
+  EXPECT_EQ(stowage("verify " + at("whole.json")).code, 0);
+  const Outcome lowered = stowage("lower " + at("whole.json") + " -o " + at("low_whole.json"));
+  ASSERT_EQ(lowered.code, 0) << lowered.text;
+  EXPECT_EQ(fileOf("low_whole.json")["commands"], fileOf("whole.json")["commands"]);
+  EXPECT_EQ(fileOf("low_whole.json")["mode"], fileOf("whole.json")["mode"]);
+}
+
 TEST_F(PlanVerbs, AnotherGraphIsSaidWithItsFingerprintsAndFiles) {
   ASSERT_EQ(stowage("capture lstm -o " + at("lstm.stow")).code, 0);
   const std::string verify = "verify " + at("plan.json") + " --graph " + at("lstm.stow");
