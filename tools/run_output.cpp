@@ -122,6 +122,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
                ? ", identical bits to the unplanned run"
                : ", DIFFERENT from the unplanned run: " + comparison->difference);
     os << "\nunplanned  " << stepText(comparison->eager, "");
+    if (comparison->eager.peak) os << ", peak " << formatBytes(*comparison->eager.peak);
   }
   os << '\n';
   if (answer.timeline) printTimeline(*answer.timeline, os);
@@ -152,6 +153,9 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
     json["unplanned"] = {{"identical", comparison->difference.empty()},
                          {"difference", comparison->difference},
                          {"step_ns", stepNanoseconds(comparison->eager)}};
+    if (comparison->eager.peak) {
+      json["unplanned"]["peak_bytes"] = comparison->eager.peak->value();
+    }
   }
   os << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
 }

@@ -4,6 +4,7 @@
 #include <ATen/Context.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <c10/core/CachingDeviceAllocator.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <torch/nn/module.h>
 
@@ -114,6 +115,12 @@ c10::Device deviceOf(const ir::Target& target) {
                                                 : c10::Device(c10::DeviceType::CPU);
 }
 
+Bytes peakOf(c10::Device device) {
+  const auto stats = at::getDeviceAllocator(device.type())->getDeviceStats(device.index());
+  return Bytes(
+      stats.allocated_bytes[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)].peak);
+}
+
 bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
   return a.nbytes() == b.nbytes() && std::memcmp(a.data_ptr(), b.data_ptr(), a.nbytes()) == 0;
 }
@@ -130,6 +137,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
                                           const std::vector<std::string>& weights) {
   const ReferenceMode mode(target);
   const c10::Device device = deviceOf(target);
+  if (device.is_cuda()) at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
   at::manual_seed(seed);
   ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
   if (!training) return training.takeError();
@@ -152,6 +160,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   }
   if (last.defined()) record.add(last);
   record.secondsPerStep = timer.secondsPerStep();
+  if (device.is_cuda()) record.peak = peakOf(device);
   keepState(record, *training);
   return record;
 }

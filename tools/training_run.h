@@ -34,6 +34,7 @@ struct TrainingRecord {
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
   std::vector<std::pair<std::string, at::Tensor>> state;  // by name, ascending
   double secondsPerStep = 0;                              // mean of all steps but the first
+  std::optional<Bytes> peak;                              // of libtorch's own allocator on a GPU
 
   /// One more step's first report.
   void add(const at::Tensor& report);
@@ -89,7 +90,7 @@ struct RunRecord {
   Bytes arena;
   Bytes highWaterMark;
   int64_t allocationsOutside = 0;
-  std::optional<Bytes> memoryOutside;  // of a GPU
+  std::optional<Bytes> memoryOutside;     // of a GPU
   std::vector<runtime::StepTimes> times;  // when they were asked for
 };
 /// By plan. `step` is used up.

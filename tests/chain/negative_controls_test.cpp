@@ -97,7 +97,8 @@ TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
   constexpr size_t kTried = 12;
   for (size_t i = 0; i < std::min(waits.size(), kTried) && shown < 2; ++i) {
     passes::PlannedStep broken = planned;
-    llvm::erase_value(broken.schedule.commands[waits[i].first].wait, waits[i].second);
+    auto& wait = broken.schedule.commands[waits[i].first].wait;
+    wait.erase(std::remove(wait.begin(), wait.end(), waits[i].second), wait.end());
     shown += chain().differenceOnSlowLinks(broken, kSlow).empty() ? 0 : 1;
   }
   EXPECT_EQ(shown, 2);

@@ -14,6 +14,7 @@
 #include <cmath>
 #include <numbers>
 
+#include "tools/models/checkpointed.h"
 #include "tools/models/recipe.h"
 
 namespace stowage::tools {
@@ -26,6 +27,7 @@ struct LlamaConfig {
   double ropeFactor;  // how much further than trained on the slow rotations reach; 1: not at all
   int64_t loraRank;   // 0: all weights train
   double loraAlpha;
+  bool checkpointing;  // blocks are run again in backward
 };
 
 /// y = W x. With a rank, W is frozen and y = W x + alpha / rank * B A x, where B starts at zero.
@@ -188,7 +190,12 @@ class BodyImpl : public torch::nn::Module {
   torch::Tensor forward(const torch::Tensor& tokens) {
     torch::Tensor x = embedTokens_(tokens);
     const Rotation rotate(tokens.size(1), config_.hidden / config_.heads, config_, x.options());
-    for (const auto& layer : *layers_) x = layer->as<LayerImpl>()->forward(x, rotate);
+    for (const auto& layer : *layers_) {
+      const auto run = [layer, rotate](const torch::Tensor& in) {
+        return layer->as<LayerImpl>()->forward(in, rotate);
+      };
+      x = config_.checkpointing ? checkpointed(run, x) : run(x);
+    }
     return norm_(x);
   }
   const torch::Tensor& embedding() const { return embedTokens_->weight; }
@@ -251,6 +258,12 @@ std::vector<SettingInfo> llamaSettings() {
        {},
        1},
       {"tied", Kind::kChoice, "off", "", "the output matrix is the embedding", {"off", "on"}},
+      {"checkpointing",
+       Kind::kChoice,
+       "off",
+       "",
+       "blocks keep their input alone and run again in backward",
+       {"off", "on"}},
       {"rope_theta", Kind::kNumber, "10000", "", "base of the rotary angles", {}, 1},
       {"rope_factor",
        Kind::kNumber,
@@ -326,7 +339,8 @@ ir::Expected<TrainingStep> makeLlamaWith(int64_t loraRank, double loraAlpha,
                               .ropeTheta = settings.number("rope_theta"),
                               .ropeFactor = settings.number("rope_factor"),
                               .loraRank = loraRank,
-                              .loraAlpha = loraAlpha};
+                              .loraAlpha = loraAlpha,
+                              .checkpointing = settings.isOn("checkpointing")};
   if (const int64_t width = config.hidden / config.heads; width % 2 != 0) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "hidden / heads is " + std::to_string(width) +

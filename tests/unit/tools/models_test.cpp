@@ -223,6 +223,14 @@ TEST(Models, MicroBatchesGiveTheGradientOfTheWholeBatch) {
   }
 }
 
+TEST(Models, CheckpointedBlocksTrainWithTheSameBits) {
+  for (const char* model : {"llama", "llama_lora"}) {
+    const std::vector<double> kept = train(makeStep(model, {"clip=1"}), 4);
+    EXPECT_EQ(train(makeStep(model, {"clip=1", "checkpointing=on"}), 4), kept) << model;
+    EXPECT_LT(kept.back(), kept.front());
+  }
+}
+
 TEST(Models, TiedOutputsHaveOneMatrixLess) {
   EXPECT_EQ(
       countParameters(makeStep("llama", {})) - countParameters(makeStep("llama", {"tied=on"})),
