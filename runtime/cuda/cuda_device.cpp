@@ -122,7 +122,7 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
 
 CudaDevice::CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(state)) {}
 
-CudaDevice::~CudaDevice() { llvm::consumeError(synchronize()); }
+CudaDevice::~CudaDevice() { dropError(synchronize()); }
 
 Bytes CudaDevice::arenaBytes(Space space) const {
   if (space == Space::kDisk) return Bytes(0);

@@ -128,8 +128,9 @@ class CudaProgram : public Program {
     faults_.delay(device_.compute.stream());
     const ServedThread served(device_.allocations);
     return timed(command, [&] {
-      return device_.fail(
-          launcher_->launch(command, scalars, device_.allocator, device_.allocations));
+      ir::Error error =
+          device_.fail(launcher_->launch(command, scalars, device_.allocator, device_.allocations));
+      return error || !isRecording() ? std::move(error) : checkRecorded(command);
     });
   }
 
@@ -191,6 +192,17 @@ class CudaProgram : public Program {
  private:
   bool isRecording() const { return graph_ && graph_->isRecording(); }
   cudaEvent_t segmentEnd(EventRef event) const { return segmentEnds_.at({0, event.step}); }
+
+  // Some calls that a graph cannot hold end the recording without an error of their own.
+  ir::Error checkRecorded(ir::CommandId command) {
+    cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
+    const cudaError_t asked = cudaStreamIsCapturing(device_.compute.stream(), &status);
+    if (asked == cudaSuccess && status == cudaStreamCaptureStatusActive) return ir::success();
+    return device_.fail(
+        ir::makeError(ir::ErrorCode::kUnsupported,
+                      source_.graph.describeNode(source_.schedule.command(command).node) +
+                          " cannot be part of a CUDA graph here; plan with another --launch"));
+  }
 
   ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> issue) {
     if (timedStep_ == nullptr) return issue();

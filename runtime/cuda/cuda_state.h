@@ -109,7 +109,7 @@ struct CudaState {
     allocations.serving.store(nullptr, std::memory_order_release);
     ir::Error placed = allocator.endRun();
     if (!placed) return called;
-    llvm::consumeError(std::move(called));
+    dropError(std::move(called));
     return placed;
   }
 };

@@ -7,6 +7,7 @@
 #include <cuda_runtime_api.h>
 
 #include <string>
+#include <utility>
 
 #include "ir/error.h"
 
@@ -22,6 +23,11 @@ inline ir::Error checkCuda(cudaError_t status, const std::string& what) {
       status == cudaErrorMemoryAllocation ? ir::ErrorCode::kOutOfDeviceMemory
                                           : ir::ErrorCode::kCuda,
       what + ": CUDA says '" + cudaGetErrorString(status) + "' (" + cudaGetErrorName(status) + ")");
+}
+
+/// llvm::consumeError knows only errors of its own copy of LLVM, and this library has one.
+inline void dropError(ir::Error error) {
+  if (error) (void)ir::takePayload(std::move(error));
 }
 
 }  // namespace stowage::runtime

@@ -30,8 +30,8 @@ ir::Expected<std::unique_ptr<SegmentGraph>> SegmentGraph::beginRecording(CudaSta
 
 SegmentGraph::~SegmentGraph() {
   if (isRecording_) {
-    llvm::consumeError(join());
-    llvm::consumeError(callTorch("recording a CUDA graph", [&] {
+    dropError(join());
+    dropError(callTorch("recording a CUDA graph", [&] {
       const c10::cuda::CUDAStreamGuard guard(state_.compute);
       graph_.capture_end();
     }));

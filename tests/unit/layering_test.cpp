@@ -271,5 +271,17 @@ TEST(Layering, ReportsALibraryThatLinksUpwards) {
             std::vector<std::string>{"ir links stowage::planner"});
 }
 
+// It has a copy of LLVM's error classes of its own, which do not know the program's errors.
+TEST(Layering, TheCudaLibraryHandlesNoErrorsByItself) {
+  for (const SourceFile& source : readSources(kSourceDir, {".h", ".cpp"})) {
+    if (source.path.rfind("runtime/cuda/", 0) != 0) continue;
+    for (const std::string& line : source.lines) {
+      for (const char* call : {"llvm::consumeError(", "llvm::handle", "llvm::toString("}) {
+        EXPECT_EQ(line.find(call), std::string::npos) << source.path << ": " << line;
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace stowage::tests
