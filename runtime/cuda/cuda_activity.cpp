@@ -4,6 +4,8 @@
 #include <cupti.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <cstdlib>
 #include <mutex>
 #include <string>
@@ -137,6 +139,17 @@ void ActivityTrace::endWork() {
   (void)cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
 }
 
+ActivityTrace::Moment ActivityTrace::Moment::now() {
+  const auto machine = std::chrono::steady_clock::now().time_since_epoch();
+  return {ActivityTrace::now(),
+          Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(machine).count())};
+}
+
+Nanoseconds ActivityTrace::sinceBegin(Nanoseconds driverTime) const {
+  const auto passed = static_cast<double>((driverTime - begin_.driver).value());
+  return Nanoseconds(std::llround(passed * speed_));
+}
+
 Nanoseconds ActivityTrace::now() {
   uint64_t time = 0;
   (void)cuptiGetTimestamp(&time);
@@ -149,6 +162,11 @@ ir::Expected<std::map<uint64_t, ActivitySpan>> ActivityTrace::finish() {
     return error;
   }
   disableAll();
+  const Moment end = Moment::now();
+  if (end.driver > begin_.driver) {
+    speed_ = static_cast<double>((end.machine - begin_.machine).value()) /
+             static_cast<double>((end.driver - begin_.driver).value());
+  }
   size_t dropped = 0;
   (void)cuptiActivityGetNumDroppedRecords(nullptr, 0, &dropped);
   Collected& all = collected();

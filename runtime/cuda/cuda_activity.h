@@ -38,9 +38,21 @@ class ActivityTrace {
   /// Ends the trace. The device must be idle. By number. Errors: kEnvironment when records were
   /// lost.
   ir::Expected<std::map<uint64_t, ActivitySpan>> finish();
+  /// After finish: a time of the driver's clock as nanoseconds since the trace began. The driver's
+  /// clock does not run at the machine's speed everywhere (virtual machines).
+  Nanoseconds sinceBegin(Nanoseconds driverTime) const;
 
  private:
-  ActivityTrace() = default;
+  /// The same moment on both clocks.
+  struct Moment {
+    Nanoseconds driver;
+    Nanoseconds machine;
+    static Moment now();
+  };
+  ActivityTrace() : begin_(Moment::now()) {}
+
+  Moment begin_;
+  double speed_ = 1;  // machine nanoseconds per nanosecond of the driver
 };
 
 }  // namespace stowage::runtime
