@@ -128,9 +128,9 @@ class CudaProgram : public Program {
     faults_.delay(device_.compute.stream());
     const ServedThread served(device_.allocations);
     return timed(command, [&] {
-      ir::Error error =
-          device_.fail(launcher_->launch(command, scalars, device_.allocator, device_.allocations));
-      return error || !isRecording() ? std::move(error) : checkRecorded(command);
+      ir::Error error = launcher_->launch(command, scalars, device_.allocator, device_.allocations);
+      if (isRecording()) error = checkRecorded(command, std::move(error));
+      return device_.fail(std::move(error));
     });
   }
 
@@ -193,15 +193,19 @@ class CudaProgram : public Program {
   bool isRecording() const { return graph_ && graph_->isRecording(); }
   cudaEvent_t segmentEnd(EventRef event) const { return segmentEnds_.at({0, event.step}); }
 
-  // Some calls that a graph cannot hold end the recording without an error of their own.
-  ir::Error checkRecorded(ir::CommandId command) {
+  // Some calls that a graph cannot hold end the recording without an error of their own, and some
+  // ops do other things while they are recorded.
+  ir::Error checkRecorded(ir::CommandId command, ir::Error error) {
     cudaStreamCaptureStatus status = cudaStreamCaptureStatusNone;
     const cudaError_t asked = cudaStreamIsCapturing(device_.compute.stream(), &status);
-    if (asked == cudaSuccess && status == cudaStreamCaptureStatusActive) return ir::success();
-    return device_.fail(
-        ir::makeError(ir::ErrorCode::kUnsupported,
-                      source_.graph.describeNode(source_.schedule.command(command).node) +
-                          " cannot be part of a CUDA graph here; plan with another --launch"));
+    if (!error && asked == cudaSuccess && status == cudaStreamCaptureStatusActive) {
+      return ir::success();
+    }
+    ir::PlanError cannot(ir::ErrorCode::kUnsupported,
+                         source_.graph.describeNode(source_.schedule.command(command).node) +
+                             " cannot be part of a CUDA graph; plan with --launch none");
+    if (error) cannot.note(ir::takePayload(std::move(error)).text());
+    return ir::makeError(std::move(cannot));
   }
 
   ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> issue) {
@@ -235,8 +239,8 @@ class CudaProgram : public Program {
           times.reset();  // it launched nothing
           continue;
         }
-        times->begin = span->second.begin;
-        times->end = span->second.end;
+        *times = {trace->sinceBegin(times->issueBegin), trace->sinceBegin(times->issueEnd),
+                  trace->sinceBegin(span->second.begin), trace->sinceBegin(span->second.end)};
       }
     }
     return ir::success();

@@ -2,7 +2,6 @@
 #include "runtime/cuda/injected_faults.h"
 
 #include <chrono>
-#include <cstdio>
 #include <cstdlib>
 #include <thread>
 
@@ -25,11 +24,7 @@ void sleepFor(void* microseconds) {
 InjectedFaults::InjectedFaults()
     : state_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_SEED", 0))),
       mostMicroseconds_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_US", 0))),
-      droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)) {
-  std::fprintf(stderr, "test build: delays up to %lu us, dropped wait %ld\n",
-               static_cast<unsigned long>(mostMicroseconds_),  // NOLINT: printf's types
-               static_cast<long>(droppedWait_));               // NOLINT
-}
+      droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)) {}
 
 void InjectedFaults::delay(cudaStream_t stream) {
   if (mostMicroseconds_ == 0 || draw() % 2 == 0) return;
