@@ -14,6 +14,10 @@ namespace stowage::planner {
 
 namespace {
 
+// No op takes more; sums over a million nodes stay within 64 bits.
+constexpr int64_t kLongestOp = 1'000'000'000'000;        // nanoseconds: 1000 s
+constexpr int64_t kLargestTemporary = int64_t{1} << 50;  // bytes: 1 PiB
+
 void writeOp(const std::string& signature, const ir::OpCost& cost, JsonWriter& writer) {
   writer.beginObject().field("signature", signature).field("ns", cost.time);
   writer.field("temp_bytes", cost.temporary);
@@ -46,8 +50,8 @@ ir::CostSource readSource(const FieldReader& reader) {
 
 void readOp(const FieldReader& reader, ir::CostTable& table) {
   ir::OpCost cost;
-  cost.time = reader.field("ns").nanoseconds();
-  cost.temporary = reader.field("temp_bytes").bytes();
+  cost.time = Nanoseconds(reader.field("ns").integer(0, kLongestOp));
+  cost.temporary = Bytes(reader.field("temp_bytes").integer(0, kLargestTemporary));
   if (reader.has("allocations")) {
     cost.allocations = static_cast<int>(reader.field("allocations").integer(0, INT32_MAX));
   }

@@ -49,14 +49,14 @@ ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& 
   if (!actions) return actions.takeError();
   std::optional<Timetable> lowest;
   Bytes allowance = prefetch;
-  while (allowance > Bytes(0)) {
+  do {
     ir::Expected<Timetable> next = evaluateActions(table, *actions, allowance.value());
     if (!next) return next.takeError();
     if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
     if (lowest->deviceHeight <= budget) break;
     allowance =
         Bytes(lowerAllowance(allowance.value(), budget.value(), lowest->deviceHeight.value()));
-  }
+  } while (allowance > Bytes(0));
   carryOverNotes(decisions, lowest->decisions);
   return std::move(*lowest);
 }

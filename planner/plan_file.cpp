@@ -69,6 +69,12 @@ std::string describeReserved(const ir::Target& target) {
   return text.empty() ? "none" : text;
 }
 
+ir::Error checkCount(const PlanFile& plan, const char* what, int64_t stated, size_t found) {
+  if (stated == static_cast<int64_t>(found)) return ir::success();
+  return mismatch(plan, "the plan says that its graph has " + std::to_string(stated) + " " + what +
+                            ", found " + std::to_string(found));
+}
+
 }  // namespace
 
 PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Schedule schedule,
@@ -96,6 +102,13 @@ ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph) {
   if (plan.graph.fingerprint != fingerprint) {
     return mismatch(plan, "found graph '" + graph.name() + "' with fingerprint " + fingerprint +
                               ", expected the plan's, " + plan.graph.fingerprint);
+  }
+  if (ir::Error error = checkCount(plan, "nodes", plan.graph.nodes, graph.nodes().size())) {
+    return error;
+  }
+  if (ir::Error error =
+          checkCount(plan, "storages", plan.graph.storages, graph.storages().size())) {
+    return error;
   }
   for (size_t row = 0; row < plan.labels.size(); ++row) {
     if (ir::Error error = checkLabel(plan, row, graph)) return error;

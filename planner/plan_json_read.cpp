@@ -82,7 +82,7 @@ class PlanReader {
     plan_.target = readTarget(header.field("target"));
     targetFingerprint_ = header.field("target").field("fingerprint").text();
     readCosts(header.field("costs"));
-    plan_.budget = header.field("budget_bytes").bytes();
+    plan_.budget = Bytes(header.field("budget_bytes").integer(1, INT64_MAX));
     if (header.has("prefetch_bytes")) plan_.prefetch = header.field("prefetch_bytes").bytes();
     readSpaces(header.field("spaces"));
     readMode(header.field("mode"));

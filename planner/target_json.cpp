@@ -10,6 +10,10 @@ namespace {
 
 constexpr int64_t kLargestAlignment = int64_t{1} << 30;
 
+// Below and above these nothing is a link; sums over a million copies stay within 64 bits.
+constexpr int64_t kSlowestLink = 100'000;               // bytes per second
+constexpr int64_t kLongestLatency = 1'000'000'000'000;  // nanoseconds: 1000 s
+
 void writeRate(const char* name, const ir::LinkRate& rate, JsonWriter& writer) {
   writer.key(name).beginObject();
   writer.field("bytes_per_s", rate.bandwidth).field("latency_ns", rate.latency);
@@ -17,8 +21,8 @@ void writeRate(const char* name, const ir::LinkRate& rate, JsonWriter& writer) {
 }
 
 ir::LinkRate readRate(const FieldReader& reader) {
-  return {.bandwidth = BytesPerSecond(reader.field("bytes_per_s").integer(1, INT64_MAX)),
-          .latency = reader.field("latency_ns").nanoseconds()};
+  return {.bandwidth = BytesPerSecond(reader.field("bytes_per_s").integer(kSlowestLink, INT64_MAX)),
+          .latency = Nanoseconds(reader.field("latency_ns").integer(0, kLongestLatency))};
 }
 
 ir::DeviceKind readDevice(const FieldReader& reader) {

@@ -75,7 +75,7 @@ ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const Calibrate
   CpuBench bench(options.alignBytes);
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
-  table.device = "cpu, " + std::to_string(options.intraOpThreads) + " threads";
+  table.device = cpuCostsDevice(options.intraOpThreads);
   std::optional<ir::Error> result;
   // A thread of its own, as in a run: its OpenMP workers are not those of the caller.
   std::thread worker([&] {
@@ -109,6 +109,10 @@ ir::LinkModel measureMemoryLinks() {
 }
 
 }  // namespace
+
+std::string cpuCostsDevice(int intraOpThreads) {
+  return "cpu, " + std::to_string(intraOpThreads) + " threads";
+}
 
 ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options) {
   if (options.device == ir::DeviceKind::kCpu) return calibrateCpu(graph, options);

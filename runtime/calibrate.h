@@ -36,6 +36,9 @@ struct CalibrateOptions {
   std::function<void(size_t done, size_t all)> report;
 };
 
+/// What a table that was measured on the CPU says of where (CostTable::device): "cpu, 2 threads".
+std::string cpuCostsDevice(int intraOpThreads);
+
 /// On the CPU, or on the GPU that the process has (runtime/gpu_library.h). Costs: time of `runs` +
 /// 2 calls per signature; memory of the largest node's operands. The state of the process's random
 /// generator is as before. Errors: kUnsupported or kTorch naming the node that cannot be measured.

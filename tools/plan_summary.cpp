@@ -87,9 +87,12 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   if (summary.keepAll.value() > 0) os << " (unplanned: " << formatBytes(summary.keepAll) << ")";
   os << '\n';
   os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
-  os << "step       " << formatDuration(claim.stepTime) << " predicted, "
-     << formatExcess(claim.stepTime, claim.computeTime, /*sign=*/true)
-     << " against unlimited memory (" << formatDuration(claim.computeTime) << ")"
+  os << "step       " << formatDuration(claim.stepTime) << " predicted, ";
+  // Costs may say that nothing takes time.
+  if (claim.computeTime.value() > 0) {
+    os << formatExcess(claim.stepTime, claim.computeTime, /*sign=*/true) << " ";
+  }
+  os << "against unlimited memory (" << formatDuration(claim.computeTime) << ")"
      << costsRemark(summary.costs) << '\n';
   os << "bound      " << formatDuration(claim.bound) << ": at most "
      << formatExcess(claim.stepTime, claim.bound, /*sign=*/false)

@@ -50,9 +50,7 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
 ir::Error suggestLaunch(ir::Error error, const PlanFlags& flags) {
   ir::PlanError no = ir::takePayload(std::move(error));
   if (flags.launch == "whole" && no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
-    no.note(
-        "stowage::AdamW keeps its numbers on the device ('--set optimizer=stowage_adamw' for the "
-        "example models); --launch no_update leaves the update outside");
+    no.note("--launch no_update leaves the update outside");
   }
   return ir::makeError(std::move(no));
 }

@@ -11,6 +11,7 @@
 #include "ir/affix.h"
 #include "ir/liveness.h"
 #include "planner/roofline.h"
+#include "runtime/calibrate.h"
 #include "tools/budget_flag.h"
 #include "tools/load_files.h"
 #include "tools/nearest_name.h"
@@ -112,6 +113,15 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   }
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
+  const std::string wanted = runtime::cpuCostsDevice(inputs.target.intraOpThreads);
+  const bool isOfCpu = inputs.target.device == ir::DeviceKind::kCpu &&
+                       file->table.source == ir::CostSource::kMeasured;
+  if (isOfCpu && file->table.device != wanted) {
+    return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
+                                       "measured on '" + file->table.device +
+                                           "', the plan is for '" + wanted + "' (--threads)")
+                             .at({.file = flags.costs}));
+  }
   inputs.costs = std::move(file->table);
   inputs.costsPath = flags.costs;
   inputs.costsTorchVersion = std::move(file->torchVersion);

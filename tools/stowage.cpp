@@ -48,23 +48,29 @@ void refuseEmptyValues(CLI::App& command) {
 }
 
 /// The first word that is no flag, when no verb is called that: a likely typing error.
-std::string suggestVerb(int argc, char** argv, const std::vector<Verb>& verbs) {
-  std::vector<std::string> names;
-  for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
+std::string findUnknownVerb(int argc, char** argv) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (word.empty() || word[0] == '-') continue;
-    return nearestName(word, names);
+    if (!word.empty() && word[0] != '-') return word;
   }
   return "";
+}
+
+std::string suggestVerb(const std::string& word, const std::vector<Verb>& verbs) {
+  std::vector<std::string> names;
+  for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
+  return nearestName(word, names);
 }
 
 int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv,
                 const std::vector<Verb>& verbs) {
   if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  llvm::errs() << "error: " << error.what() << '\n';
   const bool hasVerb = !app.get_subcommands().empty();
-  const std::string near = hasVerb ? "" : suggestVerb(argc, argv, verbs);
+  const std::string unknown = hasVerb ? "" : findUnknownVerb(argc, argv);
+  llvm::errs() << "error: "
+               << (unknown.empty() ? error.what() : "stowage has no verb '" + unknown + "'")
+               << '\n';
+  const std::string near = unknown.empty() ? "" : suggestVerb(unknown, verbs);
   if (!near.empty()) llvm::errs() << "  did you mean 'stowage " << near << "'?\n";
   llvm::errs() << "  'stowage" << (hasVerb ? " " + app.get_subcommands().front()->get_name() : "")
                << " --help' shows what there is\n";
@@ -94,7 +100,19 @@ int runStowage(int argc, char** argv) {
   return kExitUsage;
 }
 
+/// An answer that nobody could read is no answer.
+int finishOutput(int code) {
+  llvm::outs().flush();
+  if (!llvm::outs().has_error()) return code;
+  const std::string why = llvm::outs().error().message();
+  llvm::outs().clear_error();
+  llvm::errs() << "error: standard output: cannot write: " << why << '\n';
+  return kExitEnvironment;
+}
+
 }  // namespace
 }  // namespace stowage::tools
 
-int main(int argc, char** argv) { return stowage::tools::runStowage(argc, argv); }
+int main(int argc, char** argv) {
+  return stowage::tools::finishOutput(stowage::tools::runStowage(argc, argv));
+}

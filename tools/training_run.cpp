@@ -73,6 +73,17 @@ ir::Error loadWeights(const TrainingStep& training, const std::vector<std::strin
   return ir::success();
 }
 
+/// What cannot be saved is no input's fault.
+ir::Error save(runtime::Runner& runner, const std::string& folder) {
+  ir::Error error = runner.save(folder);
+  if (!error) return error;
+  ir::PlanError problem = ir::takePayload(std::move(error));
+  if (problem.code() != ir::ErrorCode::kIo) return ir::makeError(std::move(problem));
+  ir::PlanError output(ir::ErrorCode::kEnvironment, problem.text());
+  for (const std::string& note : problem.notes()) output.note(note);
+  return ir::makeError(std::move(output));
+}
+
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
@@ -89,11 +100,11 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     record.stopped = options.stop();
     const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
     if (isDue && !options.save.empty()) {
-      if (ir::Error error = runner.save(options.save)) return error;
+      if (ir::Error error = save(runner, options.save)) return error;
     }
   }
   record.training.secondsPerStep = timer.secondsPerStep();
-  return options.save.empty() ? ir::success() : runner.save(options.save);
+  return options.save.empty() ? ir::success() : save(runner, options.save);
 }
 
 ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {

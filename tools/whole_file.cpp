@@ -16,6 +16,21 @@ namespace {
 ir::Error ioError(const std::string& path, const std::string& what) {
   return ir::makeError(ir::ErrorCode::kIo, path + ": " + what);
 }
+/// The disk is full, the folder is somebody else's: no input is to blame.
+ir::Error outputError(const std::string& path, const std::string& what) {
+  return ir::makeError(ir::ErrorCode::kEnvironment, path + ": " + what);
+}
+ir::Error badName(const std::string& path, const std::string& what) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, path + ": " + what);
+}
+
+/// Its bytes never end, or there are none.
+bool isDevice(const std::string& path) {
+  llvm::sys::fs::file_status status;
+  if (llvm::sys::fs::status(path, status)) return false;
+  return status.type() == llvm::sys::fs::file_type::character_file ||
+         status.type() == llvm::sys::fs::file_type::block_file;
+}
 
 /// A device or a pipe: written to as it is, there is nothing to replace.
 bool isStream(const std::string& path) {
@@ -40,14 +55,14 @@ ir::Error writeStream(const std::string& path,
     code = os.error();
     os.clear_error();
   }
-  return code ? ioError(path, "cannot write: " + code.message()) : ir::success();
+  return code ? outputError(path, "cannot write: " + code.message()) : ir::success();
 }
 }  // namespace
 
 ir::Error checkWritable(const std::string& path, bool replace) {
   if (path == "-" || isStream(path)) return ir::success();
   if (llvm::sys::fs::is_directory(path))
-    return ioError(path, "is a directory, expected a file name");
+    return badName(path, "is a directory, expected a file name");
   if (!replace && llvm::sys::fs::exists(path)) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          path + ": exists already; -f replaces it");
@@ -55,9 +70,9 @@ ir::Error checkWritable(const std::string& path, bool replace) {
   llvm::StringRef folder = llvm::sys::path::parent_path(path);
   if (folder.empty()) folder = ".";
   if (!llvm::sys::fs::is_directory(folder))
-    return ioError(path, "folder '" + folder.str() + "' does not exist");
+    return badName(path, "folder '" + folder.str() + "' does not exist");
   if (::access(folder.str().c_str(), W_OK) != 0)
-    return ioError(path, "folder '" + folder.str() + "' is not writable");
+    return outputError(path, "folder '" + folder.str() + "' is not writable");
   return ir::success();
 }
 
@@ -68,9 +83,9 @@ ir::Error checkOutputFolder(const std::string& folder) {
   }
   if (there.empty()) there = ".";
   if (!llvm::sys::fs::is_directory(there))
-    return ioError(there.str(), "is a file, expected a folder");
+    return badName(there.str(), "is a file, expected a folder");
   if (::access(there.str().c_str(), W_OK) != 0)
-    return ioError(there.str(), "the folder is not writable");
+    return outputError(there.str(), "the folder is not writable");
   return ir::success();
 }
 
@@ -97,7 +112,7 @@ ir::Error writeWholeFile(const std::string& name, bool replace,
   llvm::SmallString<256> temporary;
   if (std::error_code code =
           llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%.part", descriptor, temporary)) {
-    return ioError(path, "cannot create a file beside it: " + code.message());
+    return outputError(path, "cannot create a file beside it: " + code.message());
   }
   std::error_code failure;
   {
@@ -118,12 +133,13 @@ ir::Error writeWholeFile(const std::string& name, bool replace,
   if (!failure) failure = llvm::sys::fs::rename(temporary, path);
   if (failure) {
     llvm::sys::fs::remove(temporary);
-    return ioError(path, "cannot write: " + failure.message());
+    return outputError(path, "cannot write: " + failure.message());
   }
   return ir::success();
 }
 
 ir::Expected<std::string> readWholeFile(const std::string& path) {
+  if (path != "-" && isDevice(path)) return ioError(path, "is a device, expected a file");
   auto buffer = path == "-" ? llvm::MemoryBuffer::getSTDIN()
                             : llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
                                                           /*RequiresNullTerminator=*/false);

@@ -17,13 +17,15 @@
 
 namespace stowage::tools {
 
-/// Errors: kIo naming path and reason; kInvalidArgument if it exists and `replace` is false.
+/// Errors: kEnvironment naming path and reason; kInvalidArgument if it exists and `replace` is
+/// false, or if there can be no such file.
 ir::Error writeWholeFile(const std::string& path, bool replace,
                          const std::function<void(llvm::raw_ostream&)>& write);
 /// Refuses early, before hours of work, what writeWholeFile would refuse at the end.
 ir::Error checkWritable(const std::string& path, bool replace);
 /// Refuses early a folder in which no files can be made: a file, or one that is not writable. One
-/// that is not there is as good as the folder that it would be made in. Errors: kIo.
+/// that is not there is as good as the folder that it would be made in. Errors: kInvalidArgument,
+/// kEnvironment.
 ir::Error checkOutputFolder(const std::string& folder);
 /// Refuses to write over what is read, under whatever name or link; "" stands for no file. Errors:
 /// kInvalidArgument.

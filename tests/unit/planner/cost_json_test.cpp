@@ -77,7 +77,13 @@ TEST(CostJson, TheFingerprintCoversTheTableAndNotItsWriter) {
 TEST(CostJson, BrokenTablesAreRefusedWithThePlace) {
   EXPECT_EQ(readingError("\"ns\":1234", "\"ns\":-1"),
             "costs.json:7: at /ops/1/ns: found -1, expected a whole number from 0 to "
-            "9223372036854775807");
+            "1000000000000");
+  EXPECT_EQ(readingError("\"ns\":1234", "\"ns\":4611686018427387904"),
+            "costs.json:7: at /ops/1/ns: found 4611686018427387904, expected a whole number from 0 "
+            "to 1000000000000");
+  EXPECT_EQ(readingError("\"temp_bytes\":512", "\"temp_bytes\":4611686018427387904"),
+            "costs.json:7: at /ops/1/temp_bytes: found 4611686018427387904, expected a whole "
+            "number from 0 to 1125899906842624");
   EXPECT_EQ(readingError("\"results\":[1,2]", "\"results\":[1,\"2\"]"),
             "costs.json:7: at /ops/1/results/1: found \"2\", expected a whole number from 0 to "
             "2147483647");
@@ -86,7 +92,7 @@ TEST(CostJson, BrokenTablesAreRefusedWithThePlace) {
       "costs.json:6: at /ops/0/source: found \"guess\", expected measured, roofline or given");
   EXPECT_EQ(readingError("\"latency_ns\":9000", "\"latency_ns\":null"),
             "costs.json: at /links/h2d/latency_ns: found null, expected a whole number from 0 to "
-            "9223372036854775807");
+            "1000000000000");
   EXPECT_EQ(readingError("\"kind\":\"costs\"", "\"kind\":\"plan\""),
             "costs.json: at /kind: found 'plan', expected 'costs'");
   EXPECT_EQ(readingError("aten.add.Tensor()->()", "aten.mm.default(%0:f32[4,4])->(%1:f32[4,4])"),

@@ -263,6 +263,11 @@ TEST_F(PlanVerbs, WhatPeopleReadInAPlanIsCheckedAgainstTheStep) {
   };
   lowerEdited("\"bytes\":", "\"bytes\":1");
   lowerEdited("\"name\":\"", "\"name\":\"other_");
+
+  json plan = fileOf("plan.json");
+  plan["graph"]["nodes"] = plan["graph"]["nodes"].get<int64_t>() + 1;
+  writeText(at("counts.json"), plan.dump());
+  expectRefused("verify " + at("counts.json"), 3, "the plan says that its graph has ");
 }
 
 TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
@@ -273,24 +278,31 @@ TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
         .code;
   };
   ASSERT_EQ(capture("fed.stow", "adamw"), 0);
-  ASSERT_EQ(capture("fixed.stow", "stowage_adamw"), 0);
   const std::string fed = "plan " + at("fed.stow") + " --budget 80%peak --launch ";
   expectRefused(fed + "all", 2, "expected none, no_update or whole");
   expectRefused(fed + "whole", 1, "takes step scalar");
   expectRefused(fed + "whole", 1, "--launch no_update leaves the update outside");
   EXPECT_EQ(stowage(fed + "no_update -o " + at("fed.json")).code, 0);
   EXPECT_EQ(fileOf("fed.json")["mode"]["graph"], "no_update");
-
-  ASSERT_EQ(stowage("plan " + at("fixed.stow") + " --budget 60%peak --launch whole -o " +
-                    at("whole.json"))
-                .code,
-            0);
-  EXPECT_EQ(fileOf("whole.json")["mode"], json({{"boundary", "joined"}, {"graph", "whole"}}));
-  EXPECT_EQ(stowage("verify " + at("whole.json")).code, 0);
-  const Outcome lowered = stowage("lower " + at("whole.json") + " -o " + at("low_whole.json"));
+  EXPECT_EQ(stowage("verify " + at("fed.json")).code, 0);
+  const Outcome lowered = stowage("lower " + at("fed.json") + " -o " + at("fed_low.json"));
   ASSERT_EQ(lowered.code, 0) << lowered.text;
-  EXPECT_EQ(fileOf("low_whole.json")["commands"], fileOf("whole.json")["commands"]);
-  EXPECT_EQ(fileOf("low_whole.json")["mode"], fileOf("whole.json")["mode"]);
+  EXPECT_EQ(fileOf("fed_low.json")["commands"], fileOf("fed.json")["commands"]);
+  EXPECT_EQ(fileOf("fed_low.json")["mode"], fileOf("fed.json")["mode"]);
+}
+
+TEST_F(PlanVerbs, LowerTakesAPlanWithoutPrefetches) {
+  json plan = fileOf("plan.json");
+  plan["prefetch_bytes"] = 0;
+  writeText(at("no_prefetch.json"), plan.dump());
+  const Outcome lowered = stowage("lower " + at("no_prefetch.json") + " -o " + at("low0.json"));
+  EXPECT_EQ(lowered.code, 0) << lowered.text;
+  EXPECT_EQ(stowage("verify " + at("low0.json")).code, 0);
+}
+
+TEST_F(PlanVerbs, CostsOfOtherThreadsAreRefused) {
+  const std::string other = fileOf("plan.json")["target"]["intra_op_threads"] == 1 ? "2" : "1";
+  expectRefused(planAt("60%peak") + "--threads " + other, 3, "costs.json: measured on 'cpu, ");
 }
 
 TEST_F(PlanVerbs, AnotherGraphIsSaidWithItsFingerprintsAndFiles) {

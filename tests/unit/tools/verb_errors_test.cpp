@@ -123,6 +123,27 @@ TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {
   EXPECT_TRUE(fs::is_fifo(at("pipe")));
 }
 
+TEST_F(VerbErrors, WhatCannotBeWrittenIsNoBadInput) {
+  const std::string plan = "plan " + at("step.stow") + " --budget 90%peak -o ";
+  expectRefused(plan + at("nodir/plan.json"), 2, "folder '" + at("nodir") + "' does not exist");
+  expectRefused(plan + at(""), 2, "is a directory, expected a file name");
+  expectRefused(plan + "/dev/full", 4, "/dev/full: cannot write: ");
+  for (const char* verb : {"verify ", "verify --json ", "explain "}) {
+    const Outcome full = stowage(verb + at("plan.json") + " > /dev/full");
+    EXPECT_EQ(full.code, 4) << verb << full.text;
+  }
+}
+
+TEST_F(VerbErrors, InputsWithoutAnEndAreRefused) {
+  expectRefused("verify /dev/zero", 3, "/dev/zero: is a device, expected a file");
+  expectRefused("plan /dev/zero --budget 1GiB", 3, "/dev/zero: is a device, expected a file");
+}
+
+TEST_F(VerbErrors, AnUnknownVerbIsNamed) {
+  expectRefused("bogus", 2, "stowage has no verb 'bogus'");
+  expectRefused("verfy " + at("plan.json"), 2, "did you mean 'stowage verify'?");
+}
+
 TEST_F(VerbErrors, DemoLeavesFilesThatAreThere) {
   namespace fs = std::filesystem;
   const std::string demo = "demo --steps 2 --set preset=tiny --out ";
