@@ -38,8 +38,8 @@ class ActivityTrace {
   /// Ends the trace. The device must be idle. By number. Errors: kEnvironment when records were
   /// lost.
   ir::Expected<std::map<uint64_t, ActivitySpan>> finish();
-  /// After finish: a time of the driver's clock as nanoseconds since the trace began. The driver's
-  /// clock does not run at the machine's speed everywhere (virtual machines).
+  /// After finish: a time of now() as nanoseconds since the trace began. The driver's clock does
+  /// not run at the machine's speed everywhere (virtual machines).
   Nanoseconds sinceBegin(Nanoseconds driverTime) const;
 
  private:

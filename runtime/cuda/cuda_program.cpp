@@ -3,6 +3,8 @@
 
 #include <llvm/ADT/STLFunctionalExtras.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -12,6 +14,7 @@
 #include "runtime/cuda/cuda_activity.h"
 #include "runtime/cuda/injected_faults.h"
 #include "runtime/cuda/segment_graph.h"
+#include "runtime/cuda/stopwatch.h"
 
 namespace stowage::runtime {
 
@@ -68,6 +71,35 @@ void handOut(void* data) {
   std::memcpy(delivery->to.data(), delivery->from, delivery->to.size());
 }
 
+/// Kernels' times in a trace are stretched by a few per cent on some machines; how long all of them
+/// took together is known from events.
+class DeviceClock {
+ public:
+  DeviceClock(const std::map<uint64_t, ActivitySpan>& spans, Nanoseconds together,
+              const ActivityTrace& trace)
+      : trace_(trace) {
+    if (spans.empty()) return;
+    first_ = spans.begin()->second.begin;
+    Nanoseconds last = spans.begin()->second.end;
+    for (const auto& [number, span] : spans) {
+      first_ = std::min(first_, span.begin);
+      last = std::max(last, span.end);
+    }
+    if (last == first_) return;
+    speed_ = static_cast<double>(together.value()) / static_cast<double>((last - first_).value());
+  }
+
+  Nanoseconds sinceBegin(Nanoseconds time) const {
+    const auto passed = static_cast<double>((time - first_).value());
+    return trace_.sinceBegin(first_) + Nanoseconds(std::llround(passed * speed_));
+  }
+
+ private:
+  const ActivityTrace& trace_;
+  Nanoseconds first_;
+  double speed_ = 1;
+};
+
 class CudaProgram : public Program {
  public:
   CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
@@ -84,6 +116,7 @@ class CudaProgram : public Program {
     timedStep_ = nullptr;
     if (stepsToTime_ <= 0) return finishTrace();
     --stepsToTime_;
+    if (times_.empty()) traced_.start(device_.compute.stream());
     times_.push_back({.step = step, .commands = {}});
     timedStep_ = &times_.back();
     timedStep_->commands.resize(source_.schedule.commands.size());
@@ -227,9 +260,13 @@ class CudaProgram : public Program {
   ir::Error finishTrace() {
     if (!trace_) return ir::success();
     const std::unique_ptr<ActivityTrace> trace = std::move(trace_);
+    traced_.stop(device_.compute.stream());
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
+    ir::Expected<Nanoseconds> traced = traced_.read();
+    if (!traced) return traced.takeError();
+    const DeviceClock clock(*spans, *traced, *trace);
     for (size_t step = 0; step < times_.size(); ++step) {
       for (size_t i = 0; i < times_[step].commands.size(); ++i) {
         std::optional<CommandTimes>& times = times_[step].commands[i];
@@ -240,7 +277,7 @@ class CudaProgram : public Program {
           continue;
         }
         *times = {trace->sinceBegin(times->issueBegin), trace->sinceBegin(times->issueEnd),
-                  trace->sinceBegin(span->second.begin), trace->sinceBegin(span->second.end)};
+                  clock.sinceBegin(span->second.begin), clock.sinceBegin(span->second.end)};
       }
     }
     return ir::success();
@@ -256,6 +293,7 @@ class CudaProgram : public Program {
   bool isWarm_ = false;
   int64_t step_ = 0;
   std::unique_ptr<ActivityTrace> trace_;
+  Stopwatch traced_;  // from the first timed command to the last, by the GPU's clock
   int64_t stepsToTime_ = 0;
   std::vector<StepTimes> times_;    // complete when the trace is finished
   StepTimes* timedStep_ = nullptr;  // of times_: the step that is issued, if it is timed

@@ -120,6 +120,8 @@ ir::Target makeSampleTarget() {
   target.launchOverhead = Nanoseconds(2000);
   target.links.deviceToHost = {.bandwidth = BytesPerSecond(55'000'000'000),
                                .latency = Nanoseconds(10'000)};
+  target.links.hostToDevice = {.bandwidth = BytesPerSecond(54'000'000'000),
+                               .latency = Nanoseconds(8000)};
   target.links.bothPermille = 900;
   target.computeCapability = 90;
   target.cudnnVersion = 91900;
