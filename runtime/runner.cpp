@@ -277,6 +277,8 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
   return reports;
 }
 
+ir::Error Runner::finish() { return impl_->executor->finish(); }
+
 ir::Error Runner::visitState(StateVisitor visit) {
   if (ir::Error error = impl_->executor->finish()) return error;
   const ir::Graph& graph = impl_->plan.graph;

@@ -75,6 +75,9 @@ class Runner {
   /// kPlanMismatch when the step is no longer the captured one: the state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
 
+  /// Waits for everything issued.
+  ir::Error finish();
+
   /// Hands over the bytes of every persistent storage that the plan touches, in order of storage,
   /// after everything issued is done.
   using StateVisitor =

@@ -2,6 +2,7 @@
 #include "tools/training_run.h"
 
 #include <ATen/Context.h>
+#include <ATen/DeviceAccelerator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
 #include <c10/core/CachingDeviceAllocator.h>
@@ -92,6 +93,9 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     ir::Expected<std::vector<at::Tensor>> reports = runner.step(*batch);
     if (!reports) return reports.takeError();
     record.training.add(reports->front());
+    if (i == 0) {
+      if (ir::Error error = runner.finish()) return error;
+    }
     timer.stepDone();
     if (options.timedSteps > 0 && i == 0) {
       if (ir::Error error = runner.takeTimes(options.timedSteps)) return error;
@@ -103,6 +107,8 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
       if (ir::Error error = save(runner, options.save)) return error;
     }
   }
+  if (ir::Error error = runner.finish()) return error;
+  timer.finished();
   record.training.secondsPerStep = timer.secondsPerStep();
   return options.save.empty() ? ir::success() : save(runner, options.save);
 }
@@ -124,6 +130,10 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
 c10::Device deviceOf(const ir::Target& target) {
   return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::DeviceType::CUDA, 0)
                                                 : c10::Device(c10::DeviceType::CPU);
+}
+
+void waitFor(c10::Device device) {
+  if (device.is_cuda()) at::accelerator::synchronizeDevice(device.index());
 }
 
 Bytes peakOf(c10::Device device) {
@@ -167,9 +177,12 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
     // one. Another step might write over the tensor.
     if (last.defined()) record.add(last);
     last = reports.front().detach().clone();
+    if (step == 0) waitFor(device);
     timer.stepDone();
   }
   if (last.defined()) record.add(last);
+  waitFor(device);
+  timer.finished();
   record.secondsPerStep = timer.secondsPerStep();
   if (device.is_cuda()) record.peak = peakOf(device);
   keepState(record, *training);
@@ -192,8 +205,13 @@ ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining&
     ir::Expected<std::vector<at::Tensor>> reports = (*runner)->step(*batch);
     if (!reports) return reports.takeError();
     record.add(reports->front());
+    if (i == 0) {
+      if (ir::Error error = (*runner)->finish()) return error;
+    }
     timer.stepDone();
   }
+  if (ir::Error error = (*runner)->finish()) return error;
+  timer.finished();
   record.secondsPerStep = timer.secondsPerStep();
   if (ir::Error error = (*runner)->storeTo()) return error;
   keepState(record, step.training);

@@ -14,6 +14,7 @@ CostFile makeSample() {
   CostFile costs{.stowageVersion = "0.1.0", .torchVersion = "2.11.0", .table = {}};
   costs.table.source = ir::CostSource::kMeasured;
   costs.table.device = "a \"device\"";
+  costs.table.links.deviceToHost.bandwidth = BytesPerSecond(24'000'000'000);
   costs.table.links.hostToDevice = {.bandwidth = BytesPerSecond(25'000'000'000),
                                     .latency = Nanoseconds(9000)};
   ir::OpCost measured;
