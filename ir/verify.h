@@ -44,7 +44,8 @@
 //   V17 temp regions: inside, aligned, as large as costs say,        placed
 //       shared as V13
 //   V18 reserved regions: the target's, untouched                   placed
-//   V19 V16 and V13 on host and disk (disk in blocks of 4096)       placed
+//   V19 V16 and V13 on host and disk (disk in blocks of 4096); the   placed
+//       host arena is at most its limit
 //   V20 peaks and bytes moved as claimed, arena = budget            placed
 //   V21 take-over: the op table allows it, one type, one place,      ordered; order as V10
 //       the operand's last use, dies with the step
@@ -62,6 +63,7 @@
 #ifndef STOWAGE_IR_VERIFY_H_
 #define STOWAGE_IR_VERIFY_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -86,6 +88,7 @@ struct VerifyInput {
   const NodeCosts* costs =
       nullptr;   // for V17 (need of temporaries) and V30; null: those parts are skipped
   Bytes budget;  // V20: the device arena is exactly this; 0: not checked
+  std::optional<Bytes> hostLimit = std::nullopt;  // V19: the host arena is at most this
 };
 
 /// All violations, ordered by rule, then command. Empty: the schedule is proven.

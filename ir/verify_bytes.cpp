@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each range of bytes on its own: residencies aligned and inside their arena (V16 on the device,
-// V19 on host and disk), temp regions inside the device arena and large enough (V17), reserved
-// regions as the target asks and touched by nothing (V18). Who shares bytes with whom:
-// verify_sharing.cpp.
+// V19 on host and disk), the host arena within its limit (V19), temp regions inside the device
+// arena and large enough (V17), reserved regions as the target asks and touched by nothing (V18).
+// Who shares bytes with whom: verify_sharing.cpp.
 #include "ir/interval.h"
 #include "ir/verify_internal.h"
 
@@ -21,6 +21,7 @@ class PlaceCheck {
 
   void run() {
     checkReserved();
+    checkHostLimit();
     for (size_t i = 0; i < facts_.schedule.residencies.size(); ++i) checkResidency(ResidencyId(i));
     for (size_t i = 0; i < facts_.schedule.commands.size(); ++i) {
       const Command& command = facts_.schedule.commands[i];
@@ -61,6 +62,14 @@ class PlaceCheck {
       if (!fault.empty()) report_.add(18, name + fault);
       checkUntouched(name, CommandId(), rangeOf(found[i]), i);
     }
+  }
+
+  void checkHostLimit() {
+    const Bytes arena = facts_.schedule.arenaBytes(Space::kHost);
+    if (!facts_.hostLimit || arena <= *facts_.hostLimit) return;
+    report_.add(19, "host arena has " + std::to_string(arena.value()) +
+                        " bytes, expected at most the limit, " +
+                        std::to_string(facts_.hostLimit->value()));
   }
 
   static ByteRange rangeOf(const ReservedRegion& region) {

@@ -37,6 +37,7 @@ Facts::Facts(const VerifyInput& input)
       target(input.target),
       costs(input.costs),
       budget(input.budget),
+      hostLimit(input.hostLimit),
       originals_(graph.nodes().size()),
       boundary_(graph.storages().size(), -1),
       held_(schedule.residencies.size(), 0) {

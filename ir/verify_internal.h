@@ -20,6 +20,7 @@
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -69,6 +70,7 @@ class Facts {
   const Target& target;
   const NodeCosts* costs;
   Bytes budget;
+  std::optional<Bytes> hostLimit;
 
   bool isAtLeast(Level level) const { return schedule.level >= level; }
   llvm::ArrayRef<Use> usesOf(CommandId command) const;

@@ -145,11 +145,15 @@ void BudgetSearch::tryLevel(int64_t price, const SearchGoal& goal, int64_t& fast
   }
 }
 
-KnownPlan BudgetSearch::settle(const KnownPlan& plan, int64_t budget, int64_t host) const {
+KnownPlan BudgetSearch::settle(const KnownPlan& plan, int64_t budget, int64_t host,
+                               int64_t leastHost) const {
   const int evaluations = isLarge() ? kGiveBacksWhenLarge : kGiveBacks;
-  return giveBack(
-      *table_, chooser_.fixed(), plan,
-      {.height = budget, .hostHeight = host, .sameTime = true, .evaluations = evaluations});
+  return giveBack(*table_, chooser_.fixed(), plan,
+                  {.height = budget,
+                   .hostHeight = host,
+                   .leastHost = leastHost,
+                   .sameTime = true,
+                   .evaluations = evaluations});
 }
 
 std::optional<KnownPlan> BudgetSearch::fitRule(ChoiceRule rule, int64_t host,

@@ -37,8 +37,10 @@ class BudgetSearch {
   /// A plan with as little on the host as is known for `budget`, which is `need` at least; nothing
   /// if none was found.
   std::optional<KnownPlan> findLeastHost(int64_t budget, int64_t need) const;
-  /// `plan` with as much in place as fits into `budget`, in exactly the same time.
-  KnownPlan settle(const KnownPlan& plan, int64_t budget, int64_t host) const;
+  /// `plan` with as much in place as fits into `budget`, in exactly the same time, with at most
+  /// `host` bytes on the host and no fewer than `leastHost`, if it has that many.
+  KnownPlan settle(const KnownPlan& plan, int64_t budget, int64_t host,
+                   int64_t leastHost = 0) const;
 
   const GapTable& table() const { return *table_; }
   const BoundSolver& solver() const { return solver_; }

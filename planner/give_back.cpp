@@ -78,6 +78,7 @@ class Giver {
     if (tried.height > goal_.height) return tried.height - goal_.height;
     std::optional<KnownPlan>& next = tried.plan;
     if (!next || next->hostHeight > goal_.hostHeight) return kSlower;
+    if (next->hostHeight < goal_.leastHost) return kSlower;
     const bool isInTime = goal_.sameTime ? next->time == plan_.time : next->time <= plan_.time;
     if (!isInTime || next->moved > plan_.moved) return kSlower;
     plan_ = std::move(*next);

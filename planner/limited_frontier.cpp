@@ -2,6 +2,7 @@
 #include "planner/limited_frontier.h"
 
 #include <algorithm>
+#include <cassert>
 #include <utility>
 
 namespace stowage::planner {
@@ -10,6 +11,7 @@ namespace {
 
 constexpr int kSlowdowns = 8;  // evaluations to make a plan no faster than another one
 constexpr int64_t kSlowdownPart = 4;
+constexpr int kMostSettled = 4;  // plans with the least on the host, one out of another
 
 }  // namespace
 
@@ -28,6 +30,7 @@ LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
   }
   cells_.push_back({.index = cells_.size(), .begin = begin, .end = kUnlimited});
   findStayingBytes();
+  findOwnBytes();
 }
 
 // What is needed later and cannot be made again is on the device or on the host.
@@ -49,8 +52,20 @@ void LimitedFrontier::findStayingBytes() {
   }
 }
 
+// What a pin sends there for a part of the step does not count: when it is there depends on the
+// plan.
+void LimitedFrontier::findOwnBytes() {
+  ir::Expected<Draft> draft = draftTimetable(*table_, keepAll().actions, keepAll().prefetch);
+  assert(draft && "the fixed actions are possible");
+  for (size_t i = 0; i < draft->order.hosts.size(); ++i) {
+    const ir::TickRange& there = draft->order.hosts[i];
+    if (there.end - there.begin < draft->order.period) continue;
+    ownBytes_ += table_->bytes(ir::StorageId(i));
+  }
+}
+
 int64_t LimitedFrontier::hostNeed(int64_t height) const {
-  return std::max(leastHost(), stayingBytes_ - height);
+  return std::max(ownBytes_, stayingBytes_ - height);
 }
 
 const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell) {
@@ -86,6 +101,16 @@ std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time
   return plan;
 }
 
+KnownPlan LimitedFrontier::lowerHost(KnownPlan plan, int64_t budget) const {
+  for (int i = 0; i < kMostSettled && plan.hostHeight > hostNeed(budget); ++i) {
+    KnownPlan settled = frontier_.search().settle(plan, budget, plan.hostHeight);
+    const bool isLower = settled.hostHeight < plan.hostHeight;
+    plan = std::move(settled);
+    if (!isLower) break;
+  }
+  return plan;
+}
+
 HostChain* LimitedFrontier::chain(Cell& cell) {
   if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
   cell.hasChain = true;
@@ -95,14 +120,15 @@ HostChain* LimitedFrontier::chain(Cell& cell) {
       frontier_.search().findLeastHost(cell.begin, hostNeed(cell.begin));
   if (last) last = notFaster(std::move(*last), first->time, cell.begin);
   if (!last || last->hostHeight >= first->hostHeight) last = *first;
-  cell.chain.emplace(frontier_.search(), cell.begin, *first, std::move(*last));
+  cell.chain.emplace(frontier_.search(), cell.begin, *first,
+                     lowerHost(std::move(*last), cell.begin));
   return &*cell.chain;
 }
 
 const KnownPlan* LimitedFrontier::findBest(int64_t budget) {
   const KnownPlan* best = frontier_.findBest(budget);
   if (best == nullptr || !isLimited()) return best;
-  if (limit() < leastHost()) return nullptr;
+  if (limit() < ownBytes_) return nullptr;
   return best->hostHeight <= limit() ? best : findWithin(budget);
 }
 
@@ -140,10 +166,8 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
   LeastHost least;
   if (frontier_.findBest(budget) == nullptr) return least;
   const auto consider = [&](const KnownPlan& plan) {
-    const int64_t bytes = std::max(plan.hostHeight, leastHost());
-    if (plan.height <= budget && (least.plan == nullptr || bytes < least.bytes)) {
-      least = {&plan, bytes};
-    }
+    if (plan.height > budget) return;
+    if (least.plan == nullptr || plan.hostHeight < least.bytes) least = {&plan, plan.hostHeight};
   };
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
     Cell& cell = cells_[i];
@@ -162,7 +186,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
 LowestPlan LimitedFrontier::findLowest() {
   if (!isLimited()) return frontier_.findLowest();
   LowestPlan lowest;
-  if (limit() < leastHost()) return lowest;
+  if (limit() < ownBytes_) return lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
     if (plan.hostHeight > limit()) return;
     if (lowest.plan == nullptr || from < lowest.budget) lowest = {&plan, from};
@@ -177,8 +201,12 @@ LowestPlan LimitedFrontier::findLowest() {
   return lowest;
 }
 
-KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) const {
-  return frontier_.search().settle(plan, budget, limit());
+KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) {
+  const BudgetSearch& search = frontier_.search();
+  KnownPlan settled = search.settle(plan, budget, limit());
+  if (!isLimited() || settled.hostHeight >= plan.hostHeight) return settled;
+  const int64_t least = findLeastHost(budget).bytes;
+  return settled.hostHeight >= least ? settled : search.settle(plan, budget, limit(), least);
 }
 
 std::vector<const KnownPlan*> LimitedFrontier::all() {

@@ -6,6 +6,10 @@
 // both only grow with B, so the time never rises with either. None of them is faster than the
 // answer to B without a limit, which is the answer where it keeps to H. Made from B downwards, as
 // far as bounds of the time and of the bytes on the host allow better.
+// The smallest limit for B is the least that any of these plans has on the host. An answer gives
+// back what it need not move, but never so much that it has less there than that: the next larger
+// budget has other plans and may not do the same, and a limit that an answer keeps to is one that
+// works.
 #ifndef STOWAGE_PLANNER_LIMITED_FRONTIER_H_
 #define STOWAGE_PLANNER_LIMITED_FRONTIER_H_
 
@@ -32,8 +36,8 @@ class LimitedFrontier {
   /// The fastest known plan that keeps to `budget` and to the limit; null if there is none.
   const KnownPlan* findBest(int64_t budget);
   /// The same plan as an answer: of what it moves, as much as fits into `budget` stays, where that
-  /// leaves the time as it is.
-  KnownPlan settle(const KnownPlan& plan, int64_t budget) const;
+  /// leaves the time as it is, and under a limit no less on the host than findLeastHost says.
+  KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
   /// The smallest limit with which `budget` has an answer; no plan if none has.
@@ -61,21 +65,24 @@ class LimitedFrontier {
   };
   LimitedFrontier(const GapTable& table, Frontier frontier);
   int64_t limit() const { return table_->problem().limits.host.value(); }
-  int64_t leastHost() const { return keepAll().hostHeight; }
   /// No plan of at most `height` bytes has less on the host.
   int64_t hostNeed(int64_t height) const;
   void findStayingBytes();
+  void findOwnBytes();
   const KnownPlan* findWithin(int64_t budget);
   const std::vector<Answer>& answers(Cell& cell);
   HostChain* chain(Cell& cell);
   /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
   /// if that does not make it slow enough.
   std::optional<KnownPlan> notFaster(KnownPlan plan, int64_t time, int64_t budget) const;
+  /// `plan` with ever less on the host, by what it need not move.
+  KnownPlan lowerHost(KnownPlan plan, int64_t budget) const;
 
   const GapTable* table_;
   Frontier frontier_;
   std::vector<Cell> cells_;   // rising
   int64_t stayingBytes_ = 0;  // at one node, on the device or the host: the most
+  int64_t ownBytes_ = 0;      // on the host all the time, whatever the plan
 };
 
 }  // namespace stowage::planner

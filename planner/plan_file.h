@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan file holds: for which graph, machine, costs and budget; the decisions, with the names
-// that people read; and the complete schedule made from them. Decisions may be edited by hand, and
-// `stowage lower` makes a new schedule from them; a schedule that no longer says the same as its
-// decisions is refused by the verifier (V31). As JSON: planner/plan_json.h.
+// What a plan file holds: for which graph, machine, costs, budget and host limit; the decisions,
+// with the names that people read; and the complete schedule made from them. Decisions may be
+// edited by hand, and `stowage lower` makes a new schedule from them; a schedule that no longer
+// says the same as its decisions is refused by the verifier (V31). As JSON: planner/plan_json.h.
 #ifndef STOWAGE_PLANNER_PLAN_FILE_H_
 #define STOWAGE_PLANNER_PLAN_FILE_H_
 
@@ -52,7 +52,8 @@ struct PlanFile {
   CostsReference costs;
   Bytes budget;
   Bytes prefetch = kUnlimited;  // that prefetches may fill: what `lower` needs beside the decisions
-  ir::Schedule schedule;        // at level kSynced
+  std::optional<Bytes> hostLimit;     // that --host set; the host arena is at most this
+  ir::Schedule schedule;              // at level kSynced
   std::vector<DecisionLabel> labels;  // one per row of schedule.decisions
   Stalls stalls;
   std::string boundScope;  // orders that predicted.bound holds for, "program,hoisted"; "": not said

@@ -212,7 +212,12 @@ class PlanReader {
     for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost, ir::Space::kDisk}) {
       const char* name = ir::spaceName(space);
       if (space != ir::Space::kDevice && !reader.has(name)) continue;
-      const Bytes bytes = reader.field(name).field("arena_bytes").bytes();
+      const FieldReader arena = reader.field(name);
+      const Bytes bytes = arena.field("arena_bytes").bytes();
+      if (space == ir::Space::kHost && arena.has("limit_bytes")) {
+        plan_.hostLimit = arena.field("limit_bytes").bytes();
+        if (bytes == Bytes()) continue;  // nothing but the limit
+      }
       plan_.schedule.arenas.push_back({.space = space, .bytes = bytes});
     }
     for (const FieldReader& region : reader.field("device").field("reserved").elements()) {

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <algorithm>
+
 #include "ir/fingerprint.h"
 #include "planner/plan_json.h"
 #include "planner/target_json.h"
@@ -64,9 +66,23 @@ class PlanWriter {
       writer_.key(ir::spaceName(arena.space)).beginObject();
       writer_.field("arena_bytes", arena.bytes);
       if (arena.space == ir::Space::kDevice) writeReserved();
+      if (arena.space == ir::Space::kHost) writeHostLimit();
+      writer_.endObject();
+    }
+    if (plan_.hostLimit && !hasHostArena()) {
+      writer_.key(ir::spaceName(ir::Space::kHost)).beginObject().field("arena_bytes", Bytes());
+      writeHostLimit();
       writer_.endObject();
     }
     writer_.endObject();
+  }
+
+  bool hasHostArena() const {
+    return std::any_of(schedule_.arenas.begin(), schedule_.arenas.end(),
+                       [](const ir::Arena& arena) { return arena.space == ir::Space::kHost; });
+  }
+  void writeHostLimit() {
+    if (plan_.hostLimit) writer_.field("limit_bytes", *plan_.hostLimit);
   }
 
   void writeReserved() {

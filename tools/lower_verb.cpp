@@ -75,6 +75,7 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   inputs.graph = plan.step;
   inputs.target = plan.file.target;
   inputs.options.budget = plan.file.budget;
+  if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
     if (ir::Error error = measureKeepAll(inputs))
@@ -82,6 +83,15 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   }
   inputs.graph = plan.graph;
   return inputs;
+}
+
+ir::Error checkHost(const planner::Timetable& timetable, Bytes limit) {
+  if (timetable.hostHeight <= limit) return ir::success();
+  ir::Infeasible infeasible{
+      .budget = limit, .smallestBudget = timetable.hostHeight, .peakNode = "", .holders = {}};
+  infeasible.space = ir::spaceName(ir::Space::kHost);
+  ir::PlanError error(ir::ErrorCode::kInfeasible, "the host arena is above its limit");
+  return ir::makeError(std::move(error.because(std::move(infeasible))));
 }
 
 ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const PlanningInputs& inputs) {
@@ -93,6 +103,7 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
       *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
   if (!timetable) return timetable.takeError();
+  if (ir::Error error = checkHost(*timetable, inputs.options.limits.host)) return error;
   ir::Expected<ir::Schedule> schedule =
       passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget, mode);
   if (!schedule) return schedule.takeError();
@@ -111,14 +122,15 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
 
 /// What is wrong is in the plan's rows or in the costs, not in the command line; passes are not the
 /// user's business.
-ir::Error inDecisions(ir::Error error, const LowerFlags& flags, const LoadedPlan& plan) {
+ir::Error inDecisions(ir::Error error, const LowerFlags& flags) {
   const ir::PlanError found = ir::takePayload(std::move(error));
   if (found.infeasible()) {
-    const auto sizes = formatApart(found.infeasible()->smallestBudget, plan.file.budget);
+    const auto sizes = formatApart(found.infeasible()->smallestBudget, found.infeasible()->budget);
+    const bool isHost = found.infeasible()->space == ir::spaceName(ir::Space::kHost);
     ir::PlanError no(ir::ErrorCode::kInfeasible,
                      "the plan's decisions need " + sizes.first + " of the " +
-                         found.infeasible()->space + ", expected at most its budget of " +
-                         sizes.second +
+                         found.infeasible()->space + ", expected at most its " +
+                         (isHost ? "limit of " : "budget of ") + sizes.second +
                          "; decide otherwise, or plan anew with these rows pinned ('stowage plan "
                          "--from')");
     return ir::makeError(no.at({.file = flags.plan}).because(*found.infeasible()));
@@ -150,7 +162,7 @@ VerbResult runLower(const LowerFlags& flags) {
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
   if (!inputs) return inputs.takeError();
   ir::Expected<passes::PlannedStep> planned = lowerAgain(*plan, *inputs);
-  if (!planned) return inDecisions(planned.takeError(), flags, *plan);
+  if (!planned) return inDecisions(planned.takeError(), flags);
   CommonFlags common = flags;
   common.replace = replace;
   return writePlanOutput({.inputs = *inputs,

@@ -46,6 +46,8 @@ planner::PlanFile makeFile(const PlanOutput& output) {
                 .source = output.inputs.costs.source,
                 .file = pathFromPlan(output.inputs.costsPath, output.planPath)};
   file.prefetch = planned.result.timetable.prefetch;
+  const Bytes host = output.inputs.options.limits.host;
+  if (host < planner::Limits().host) file.hostLimit = host;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;
   if (output.embed) {
@@ -63,7 +65,8 @@ ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
                                                             .schedule = file.schedule,
                                                             .target = file.target,
                                                             .costs = &*costs,
-                                                            .budget = file.budget});
+                                                            .budget = file.budget,
+                                                            .hostLimit = file.hostLimit});
   if (violations.empty()) return ir::success();
   ir::PlanError error(ir::ErrorCode::kInternal,
                       "the plan that was made breaks the verifier's rules");

@@ -33,7 +33,8 @@ struct PlanFlags : PlanningFlags {
   bool embed = false;
 };
 
-/// --from: the pinned rows of an edited plan become constraints, in that plan's order.
+/// --from: the pinned rows of an edited plan become constraints, in that plan's order; its limit of
+/// the host holds where --host does not set another one.
 ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   if (flags.from.empty()) return ir::success();
   ir::Expected<LoadedPlan> plan = loadPlan(flags.from, flags.graph);
@@ -43,6 +44,8 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   }
   inputs.options.orders = {plan->order};
   if (flags.launch.empty()) inputs.options.graphMode = plan->file.schedule.graphMode;
+  if (flags.host.empty() && plan->file.hostLimit)
+    inputs.options.limits.host = *plan->file.hostLimit;
   return ir::success();
 }
 
@@ -113,7 +116,8 @@ Verb addPlanVerb(CLI::App& app) {
       ->required();
   command->add_option(
       "--from", flags->from,
-      "an edited plan: its rows with \"pinned\": true are kept, the rest is decided anew");
+      "an edited plan: its rows with \"pinned\": true are kept, the rest is decided anew; its "
+      "--host holds unless another one is given");
   command->add_option("-o,--output", flags->output,
                       "plan file to write ('-': standard output); default: only the verdict");
   command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");

@@ -118,7 +118,8 @@ ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
                                                             .schedule = plan.file.schedule,
                                                             .target = plan.file.target,
                                                             .costs = nullptr,
-                                                            .budget = plan.file.budget});
+                                                            .budget = plan.file.budget,
+                                                            .hostLimit = plan.file.hostLimit});
   if (violations.empty()) return ir::success();
   ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
   error.at({.file = path});

@@ -108,7 +108,8 @@ VerbResult runVerify(const VerifyFlags& flags) {
                                                       .schedule = plan->file.schedule,
                                                       .target = plan->file.target,
                                                       .costs = known,
-                                                      .budget = plan->file.budget});
+                                                      .budget = plan->file.budget,
+                                                      .hostLimit = plan->file.hostLimit});
   if (known != nullptr) checkStepTime(*plan, *known, violations);
   return answer(flags, plan->file.schedule, violations);
 }

@@ -2,8 +2,8 @@
 //
 // A limit of the host keeps the promises of a device budget: at a fixed budget more of the host
 // never hurts, down to having no limit at all, and more budget never hurts at a fixed limit; the
-// limit that a refusal names works, one unit of alignment less is refused, and the same is named
-// whatever was asked.
+// limit that a refusal names works, one unit of alignment less is refused, the plan for it needs
+// all of it, and the same is named whatever was asked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -137,13 +137,31 @@ TEST_P(HostLimit, TheNamedSmallestWorksAndIsNamedWhateverWasAsked) {
     const Bytes smallest = *named.begin();
     ir::Expected<PlanResult> fits = ask(budget, smallest);
     ASSERT_TRUE(static_cast<bool>(fits)) << ir::describe(fits.takeError());
-    EXPECT_LE(fits->timetable.hostHeight, smallest);
+    // All of it is needed: a limit that the answer keeps to would not be refused.
+    EXPECT_EQ(fits->timetable.hostHeight, smallest) << budget.value();
     EXPECT_EQ(need(budget, smallest - unit), smallest);
     EXPECT_EQ(need(budget, smallest - Bytes(1)), smallest);
     // The same from nothing.
     ir::Expected<PlanResult> cold = plan(limited(smallest), budget);
     ASSERT_TRUE(static_cast<bool>(cold)) << ir::describe(cold.takeError());
     EXPECT_EQ(cold->timetable.stepTime, fits->timetable.stepTime);
+    EXPECT_EQ(cold->timetable.hostHeight, smallest);
+  }
+}
+
+// Under any limit: the bytes on the host that an answer needs are enough to ask for.
+TEST_P(HostLimit, WhatAnAnswerNeedsIsNotRefused) {
+  for (const Bytes budget : budgets()) {
+    for (const Bytes host : drawHosts(budget)) {
+      if (host == Bytes(INT64_MAX)) continue;
+      ir::Expected<PlanResult> result = ask(budget, host);
+      if (!result) {
+        llvm::consumeError(result.takeError());
+        continue;
+      }
+      const Bytes needed = result->timetable.hostHeight;
+      EXPECT_EQ(need(budget, needed), std::nullopt) << budget.value() << " with " << host.value();
+    }
   }
 }
 

@@ -4,6 +4,7 @@
 #ifndef STOWAGE_TESTS_UNIT_IR_CHECKED_CASE_H_
 #define STOWAGE_TESTS_UNIT_IR_CHECKED_CASE_H_
 
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -26,13 +27,15 @@ struct CheckedCase {
   ir::Target target;
   ir::NodeCosts costs;
   Bytes budget;
+  std::optional<Bytes> hostLimit = std::nullopt;
 
   ir::VerifyInput input() const {
     return {.graph = module.graph,
             .schedule = *module.schedule,
             .target = target,
             .costs = &costs,
-            .budget = budget};
+            .budget = budget,
+            .hostLimit = hostLimit};
   }
 };
 

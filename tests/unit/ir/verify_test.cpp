@@ -318,6 +318,14 @@ TEST(Verify, V19BytesOfInputsAndOutputsAreTheirOwn) {
   EXPECT_EQ(rulesOf(kOffload, {{"%a host 64", "%a host 0"}}), "V19");
 }
 
+TEST(Verify, V19TheHostArenaIsWithinItsLimit) {
+  CheckedCase checked = read(kOffload);
+  checked.hostLimit = Bytes(192);
+  EXPECT_EQ(rulesOf(checked.input()), "");
+  checked.hostLimit = Bytes(191);
+  EXPECT_EQ(rulesOf(checked.input()), "V19");
+}
+
 TEST(Verify, V20Claims) {
   EXPECT_EQ(rulesOf(kOffload, {{" peak_bytes=448", " peak_bytes=512"}}), "V20");
   EXPECT_EQ(rulesOf(kOffload, {{"in_bytes=128", "in_bytes=64"}}), "V20");

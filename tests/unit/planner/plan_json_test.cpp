@@ -87,6 +87,22 @@ TEST(PlanJson, WhatWasReadIsWrittenWithTheSameBytes) {
   EXPECT_EQ(writeToText(readBack(text)), text);
 }
 
+TEST(PlanJson, TheHostLimitIsReadBackAndAbsentWithoutOne) {
+  PlanFile plan = makeSamplePlan();
+  const std::string unlimited = writeToText(plan);
+  EXPECT_EQ(unlimited.find("limit_bytes"), std::string::npos);
+  EXPECT_EQ(readBack(unlimited).hostLimit, std::nullopt);
+  for (const bool hasArena : {true, false}) {
+    plan.hostLimit = Bytes(hasArena ? 1536 : 0);
+    if (!hasArena) plan.schedule.arenas.erase(plan.schedule.arenas.begin() + 1);
+    const std::string text = writeToText(plan);
+    const PlanFile again = readBack(text);
+    EXPECT_EQ(again.hostLimit, plan.hostLimit);
+    EXPECT_EQ(again.schedule, plan.schedule);
+    EXPECT_EQ(writeToText(again), text);
+  }
+}
+
 TEST(PlanJson, TenRunsGiveTheSameBytes) {
   const std::string text = writeToText(makeSamplePlan());
   for (int i = 0; i < 10; ++i) EXPECT_EQ(writeToText(makeSamplePlan()), text);

@@ -197,6 +197,32 @@ TEST_F(PlanVerbs, LowerMayWriteOverThePlanThatItReads) {
   EXPECT_TRUE(fs::is_symlink(at("edited_link.json")));
 }
 
+TEST_F(PlanVerbs, TheHostLimitStaysWithThePlan) {
+  ASSERT_EQ(stowage(planAt("60%peak") + "--host 64MiB -o " + at("limited.json")).code, 0);
+  const int64_t limit = int64_t{64} << 20;
+  json plan = fileOf("limited.json");
+  EXPECT_EQ(plan["spaces"]["host"]["limit_bytes"], limit);
+  EXPECT_FALSE(fileOf("plan.json")["spaces"]["host"].contains("limit_bytes"));
+
+  ASSERT_EQ(stowage("lower " + at("limited.json") + " -o " + at("lowered.json")).code, 0);
+  EXPECT_EQ(fileOf("lowered.json")["spaces"], plan["spaces"]);
+  const std::string again = planAt("60%peak") + "-f --from " + at("limited.json");
+  ASSERT_EQ(stowage(again + " -o " + at("from.json")).code, 0);
+  EXPECT_EQ(fileOf("from.json")["spaces"]["host"]["limit_bytes"], limit);
+  ASSERT_EQ(stowage(again + " --host 32MiB -o " + at("from.json")).code, 0);
+  EXPECT_EQ(fileOf("from.json")["spaces"]["host"]["limit_bytes"], limit / 2);
+
+  plan["spaces"]["host"]["limit_bytes"] = plan["spaces"]["host"]["arena_bytes"].get<int64_t>() - 1;
+  writeText(at("above.json"), plan.dump());
+  const std::string lower = "lower " + at("above.json") + " -o ";
+  expectRefused(lower + at("none.json"), 1, " of the host, expected at most its limit of ");
+  EXPECT_FALSE(fs::exists(at("none.json")));
+  expectRefused("verify " + at("above.json"), 1, ": V19: host arena has ");
+  plan["spaces"]["host"]["limit_bytes"] = 1;
+  writeText(at("above.json"), plan.dump());
+  expectRefused(planAt("60%peak") + "--from " + at("above.json"), 1, "with 1 B of host memory");
+}
+
 TEST_F(PlanVerbs, AllowNoneGoesWithNothingElse) {
   for (const char* words : {"none,offload", "offload,none", "none,none"}) {
     expectRefused(planAt("60%peak") + "--allow " + words, 2,
