@@ -103,11 +103,15 @@ int runStowage(int argc, char** argv) {
 /// An answer that nobody could read is no answer.
 int finishOutput(int code) {
   llvm::outs().flush();
-  if (!llvm::outs().has_error()) return code;
-  const std::string why = llvm::outs().error().message();
-  llvm::outs().clear_error();
-  llvm::errs() << "error: standard output: cannot write: " << why << '\n';
-  return kExitEnvironment;
+  if (llvm::outs().has_error()) {
+    const std::string why = llvm::outs().error().message();
+    llvm::outs().clear_error();
+    llvm::errs() << "error: standard output: cannot write: " << why << '\n';
+    code = kExitEnvironment;
+  }
+  // Nobody is left to be told; LLVM would abort.
+  llvm::errs().clear_error();
+  return code;
 }
 
 }  // namespace

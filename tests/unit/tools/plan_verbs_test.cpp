@@ -3,11 +3,18 @@
 // `plan`, `lower` and `sweep` as their users meet them: names in --json, where costs come from,
 // what is never written over, exit codes.
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <regex>
+#include <sstream>
 
+#include "ir/affix.h"
 #include "tests/support/program.h"
 
 namespace stowage::tests {
@@ -304,7 +311,7 @@ TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
         .code;
   };
   ASSERT_EQ(capture("fed.stow", "adamw"), 0);
-  const std::string fed = "plan " + at("fed.stow") + " --budget 80%peak --launch ";
+  const std::string fed = "plan " + at("fed.stow") + " --budget 64MiB --launch ";
   expectRefused(fed + "all", 2, "expected none, no_update or whole");
   expectRefused(fed + "whole", 1, "takes step scalar");
   expectRefused(fed + "whole", 1, "--launch no_update leaves the update outside");
@@ -315,6 +322,68 @@ TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
   ASSERT_EQ(lowered.code, 0) << lowered.text;
   EXPECT_EQ(fileOf("fed_low.json")["commands"], fileOf("fed.json")["commands"]);
   EXPECT_EQ(fileOf("fed_low.json")["mode"], fileOf("fed.json")["mode"]);
+}
+
+/// The same step under other names of storages, values and modules.
+std::string renamed(const std::string& text) {
+  static const std::regex kName(R"((%[A-Za-z_][A-Za-z0-9_.]*)|("[^"]+"))");
+  std::map<std::string, std::string> names;
+  std::istringstream lines(text);
+  std::string out;
+  std::string line;
+  for (bool isHeader = true; std::getline(lines, line); isHeader = false) {
+    if (line.rfind("// checksum", 0) == 0) continue;
+    std::smatch found;
+    while (!isHeader && std::regex_search(line, found, kName)) {
+      out += found.prefix();
+      const std::string number = std::to_string(names.size());
+      const bool isValue = found.str()[0] == '%';
+      // A text among an op's arguments is no name.
+      const bool isArgument = !isValue && (ir::endsWith(out, ", ") || ir::endsWith(out, "("));
+      const auto name = names.emplace(found.str(), isValue ? "%v" + number : "\"n" + number + "\"");
+      out += isArgument ? found.str() : name.first->second;
+      line = found.suffix();
+    }
+    out += line + "\n";
+  }
+  return out;
+}
+
+// Nothing may be decided by what things are called.
+TEST_F(PlanVerbs, OtherNamesGiveTheSamePlan) {
+  writeText(at("renamed.stow"), renamed(readText(at("step.stow"))));
+  ASSERT_EQ(stowage(planAt("60%peak") + "-o " + at("names.json")).code, 0);
+  const Outcome other = stowage("plan " + at("renamed.stow") + " --costs " + at("costs.json") +
+                                " --budget 60%peak -o " + at("renamed.json"));
+  ASSERT_EQ(other.code, 0) << other.text;
+  json plan = fileOf("names.json");
+  json again = fileOf("renamed.json");
+  EXPECT_NE(plan["graph"]["fingerprint"], again["graph"]["fingerprint"]);
+  for (json* file : {&plan, &again}) {
+    for (json& row : (*file)["decisions"]) row.erase("name");
+  }
+  for (const char* part : {"decisions", "residencies", "boundary", "commands", "predicted"}) {
+    EXPECT_EQ(plan[part], again[part]) << part;
+  }
+}
+
+// A step is captured without memory behind it.
+TEST(CaptureVerb, A70BModelTakesLittleMemory) {
+  const ScratchFolder folder("stowage_capture_70b");
+  const std::string file = folder.at("70b.stow");
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl(STOWAGE_PROGRAM, STOWAGE_PROGRAM, "capture", "llama", "--set", "preset=llama3-70b",
+          "--set", "precision=bfloat16", "--set", "batch=1", "--set", "sequence=8192", "--device",
+          "cuda", "--target", "h200", "-o", file.c_str(), "-q", nullptr);
+    _exit(127);
+  }
+  int status = 0;
+  rusage usage{};
+  ASSERT_EQ(wait4(child, &status, 0, &usage), child);
+  EXPECT_EQ(status, 0);
+  EXPECT_LT(usage.ru_maxrss, 1 << 20) << "KiB";
 }
 
 TEST_F(PlanVerbs, LowerTakesAPlanWithoutPrefetches) {

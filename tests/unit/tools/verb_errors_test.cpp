@@ -159,7 +159,7 @@ TEST_F(VerbErrors, DemoLeavesFilesThatAreThere) {
   }
   for (const char* place : {"a.txt", "a.txt/below"}) {
     const Outcome outcome = stowage(demo + at(place));
-    EXPECT_EQ(outcome.code, 3) << outcome.text;
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
     EXPECT_TRUE(outcome.says(at("a.txt") + ": is a file, expected a folder")) << outcome.text;
     EXPECT_FALSE(outcome.says("captured")) << outcome.text;
   }
