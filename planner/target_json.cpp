@@ -10,9 +10,7 @@ namespace {
 
 constexpr int64_t kLargestAlignment = int64_t{1} << 30;
 
-// Below and above these nothing is a link; sums over a million copies stay within 64 bits. A disk
-// that was not measured has 1 byte per second.
-constexpr int64_t kSlowestLink = 100'000;               // bytes per second
+// Above this nothing is a link; sums over a million copies stay within 64 bits.
 constexpr int64_t kLongestLatency = 1'000'000'000'000;  // nanoseconds: 1000 s
 
 void writeRate(const char* name, const ir::LinkRate& rate, JsonWriter& writer) {
@@ -21,8 +19,8 @@ void writeRate(const char* name, const ir::LinkRate& rate, JsonWriter& writer) {
   writer.endObject();
 }
 
-ir::LinkRate readRate(const FieldReader& reader, int64_t slowest = 1) {
-  return {.bandwidth = BytesPerSecond(reader.field("bytes_per_s").integer(slowest, INT64_MAX)),
+ir::LinkRate readRate(const FieldReader& reader) {
+  return {.bandwidth = BytesPerSecond(reader.field("bytes_per_s").integer(1, INT64_MAX)),
           .latency = Nanoseconds(reader.field("latency_ns").integer(0, kLongestLatency))};
 }
 
@@ -52,8 +50,8 @@ void writeLinks(const ir::LinkModel& links, JsonWriter& writer) {
 }
 
 ir::LinkModel readLinks(FieldReader reader) {
-  return {.deviceToHost = readRate(reader.field("d2h"), kSlowestLink),
-          .hostToDevice = readRate(reader.field("h2d"), kSlowestLink),
+  return {.deviceToHost = readRate(reader.field("d2h")),
+          .hostToDevice = readRate(reader.field("h2d")),
           .diskRead = readRate(reader.field("disk_read")),
           .diskWrite = readRate(reader.field("disk_write")),
           .bothPermille = static_cast<int>(reader.field("both_permille").integer(1, 1000))};
