@@ -228,9 +228,8 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenPlan{"\"intra_op_threads\":2", "\"intra_op_threads\":3",
                    "at /target/fingerprint: found xxh3:"},
         BrokenPlan{"\"bf16\":", "\"b16\":", "found dtype 'b16'"},
-        BrokenPlan{
-            "\"bytes_per_s\":55000000000", "\"bytes_per_s\":0",
-            "at /target/links/d2h/bytes_per_s: found 0, expected a whole number from 1"},
+        BrokenPlan{"\"bytes_per_s\":55000000000", "\"bytes_per_s\":0",
+                   "at /target/links/d2h/bytes_per_s: found 0, expected a whole number from 1"},
         BrokenPlan{"\"peak_bytes\":2148", "\"peak_bytes\":\"2148\"",
                    "at /predicted/peak_bytes: found \"2148\", expected a whole number"},
         BrokenPlan{"\"boundary\":\"flowing\"", "\"boundary\":\"flow\"",
