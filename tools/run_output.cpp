@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "tools/plan_summary.h"
+
 namespace stowage::tools {
 
 namespace {
@@ -25,16 +27,13 @@ nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
   return static_cast<int64_t>(training.secondsPerStep * 1e9);
 }
 
-std::string secondsText(Nanoseconds time) {
+std::string millisecondsText(Nanoseconds time) {
   return fmt::format("{:.2f} ms", static_cast<double>(time.value()) / 1e6);
 }
 
 std::string againstText(Nanoseconds value, Nanoseconds base) {
-  return base.value() <= 0
-             ? ""
-             : fmt::format(" ({:+.1f} %)", 100.0 * (static_cast<double>(value.value()) /
-                                                        static_cast<double>(base.value()) -
-                                                    1));
+  const std::string excess = formatExcess(value, base, /*sign=*/true);
+  return excess.empty() ? "" : " (" + excess + ")";
 }
 
 Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::Stream stream) {
@@ -43,23 +42,25 @@ Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::St
 
 void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
   const runtime::StepSummary& measured = summary.measured;
-  os << fmt::format(
-      "timeline   {} steps of {}: compute {}, copies {} out, {} in, issuing {}\n", measured.steps,
-      secondsText(measured.period), secondsText(busyOf(measured.busy, ir::Stream::kCompute)),
-      secondsText(busyOf(measured.busy, ir::Stream::kDeviceToHost)),
-      secondsText(busyOf(measured.busy, ir::Stream::kHostToDevice)), secondsText(measured.issuing));
+  os << fmt::format("timeline   {} steps of {}: compute {}, copies {} out, {} in, issuing {}\n",
+                    measured.steps, millisecondsText(measured.period),
+                    millisecondsText(busyOf(measured.busy, ir::Stream::kCompute)),
+                    millisecondsText(busyOf(measured.busy, ir::Stream::kDeviceToHost)),
+                    millisecondsText(busyOf(measured.busy, ir::Stream::kHostToDevice)),
+                    millisecondsText(measured.issuing));
   os << "           compute waited";
   for (size_t i = 0; i < measured.stalls.size(); ++i) {
-    os << (i == 0 ? " " : ", ") << secondsText(measured.stalls[i]) << " for "
+    os << (i == 0 ? " " : ", ") << millisecondsText(measured.stalls[i]) << " for "
        << runtime::stallCauseName(static_cast<runtime::StallCause>(i));
   }
   os << fmt::format("\n           the schedule with these times of its commands {}{}\n",
-                    secondsText(summary.ownTimes), againstText(summary.ownTimes, measured.period));
+                    millisecondsText(summary.ownTimes),
+                    againstText(summary.ownTimes, measured.period));
   if (!summary.predicted) return;
   os << fmt::format("           predicted {}{}: compute {}{}\n",
-                    secondsText(summary.predicted->stepTime),
+                    millisecondsText(summary.predicted->stepTime),
                     againstText(summary.predicted->stepTime, measured.period),
-                    secondsText(busyOf(summary.predicted->busy, ir::Stream::kCompute)),
+                    millisecondsText(busyOf(summary.predicted->busy, ir::Stream::kCompute)),
                     againstText(busyOf(summary.predicted->busy, ir::Stream::kCompute),
                                 busyOf(measured.busy, ir::Stream::kCompute)));
 }

@@ -24,14 +24,9 @@ class Stopwatch {
   Stopwatch& operator=(const Stopwatch&) = delete;
 
   void start(cudaStream_t stream) { (void)cudaEventRecord(begin_, stream); }
-  void stop(cudaStream_t stream) {
-    (void)cudaEventRecord(end_, stream);
-    isStopped_ = true;
-  }
-  bool isStopped() const { return isStopped_; }
+  void stop(cudaStream_t stream) { (void)cudaEventRecord(end_, stream); }
   /// Waits for the piece. Once per stop.
   ir::Expected<Nanoseconds> read() {
-    isStopped_ = false;
     if (ir::Error error = checkCuda(cudaEventSynchronize(end_), "a timed kernel")) return error;
     float milliseconds = 0;
     if (ir::Error error =
@@ -44,7 +39,6 @@ class Stopwatch {
  private:
   cudaEvent_t begin_ = nullptr;
   cudaEvent_t end_ = nullptr;
-  bool isStopped_ = false;
 };
 
 }  // namespace stowage::runtime

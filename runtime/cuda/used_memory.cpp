@@ -48,14 +48,14 @@ class Nvml {
   int (*memory_)(NvmlDevice, NvmlMemory*) = nullptr;
 };
 
-std::optional<Bytes> atStart;
-
-}  // namespace
-
 std::optional<Bytes> usedDeviceMemory() {
   static const std::optional<Nvml> nvml = Nvml::open();
   return nvml ? nvml->used() : std::nullopt;
 }
+
+std::optional<Bytes> atStart;
+
+}  // namespace
 
 void noteMemoryAtStart() { atStart = usedDeviceMemory(); }
 

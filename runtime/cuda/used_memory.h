@@ -12,12 +12,10 @@
 
 namespace stowage::runtime {
 
-/// Of the first GPU that this process may use. Nothing when NVML is not there or does not tell.
-std::optional<Bytes> usedDeviceMemory();
-
 /// Called once, before CUDA is first used.
 void noteMemoryAtStart();
-/// What is in use beyond that at start and beyond `arena`.
+/// What is in use on the first GPU that this process may use, beyond that at start and beyond
+/// `arena`. Nothing when NVML is not there or does not tell.
 std::optional<Bytes> memoryOutside(Bytes arena);
 
 }  // namespace stowage::runtime
