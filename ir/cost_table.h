@@ -41,6 +41,7 @@ struct CostTable {
   CostSource source = CostSource::kGiven;
   std::string device;  // what was measured, or the profile's name
   LinkModel links;
+  std::optional<Bytes> outside;               // Target::outside, measured
   std::map<std::string, OpCost> bySignature;  // key: nodeSignature
 };
 

@@ -163,6 +163,7 @@ struct Provenance {
   std::string device;  // "cpu" or "cuda"
   std::string target;  // name of the target profile the capture was made for
   int stepsCaptured = 0;
+  bool deterministic = true;  // captured with the kernels of libtorch's deterministic mode
   friend bool operator==(const Provenance&, const Provenance&) = default;
 };
 

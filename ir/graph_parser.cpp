@@ -67,6 +67,7 @@ void GraphParser::parseHeader() {
     if (count > kMaxId) reader_.fail(steps, "found more steps than can be counted");
     provenance.stepsCaptured = static_cast<int>(count);
   }
+  provenance.deterministic = !reader_.acceptWord("nondeterministic");
   reader_.expect('{');
 }
 

@@ -68,6 +68,7 @@ void GraphPrinter::printHeader() {
   printText("recipe", provenance.recipe);
   printText("producer", provenance.producer);
   if (provenance.stepsCaptured != 0) os_ << " steps=" << provenance.stepsCaptured;
+  if (!provenance.deterministic) os_ << " nondeterministic";
   os_ << " {\n";
 }
 

@@ -1003,6 +1003,11 @@ constexpr OpInfo kUnknown{};
 
 }  // namespace
 
+bool repeatsItsBits(const OpInfo& op, bool deterministicMode) {
+  return op.repeatable == Repeatable::kYes ||
+         (op.repeatable == Repeatable::kInDeterministicMode && deterministicMode);
+}
+
 const OpInfo& lookUpOp(llvm::StringRef op) {
   const OpInfo* row = std::lower_bound(
       std::begin(kRows), std::end(kRows), op,

@@ -48,6 +48,8 @@ struct OpInfo {
 
 /// Never fails: unknown ops get the cautious default. The reference stays valid for ever.
 const OpInfo& lookUpOp(llvm::StringRef op);
+/// Whether running `op` again on the same bytes gives the same bytes.
+bool repeatsItsBits(const OpInfo& op, bool deterministicMode);
 /// Bumped when a row changes in a way that makes an old plan illegal (V28).
 int opTableVersion();
 /// All rows, in order of name: for conformance tests and `stowage doctor`.

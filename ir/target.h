@@ -59,7 +59,8 @@ struct Target {
   std::vector<ReservedRegion> reserved;  // sizes only; they select kernels, hence bits
 
   // What follows is used for estimates and checks of size, and is no part of the identity.
-  Bytes memory;                                           // of the device
+  Bytes memory;   // of the device
+  Bytes outside;  // of it, what a process takes beside its arena: context, kernels, libraries
   std::vector<std::pair<DType, int64_t>> flopsPerSecond;  // dense matrix work by dtype
   BytesPerSecond memoryBandwidth{1};
   Nanoseconds launchOverhead{0};

@@ -31,15 +31,11 @@ class CloneCheck {
     report_.add(rule, id, facts_.describe(id) + " " + what);
   }
 
-  bool isRepeatable(const OpInfo& op) const {
-    return op.repeatable == Repeatable::kYes ||
-           (op.repeatable == Repeatable::kInDeterministicMode && facts_.target.deterministic);
-  }
-
   void checkClone(CommandId id, const Command& clone) {
     const OpInfo& op = facts_.op(clone.node);
     if (!op.cloneable) violate(5, id, "runs an op again that may not run again");
-    if (!isRepeatable(op)) violate(5, id, "runs an op again that does not repeat its bits");
+    if (!repeatsItsBits(op, facts_.target.deterministic))
+      violate(5, id, "runs an op again that does not repeat its bits");
     const CommandId original = facts_.original(clone.node);
     if (!original.isValid() || id < original) violate(5, id, "runs again before its original");
     const int expected = ++clones_[clone.node.index()];

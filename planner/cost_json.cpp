@@ -32,7 +32,9 @@ void writeOp(const std::string& signature, const ir::OpCost& cost, JsonWriter& w
 
 void writeTable(const ir::CostTable& table, JsonWriter& writer) {
   writer.breakLine().field("source", ir::costSourceName(table.source));
-  writer.field("device", table.device).breakLine();
+  writer.field("device", table.device);
+  if (table.outside) writer.field("outside_bytes", *table.outside);
+  writer.breakLine();
   writeLinks(table.links, writer);
   writer.breakLine().key("ops").beginArray();
   for (const auto& [signature, cost] : table.bySignature) {
@@ -73,6 +75,7 @@ void readTable(const FieldReader& header, CostFile& costs) {
   if (producer.has("torch")) costs.torchVersion = producer.field("torch").text();
   costs.table.source = readSource(header.field("source"));
   costs.table.device = header.field("device").text();
+  if (header.has("outside_bytes")) costs.table.outside = header.field("outside_bytes").bytes();
   costs.table.links = readLinks(header.field("links"));
 }
 

@@ -63,10 +63,7 @@ llvm::ArrayRef<ir::Access> GapTable::rerunAccesses(size_t node) const {
 bool GapTable::mayRunAgain(size_t node) const {
   const ir::Graph& graph = problem_->graph;
   const ir::OpInfo& info = ir::lookUpOp(graph.nodes()[node].op);
-  const bool repeats =
-      info.repeatable == ir::Repeatable::kYes ||
-      (info.repeatable == ir::Repeatable::kInDeterministicMode && problem_->target.deterministic);
-  if (!info.cloneable || !repeats) return false;
+  if (!info.cloneable || !ir::repeatsItsBits(info, problem_->target.deterministic)) return false;
   for (const ir::Access& access : rerunAccesses(node)) {
     const ir::Storage& storage = graph.storage(access.storage);
     if (access.writes() && (storage.persistent || storage.home == ir::Space::kHost)) return false;

@@ -68,6 +68,7 @@ void writeTarget(const ir::Target& target, JsonWriter& writer) {
   for (const auto& [name, version] : target.libraries) writer.field(name, version);
   writer.endObject();
   writer.field("memory_bytes", target.memory);
+  if (target.outside.value() > 0) writer.field("outside_bytes", target.outside);
   writer.field("memory_bytes_per_s", target.memoryBandwidth);
   writer.field("launch_overhead_ns", target.launchOverhead);
   std::vector<std::pair<std::string, int64_t>> flops;
@@ -94,6 +95,7 @@ ir::Target readTarget(FieldReader reader) {
     target.libraries.emplace_back(name, version.text());
   }
   target.memory = reader.field("memory_bytes").bytes();
+  if (reader.has("outside_bytes")) target.outside = reader.field("outside_bytes").bytes();
   target.memoryBandwidth = BytesPerSecond(reader.field("memory_bytes_per_s").integer(1, INT64_MAX));
   target.launchOverhead = reader.field("launch_overhead_ns").nanoseconds();
   for (const auto& [name, rate] : reader.field("flops_per_s").members()) {

@@ -51,17 +51,29 @@ class StateWalk {
   std::vector<const ir::BoundaryEntry*> entries_;  // by storage
 };
 
-std::vector<uint8_t> makeBuffer(const ir::Graph& graph, ir::StorageId storage) {
-  return std::vector<uint8_t>(static_cast<size_t>(graph.storage(storage).bytes.value()));
-}
+/// Bytes of one storage after the other, in one piece of memory: fresh pages cost more than copies.
+class Room {
+ public:
+  explicit Room(const ir::Graph& graph) : graph_(graph) {}
+  llvm::MutableArrayRef<uint8_t> of(ir::StorageId storage) {
+    const auto bytes = static_cast<size_t>(graph_.storage(storage).bytes.value());
+    if (bytes > bytes_.size()) bytes_.resize(bytes);
+    return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
+  }
+
+ private:
+  const ir::Graph& graph_;
+  std::vector<uint8_t> bytes_;
+};
 
 }  // namespace
 
 ir::Error loadState(Executor& executor, StateReader read) {
   const ir::Schedule& schedule = executor.source().schedule;
+  Room room(executor.source().graph);
   return StateWalk(executor).forEach(
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
-        std::vector<uint8_t> bytes = makeBuffer(executor.source().graph, storage);
+        const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
         if (ir::Error error = read(storage, bytes)) return error;
         for (const ir::ResidencyId id : entry.at) {
           const ir::Residency& stay = schedule.residency(id);
@@ -75,9 +87,10 @@ ir::Error loadState(Executor& executor, StateReader read) {
 
 ir::Error drainState(Executor& executor, StateWriter write) {
   const ir::Schedule& schedule = executor.source().schedule;
+  Room room(executor.source().graph);
   return StateWalk(executor).forEach(
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
-        std::vector<uint8_t> bytes = makeBuffer(executor.source().graph, storage);
+        const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
         const ir::Residency& stay = schedule.residency(nearestStay(schedule, entry));
         if (ir::Error error = executor.device().read(stay.space, stay.offset, bytes)) return error;
         return write(storage, bytes);

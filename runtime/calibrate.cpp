@@ -11,6 +11,7 @@
 #include <thread>
 #include <vector>
 
+#include "ir/affix.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/gpu_library.h"
 #include "runtime/op_measurement.h"
@@ -23,6 +24,8 @@ namespace stowage::runtime {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+
+constexpr const char* kNondeterministic = ", nondeterministic";
 
 /// Memory for one operand, at an address that is a multiple of the alignment.
 class Buffer {
@@ -75,7 +78,7 @@ ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const Calibrate
   CpuBench bench(options.alignBytes);
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
-  table.device = cpuCostsDevice(options.intraOpThreads);
+  table.device = cpuCostsDevice(options.intraOpThreads, options.deterministic);
   std::optional<ir::Error> result;
   // A thread of its own, as in a run: its OpenMP workers are not those of the caller.
   std::thread worker([&] {
@@ -110,8 +113,16 @@ ir::LinkModel measureMemoryLinks() {
 
 }  // namespace
 
-std::string cpuCostsDevice(int intraOpThreads) {
-  return "cpu, " + std::to_string(intraOpThreads) + " threads";
+std::string costsDevice(const std::string& machine, bool deterministic) {
+  return machine + (deterministic ? "" : kNondeterministic);
+}
+
+std::string cpuCostsDevice(int intraOpThreads, bool deterministic) {
+  return costsDevice("cpu, " + std::to_string(intraOpThreads) + " threads", deterministic);
+}
+
+bool isOfDeterministicMode(const std::string& costsDevice) {
+  return !ir::endsWith(costsDevice, kNondeterministic);
 }
 
 ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options) {

@@ -23,12 +23,22 @@ struct TimeSpread {
   Nanoseconds median;
 };
 
+/// An op that gave other bits for the same bits.
+struct UnrepeatedOp {
+  ir::NodeId node;
+  int different = 0;  // runs whose bits were not those of the first
+};
+
 struct CalibrateOptions {
   ir::DeviceKind device = ir::DeviceKind::kCpu;
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
   bool deterministic = true;  // as in the run: it decides what kernels allocate
   int runs = 10;              // timed runs per signature; the shortest counts
+  /// Above 1: each signature is also run so often on the same numbers from the same random state,
+  /// at other addresses and with copies under way; those whose bits differ go to `unrepeated`.
+  int repeats = 0;
+  std::vector<UnrepeatedOp>* unrepeated = nullptr;
   /// Rows that are there already are kept.
   ir::CostTable known;
   TimeSpread* spread = nullptr;  // added to, when given
@@ -36,8 +46,12 @@ struct CalibrateOptions {
   std::function<void(size_t done, size_t all)> report;
 };
 
-/// What a table that was measured on the CPU says of where (CostTable::device): "cpu, 2 threads".
-std::string cpuCostsDevice(int intraOpThreads);
+/// What a table says of where and how it was measured (CostTable::device): "cpu, 2 threads",
+/// "NVIDIA H200, nondeterministic".
+std::string costsDevice(const std::string& machine, bool deterministic);
+std::string cpuCostsDevice(int intraOpThreads, bool deterministic);
+/// The mode in such a text.
+bool isOfDeterministicMode(const std::string& costsDevice);
 
 /// On the CPU, or on the GPU that the process has (runtime/gpu_library.h). Costs: time of `runs` +
 /// 2 calls per signature; memory of the largest node's operands. The state of the process's random

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint.h"
 
+#include <llvm/ADT/ScopeExit.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
@@ -176,6 +177,9 @@ ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
   const std::string partial = beside(folder, ".partial");
   if (ir::Error error = checkCheckpointFolder(folder)) return error;
   if (ir::Error error = makeEmptyFolder(partial)) return error;
+  // After the files in it are closed; of a checkpoint that is whole the name is gone by then.
+  const auto tidy =
+      llvm::make_scope_exit([&] { (void)llvm::sys::fs::remove_directories(partial); });
   auto model = StateFileWriter::create(source.graph, modelLayout(source, partial, progress));
   if (!model) return model.takeError();
   auto optimizer =

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/op_measurement.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/ops/equal.h>
 
 #include <algorithm>
 #include <set>
@@ -13,6 +15,8 @@
 namespace stowage::runtime {
 
 namespace {
+
+constexpr uint64_t kSeed = 1;  // of the random numbers that ops draw when they are repeated
 
 class OpMeasurement {
  public:
@@ -37,6 +41,9 @@ class OpMeasurement {
       if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
       times.push_back(cost.time);
     }
+    if (options_.repeats > 1) {
+      if (ir::Error error = checkRepeats(node, *call)) return error;
+    }
     if (times.empty()) return cost;
     std::sort(times.begin(), times.end());
     cost.time = times.front();
@@ -54,9 +61,14 @@ class OpMeasurement {
     uint8_t* at = nullptr;
   };
 
-  ir::Error makeOperands(ir::NodeId node) {
+  /// Behind blocks of `before` bytes.
+  ir::Error makeOperands(ir::NodeId node, llvm::ArrayRef<int64_t> before = {}) {
     operands_.clear();
     bench_.clear();
+    for (const int64_t bytes : before) {
+      ir::Expected<uint8_t*> block = bench_.place(ir::Space::kDevice, Bytes(bytes));
+      if (!block) return block.takeError();
+    }
     std::vector<ir::ValueId> values;
     ir::forEachTensorArgument(graph_.node(node),
                               [&](ir::ValueId value) { values.push_back(value); });
@@ -104,6 +116,67 @@ class OpMeasurement {
                            graph_.describeNode(node) + ": " + ir::describe(std::move(wrong)));
     }
     return ir::success();
+  }
+
+  /// Each time at other addresses: behind blocks that grow.
+  ir::Error checkRepeats(ir::NodeId node, const OpCall& call) {
+    constexpr int64_t kSmallStep = 512;
+    constexpr int64_t kLargeStep = int64_t{2} << 20;
+    std::vector<at::Tensor> first;
+    int different = 0;
+    for (int run = 0; run < options_.repeats; ++run) {
+      if (ir::Error error = makeOperands(node, {kSmallStep * run, kLargeStep * run})) return error;
+      if (ir::Error error = fillOperands(node)) return error;
+      if (ir::Error error = bench_.disturb()) return error;
+      at::manual_seed(kSeed);
+      ir::Expected<std::vector<at::Tensor>> now = runForBits(node, call);
+      if (!now) return now.takeError();
+      if (run == 0) {
+        first = std::move(*now);
+      } else if (!haveSameBits(first, *now)) {
+        ++different;
+      }
+    }
+    if (different > 0 && options_.unrepeated != nullptr) {
+      options_.unrepeated->push_back({.node = node, .different = different});
+    }
+    return ir::success();
+  }
+
+  /// All that the call writes, as bytes.
+  ir::Expected<std::vector<at::Tensor>> runForBits(ir::NodeId node, const OpCall& call) {
+    const std::vector<ScalarValue> scalars = capturedScalars();
+    std::vector<c10::IValue> stack;
+    ir::Expected<Nanoseconds> took = bench_.time(graph_.describeNode(node), [&] {
+      const at::AutoDispatchBelowADInplaceOrView below;
+      stack = makeStack(call, scalars);
+      call.op.callBoxed(stack);
+    });
+    if (!took) return took.takeError();
+    return callTorch(graph_.describeNode(node), [&] {
+      std::vector<at::Tensor> bits;
+      forEachResult(stack, [&](const at::Tensor& result) {
+        if (result.defined()) bits.push_back(bytesOf(result));
+      });
+      for (const ir::Access& access : graph_.accesses(node)) {
+        if (!access.writes()) continue;
+        for (const Operand& operand : operands_) {
+          if (operand.storage != access.storage) continue;
+          bits.push_back(bytesOf(tensors_.tensor(operand.value)));
+        }
+      }
+      return bits;
+    });
+  }
+
+  static at::Tensor bytesOf(const at::Tensor& tensor) {
+    return tensor.detach().clone(at::MemoryFormat::Contiguous).reshape({-1}).view(at::kByte);
+  }
+
+  static bool haveSameBits(const std::vector<at::Tensor>& a, const std::vector<at::Tensor>& b) {
+    return a.size() == b.size() &&
+           std::equal(a.begin(), a.end(), b.begin(),
+                      [](const at::Tensor& x, const at::Tensor& y) { return x.equal(y); });
   }
 
   std::vector<ScalarValue> capturedScalars() const {

@@ -47,6 +47,8 @@ class OpBench {
   /// Runs the call once; how long it took.
   virtual ir::Expected<Nanoseconds> time(const std::string& name,
                                          llvm::function_ref<void()> call) = 0;
+  /// Copies that run while the next call does, on other memory.
+  virtual ir::Error disturb() { return ir::success(); }
   /// What the calling thread allocates from while a call runs.
   virtual AllocationSource& allocations() = 0;
 };

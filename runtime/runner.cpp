@@ -67,6 +67,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions&
   if (!library) return library.takeError();
   return (*library)->open({.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice),
                            .hostBytes = plan.schedule.arenaBytes(ir::Space::kHost),
+                           .outside = plan.target.outside,
                            .alignBytes = plan.target.alignBytes,
                            .pinning = options.pinning});
 }

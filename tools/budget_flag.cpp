@@ -34,7 +34,8 @@ ir::Error badSize(StringRef text, const std::string& why) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "size '" + text.str() + "' " + why +
                            "; expected a number with a unit such as 24GiB, 1.5GiB, 24GB, 512MiB, "
-                           "80% (of the device) or 50%peak (of the unplanned peak)");
+                           "80% (of the device), 50%peak (of the unplanned peak) or "
+                           "device:24GiB (with what lies beside the arena)");
 }
 
 /// A decimal number as millionths, so that 1.5 and 33.3 are exact. -1 when the text is none or too
@@ -59,6 +60,11 @@ __int128 parseMillionths(StringRef number) {
 }  // namespace
 
 Bytes SizeFlag::resolve(Wholes wholes) const {
+  if (withOutside) {
+    SizeFlag all = *this;
+    all.withOutside = false;
+    return all.resolve(wholes) - wholes.outside;
+  }
   if (of == Of::kAbsolute) return bytes;
   const Bytes whole = of == Of::kDevice ? wholes.device : wholes.peak;
   return Bytes(
@@ -66,6 +72,14 @@ Bytes SizeFlag::resolve(Wholes wholes) const {
 }
 
 ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
+  StringRef rest = text.trim();
+  if (rest.consume_front("device:")) {
+    ir::Expected<SizeFlag> all = parseSizeFlag(rest);
+    if (!all) return all.takeError();
+    if (all->withOutside) return badSize(text, "says 'device:' twice");
+    all->withOutside = true;
+    return all;
+  }
   const StringRef trimmed = text.trim();
   const StringRef number = trimmed.take_while([](char c) { return llvm::isDigit(c) || c == '.'; });
   const StringRef unit = trimmed.drop_front(number.size()).ltrim();
@@ -109,7 +123,7 @@ ir::Expected<std::vector<SizeFlag>> parseSizeList(StringRef text, int steps) {
   if (!first) return first.takeError();
   ir::Expected<SizeFlag> last = parseSizeFlag(lastText);
   if (!last) return last.takeError();
-  if (first->of != last->of) {
+  if (first->of != last->of || first->withOutside != last->withOutside) {
     return badSize(text, "mixes two kinds of sizes");
   }
   if (steps < 2)
@@ -121,6 +135,7 @@ ir::Expected<std::vector<SizeFlag>> parseSizeList(StringRef text, int steps) {
     };
     SizeFlag size;
     size.of = first->of;
+    size.withOutside = first->withOutside;
     if (size.of != SizeFlag::Of::kAbsolute) {
       size.partPerMillion = between(first->partPerMillion, last->partPerMillion);
     } else {

@@ -2,8 +2,9 @@
 //
 // Sizes on the command line: "24GiB", "1.5GiB", "24GB", "512MiB", "4096B", "80%", "50%peak". KiB
 // MiB GiB TiB are powers of 1024, KB MB GB TB powers of 1000, a percentage is of a size known
-// elsewhere (the unplanned peak, or the device). A bare number is an error: nobody can tell what
-// was meant. One parser for flags, files and tests.
+// elsewhere (the unplanned peak, or the device). "device:24GiB": arena and what the process takes
+// beside it together. A bare number is an error: nobody can tell what was meant. One parser for
+// flags, files and tests.
 #ifndef STOWAGE_TOOLS_BUDGET_FLAG_H_
 #define STOWAGE_TOOLS_BUDGET_FLAG_H_
 
@@ -22,12 +23,14 @@ struct SizeFlag {
   Of of = Of::kAbsolute;
   Bytes bytes;                 // kAbsolute
   int64_t partPerMillion = 0;  // otherwise: 50% is 500000
+  bool withOutside = false;    // "device:": what lies beside the arena is part of the size
 
   struct Wholes {
     Bytes device;
     Bytes peak;
+    Bytes outside;
   };
-  /// The size in bytes, rounded down.
+  /// The arena's size in bytes, rounded down; negative when nothing is left for it.
   Bytes resolve(Wholes wholes) const;
 };
 

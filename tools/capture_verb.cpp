@@ -40,6 +40,7 @@ struct CaptureFlags : CommonFlags {
   std::string device;
   std::string target;
   std::string output;
+  bool nondeterministic = false;
   bool list = false;
 };
 
@@ -56,6 +57,7 @@ ir::Expected<ir::Target> findTarget(const CaptureFlags& flags) {
                              " do not go together: that target is a " +
                              ir::deviceKindName(target->device) + " device");
   }
+  target->deterministic = !flags.nondeterministic;
   return target;
 }
 
@@ -305,6 +307,9 @@ Verb addCaptureVerb(CLI::App& app) {
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option("--target", flags->target,
                       "target profile; it decides which kernels are chosen");
+  command->add_flag("--nondeterministic", flags->nondeterministic,
+                    "with the kernels that libtorch takes by default, not those of its "
+                    "deterministic mode: faster attention, but steps do not repeat their bits");
   command->add_option("-o,--output", flags->output, "file to write ('-': standard output)");
   command->add_flag("--list", flags->list, "list the example models and their settings");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);

@@ -98,8 +98,9 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   if (!links) return links.takeError();
   inputs.costs.links = *links;
   if (ir::Error error = measureKeepAll(inputs)) return error;
-  const Bytes budget = size.resolve({.device = target.memory, .peak = inputs.keepAll});
-  inputs.options.budget = Bytes(budget.value() / target.alignBytes * target.alignBytes);
+  ir::Expected<Bytes> budget = resolveBudget(size, inputs);
+  if (!budget) return budget.takeError();
+  inputs.options.budget = *budget;
   return inputs;
 }
 

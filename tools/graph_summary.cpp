@@ -55,6 +55,7 @@ nlohmann::ordered_json graphSummaryJson(const ir::Graph& graph, const GraphSumma
           {"recipe", graph.provenance().recipe},
           {"device", graph.provenance().device},
           {"target", graph.provenance().target},
+          {"deterministic", graph.provenance().deterministic},
           {"fingerprint", ir::fingerprint(graph)},
           {"nodes", graph.nodes().size()},
           {"storages", graph.storages().size()},

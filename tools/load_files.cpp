@@ -264,6 +264,7 @@ ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string&
                        "', but target '" + wanted + "' is a " + ir::deviceKindName(target->device) +
                        " device; capture it again for that target");
   }
+  target->deterministic = graph.provenance().deterministic;
   if (target->device == ir::DeviceKind::kCpu) {
     target->intraOpThreads =
         threads > 0 ? threads : static_cast<int>(std::thread::hardware_concurrency());

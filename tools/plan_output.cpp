@@ -98,6 +98,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                .keepAll = output.inputs.keepAll,
                                .stalls = output.planned.result.timetable.stalls,
                                .costs = output.inputs.costs.source,
+                               .outside = output.inputs.target.outside,
+                               .outsideMeasured = output.inputs.costs.outside.has_value(),
                                .planNeeded = output.planned.result.planNeeded};
   const bool toStdout = output.planPath == "-";
   if (output.flags.json && !toStdout) {

@@ -43,6 +43,14 @@ const char* costsRemark(ir::CostSource source) {
   return "";
 }
 
+/// A line of its own; nothing on devices that are no GPU.
+void printOutside(const PlanSummary& summary, llvm::raw_ostream& os) {
+  if (summary.outside.value() <= 0) return;
+  os << "           beside it " << formatBytes(summary.outside)
+     << " of the device for context, kernels and libraries ("
+     << (summary.outsideMeasured ? "measured" : "estimated") << ")\n";
+}
+
 }  // namespace
 
 std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign) {
@@ -80,12 +88,14 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
        << formatBytes(summary.budget) << ", nothing has to leave or be made again, "
        << formatDuration(claim.stepTime) << " a step predicted" << costsRemark(summary.costs)
        << '\n';
+    printOutside(summary, os);
     return;
   }
   os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
      << formatBytes(summary.budget);
   if (summary.keepAll.value() > 0) os << " (unplanned: " << formatBytes(summary.keepAll) << ")";
   os << '\n';
+  printOutside(summary, os);
   os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
   os << "step       " << formatDuration(claim.stepTime) << " predicted, ";
   // Costs may say that nothing takes time.
@@ -119,6 +129,7 @@ Json planSummaryJson(const PlanSummary& summary) {
                         {{"d2h", summary.stalls.deviceToHost.value()},
                          {"h2d", summary.stalls.hostToDevice.value()},
                          {"disk", summary.stalls.disk.value()}}}};
+  if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
   json["costs"] = {{"source", ir::costSourceName(summary.costs)}};
   json["counts"] = {{"offloaded", counts.offloadedActivations},
                     {"streamed_states", counts.offloadedStates},

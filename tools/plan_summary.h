@@ -35,6 +35,8 @@ struct PlanSummary {
   Bytes keepAll;  // bytes the step needs when nothing is moved; 0: not known
   planner::Stalls stalls;
   ir::CostSource costs = ir::CostSource::kGiven;
+  Bytes outside;  // of the device, beside the arena; 0: nothing is
+  bool outsideMeasured = false;
   bool planNeeded = true;  // false: fits as it is
 };
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);

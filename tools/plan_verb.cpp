@@ -89,9 +89,9 @@ VerbResult runPlan(const PlanFlags& flags) {
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
   if (ir::Error error = readPinnedRows(flags, *inputs)) return error;
-  const Bytes budget = size->resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
-  inputs->options.budget =
-      Bytes(budget.value() / inputs->target.alignBytes * inputs->target.alignBytes);
+  ir::Expected<Bytes> budget = resolveBudget(*size, *inputs);
+  if (!budget) return budget.takeError();
+  inputs->options.budget = *budget;
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()), flags);
   const PlanOutput output = {.inputs = *inputs,
@@ -112,7 +112,8 @@ Verb addPlanVerb(CLI::App& app) {
   addPlanningFlags(*command, *flags);
   command
       ->add_option("--budget", flags->budget,
-                   "device bytes: 24GiB, 80% of the device, 50%peak of the unplanned peak")
+                   "bytes of the device arena: 24GiB, 80% of the device, 50%peak of the unplanned "
+                   "peak; device:24GiB is arena, context, kernels and libraries together")
       ->required();
   command->add_option(
       "--from", flags->from,

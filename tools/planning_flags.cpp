@@ -12,7 +12,6 @@
 #include "ir/liveness.h"
 #include "planner/roofline.h"
 #include "runtime/calibrate.h"
-#include "tools/budget_flag.h"
 #include "tools/load_files.h"
 #include "tools/nearest_name.h"
 
@@ -106,6 +105,23 @@ ir::Error readHost(const std::string& text, passes::PlanStepOptions& options) {
   return ir::success();
 }
 
+/// Threads and mode decide how long ops take and what they allocate.
+ir::Error checkMeasuredFor(const ir::Target& target, const std::string& device) {
+  const auto refuse = [&](const std::string& wanted) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "measured on '" + device + "', the plan is for " + wanted);
+  };
+  const std::string cpu = runtime::cpuCostsDevice(target.intraOpThreads, target.deterministic);
+  if (target.device == ir::DeviceKind::kCpu && device != cpu) {
+    return refuse("'" + cpu + "' (--threads; capture --nondeterministic)");
+  }
+  if (runtime::isOfDeterministicMode(device) != target.deterministic) {
+    return refuse(std::string("a step captured ") + (target.deterministic ? "with" : "without") +
+                  " libtorch's deterministic mode");
+  }
+  return ir::success();
+}
+
 ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   if (flags.costs.empty()) {
     inputs.costs = planner::rooflineCosts(inputs.graph, inputs.target);
@@ -113,16 +129,13 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   }
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
-  const std::string wanted = runtime::cpuCostsDevice(inputs.target.intraOpThreads);
-  const bool isOfCpu = inputs.target.device == ir::DeviceKind::kCpu &&
-                       file->table.source == ir::CostSource::kMeasured;
-  if (isOfCpu && file->table.device != wanted) {
-    return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
-                                       "measured on '" + file->table.device +
-                                           "', the plan is for '" + wanted + "' (--threads)")
-                             .at({.file = flags.costs}));
+  if (file->table.source == ir::CostSource::kMeasured) {
+    if (ir::Error error = checkMeasuredFor(inputs.target, file->table.device)) {
+      return inInput(std::move(error), flags.costs);
+    }
   }
   inputs.costs = std::move(file->table);
+  if (inputs.costs.outside) inputs.target.outside = *inputs.costs.outside;
   inputs.costsPath = flags.costs;
   inputs.costsTorchVersion = std::move(file->torchVersion);
   return ir::success();
@@ -165,6 +178,18 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
   }
   pin.action = *found;
   return pin;
+}
+
+ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs) {
+  const ir::Target& target = inputs.target;
+  const Bytes bytes =
+      size.resolve({.device = target.memory, .peak = inputs.keepAll, .outside = target.outside});
+  if (size.withOutside && bytes.value() <= 0) {
+    return badFlag("found " + formatBytes(bytes + target.outside) +
+                   " for everything on the device, expected more than the " +
+                   formatBytes(target.outside) + " that context, kernels and libraries take");
+  }
+  return Bytes(bytes.value() / target.alignBytes * target.alignBytes);
 }
 
 ir::Error measureKeepAll(PlanningInputs& inputs) {

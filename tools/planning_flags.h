@@ -13,6 +13,7 @@
 #include "ir/graph.h"
 #include "ir/target.h"
 #include "passes/plan_step.h"
+#include "tools/budget_flag.h"
 #include "tools/verb.h"
 
 namespace stowage::tools {
@@ -40,6 +41,10 @@ struct PlanningInputs {
 };
 /// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
+
+/// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
+/// arena leaves none.
+ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs);
 
 /// Fills in keepAll from graph, target and costs.
 ir::Error measureKeepAll(PlanningInputs& inputs);

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage profile step.stow -o costs.json: measures every distinct op of a step on this machine,
-// its temporaries, and the links.
+// its temporaries, the links, and with --repeats whether ops repeat their bits.
 #include <fmt/format.h>
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -10,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "ir/op_table.h"
 #include "planner/cost_json.h"
 #include "runtime/calibrate.h"
 #include "runtime/torch_version.h"
@@ -30,15 +32,25 @@ struct ProfileFlags : CommonFlags {
   std::string step;
   std::string output;
   int threads = 0;
+  int repeats = 0;
+};
+
+struct Measured {
+  ir::CostTable costs;
+  std::vector<runtime::UnrepeatedOp> unrepeated;
+  bool deterministic = true;
 };
 
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
-                                       const ir::Target& target, runtime::TimeSpread& spread) {
+                                       const ir::Target& target, runtime::TimeSpread& spread,
+                                       std::vector<runtime::UnrepeatedOp>& unrepeated) {
   Progress progress(!flags.quiet);
   return runtime::calibrate(graph, {.device = target.device,
                                     .intraOpThreads = target.intraOpThreads,
                                     .alignBytes = target.alignBytes,
                                     .deterministic = target.deterministic,
+                                    .repeats = flags.repeats,
+                                    .unrepeated = &unrepeated,
                                     .known = {},
                                     .spread = &spread,
                                     .report = [&](size_t done, size_t all) {
@@ -46,19 +58,54 @@ ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Grap
                                     }});
 }
 
-ir::Expected<ir::CostTable> measure(const ProfileFlags& flags, const ir::Graph& graph) {
+ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
   if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
-  ir::Expected<ir::CostTable> costs = measureOps(flags, graph, *target, spread);
+  Measured measured;
+  measured.deterministic = target->deterministic;
+  ir::Expected<ir::CostTable> costs =
+      measureOps(flags, graph, *target, spread, measured.unrepeated);
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(target->device);
   if (!links) return links.takeError();
   costs->links = *links;
-  return costs;
+  measured.costs = std::move(*costs);
+  return measured;
+}
+
+/// Plans may run the op again, although it does not repeat its bits.
+bool contradictsTable(const Measured& measured, const ir::Graph& graph,
+                      const runtime::UnrepeatedOp& op) {
+  return ir::repeatsItsBits(ir::lookUpOp(graph.node(op.node).op), measured.deterministic);
+}
+
+void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph,
+                  llvm::raw_ostream& os) {
+  os << "repeats    " << measured.costs.bySignature.size() - measured.unrepeated.size()
+     << " distinct ops gave the same bits " << flags.repeats << " times, "
+     << measured.unrepeated.size() << " did not\n";
+  for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
+    os << "           " << graph.describeNode(op.node) << ": " << op.different << " of "
+       << flags.repeats - 1 << " differ"
+       << (contradictsTable(measured, graph, op) ? ", although plans may run it again" : "")
+       << '\n';
+  }
+}
+
+nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& measured,
+                                   const ir::Graph& graph) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
+    ops.push_back({{"op", graph.node(op.node).op},
+                   {"node", op.node.index()},
+                   {"different", op.different},
+                   {"may_run_again", contradictsTable(measured, graph, op)}});
+  }
+  return {{"runs", flags.repeats}, {"unrepeated", ops}};
 }
 
 Nanoseconds sumOfTimes(const ir::Graph& graph, const ir::CostTable& table) {
@@ -70,16 +117,38 @@ Nanoseconds sumOfTimes(const ir::Graph& graph, const ir::CostTable& table) {
   return sum;
 }
 
+void printProfile(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph) {
+  const bool toStdout = flags.output == "-";
+  const Nanoseconds sum = sumOfTimes(graph, measured.costs);
+  if (flags.json && !toStdout) {
+    nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
+                                   {"compute_ns", sum.value()}};
+    if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
+    if (flags.repeats > 1) json["repeats"] = repeatsJson(flags, measured, graph);
+    llvm::outs() << json.dump(2) << '\n';
+    return;
+  }
+  // With the costs on stdout, what else there is to say goes where people still see it.
+  llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+  if (!toStdout) {
+    os << "measured   " << measured.costs.bySignature.size()
+       << " distinct ops; one step's ops add up to " << formatDuration(sum) << '\n';
+  }
+  if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
+  if (!toStdout) os << "wrote      " << flags.output << '\n';
+}
+
 VerbResult runProfile(const ProfileFlags& flags) {
   if (ir::Error error = checkIsNoInput(flags.output, flags.step)) return error;
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   ir::Expected<ir::Graph> graph = loadGraph(flags.step);
   if (!graph) return graph.takeError();
   if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
-  ir::Expected<ir::CostTable> costs = measure(flags, *graph);
-  if (!costs) return costs.takeError();
-  const planner::CostFile file = {
-      .stowageVersion = STOWAGE_VERSION, .torchVersion = runtime::torchVersion(), .table = *costs};
+  ir::Expected<Measured> measured = measure(flags, *graph);
+  if (!measured) return measured.takeError();
+  const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
+                                  .torchVersion = runtime::torchVersion(),
+                                  .table = measured->costs};
   std::string text;
   llvm::raw_string_ostream os(text);
   if (ir::Error error = planner::writeCosts(file, os)) return error;
@@ -88,18 +157,11 @@ VerbResult runProfile(const ProfileFlags& flags) {
                                        [&](llvm::raw_ostream& out) { out << text; })) {
     return error;
   }
-  if (flags.output == "-") return kExitYes;
-  const Nanoseconds sum = sumOfTimes(*graph, *costs);
-  if (flags.json) {
-    const nlohmann::ordered_json json = {{"signatures", costs->bySignature.size()},
-                                         {"compute_ns", sum.value()}};
-    llvm::outs() << json.dump(2) << '\n';
-  } else {
-    llvm::outs() << "measured   " << costs->bySignature.size()
-                 << " distinct ops; one step's ops add up to " << formatDuration(sum)
-                 << "\nwrote      " << flags.output << '\n';
-  }
-  return kExitYes;
+  printProfile(flags, *measured, *graph);
+  const bool contradicts = llvm::any_of(measured->unrepeated, [&](const runtime::UnrepeatedOp& op) {
+    return contradictsTable(*measured, *graph, op);
+  });
+  return contradicts ? kExitNo : kExitYes;
 }
 
 }  // namespace
@@ -115,6 +177,12 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op; default: the machine's cores")
       ->check(CLI::Range(1, 1024));
+  command
+      ->add_option("--repeats", flags->repeats,
+                   "also run each op so often on the same numbers, at other addresses and with "
+                   "copies under way, and name those that do not repeat their bits; exit code 1 if "
+                   "a plan may run one of them again")
+      ->check(CLI::Range(2, 1000));
   addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runProfile(*flags); }, .flags = flags.get()};
 }

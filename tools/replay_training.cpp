@@ -73,7 +73,7 @@ class ReplayRun {
         at::Tensor bytes = at::empty({storage.bytes.value()}, at::kByte).zero_();
         // Without a place between steps it holds nothing; the planned run says zeros.
         if (!entry.at.empty()) copy(run_->bytes(ir::StorageId(i)), bytes);
-        record.state.emplace_back(name, bytes);
+        record.state.emplace_back(name, digestOf(bytes));
       }
     }
     std::sort(record.state.begin(), record.state.end(),

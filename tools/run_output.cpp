@@ -2,6 +2,7 @@
 #include "tools/run_output.h"
 
 #include <fmt/format.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <nlohmann/json.hpp>
@@ -34,6 +35,13 @@ std::string millisecondsText(Nanoseconds time) {
 std::string againstText(Nanoseconds value, Nanoseconds base) {
   const std::string excess = formatExcess(value, base, /*sign=*/true);
   return excess.empty() ? "" : " (" + excess + ")";
+}
+
+/// Without deterministic mode: how much of the unplanned run repeats itself, and why not more.
+std::string repeatedText(const Comparison& comparison) {
+  if (!comparison.repeated) return "";
+  return fmt::format(" wherever it repeats itself ({} of {} losses and tensors)",
+                     comparison.repeated->equal, comparison.repeated->compared);
 }
 
 Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::Stream stream) {
@@ -120,10 +128,14 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   }
   if (const Comparison* comparison = answer.comparison) {
     os << (comparison->difference.empty()
-               ? ", identical bits to the unplanned run"
+               ? ", identical bits to the unplanned run" + repeatedText(*comparison)
                : ", DIFFERENT from the unplanned run: " + comparison->difference);
     os << "\nunplanned  " << stepText(comparison->eager, "");
     if (comparison->eager.peak) os << ", peak " << formatBytes(*comparison->eager.peak);
+    if (comparison->repeated && !comparison->repeated->ops.empty()) {
+      os << "\n           its ops that need not repeat their bits: "
+         << llvm::join(comparison->repeated->ops, ", ");
+    }
   }
   os << '\n';
   if (answer.timeline) printTimeline(*answer.timeline, os);
@@ -154,6 +166,11 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
     json["unplanned"] = {{"identical", comparison->difference.empty()},
                          {"difference", comparison->difference},
                          {"step_ns", stepNanoseconds(comparison->eager)}};
+    if (comparison->repeated) {
+      json["unplanned"]["repeats"] = {{"compared", comparison->repeated->compared},
+                                      {"equal", comparison->repeated->equal},
+                                      {"unrepeatable_ops", comparison->repeated->ops}};
+    }
     if (comparison->eager.peak) {
       json["unplanned"]["peak_bytes"] = comparison->eager.peak->value();
     }

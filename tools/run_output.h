@@ -9,6 +9,7 @@
 #include <string>
 
 #include "planner/plan_file.h"
+#include "tools/comparison.h"
 #include "tools/timeline_file.h"
 #include "tools/training_run.h"
 
@@ -17,11 +18,6 @@ class raw_ostream;
 }
 
 namespace stowage::tools {
-
-struct Comparison {
-  TrainingRecord eager;
-  std::string difference;
-};
 
 struct RunAnswer {
   const planner::PlanFile& plan;

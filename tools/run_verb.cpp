@@ -20,6 +20,7 @@
 
 #include "runtime/checkpoint.h"
 #include "runtime/torch_version.h"
+#include "tools/comparison.h"
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
@@ -114,6 +115,7 @@ ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& pl
 /// A checkpoint that this training neither made nor goes on from stays, unless -f says otherwise.
 ir::Error checkSave(const RunFlags& flags) {
   if (flags.save.empty()) return ir::success();
+  if (ir::Error error = checkOutputFolder(flags.save)) return error;
   if (ir::Error error = runtime::checkCheckpointFolder(flags.save)) return error;
   std::vector<std::string> inputs = flags.weights;
   inputs.insert(inputs.end(), flags.data.begin(), flags.data.end());
@@ -161,22 +163,22 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
   const LoadedPlan& plan = training.plan;
   const RunSource& source = training.source;
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
-  ir::Expected<TrainingRecord> eager =
-      source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps,
-                                  training.batches, flags.weights)
-                   : trainByReplay({.step = source.imported->step(),
-                                    .schedule = plan.file.schedule,
-                                    .planned = plan.graph,
-                                    .target = plan.file.target,
-                                    .weights = flags.weights},
-                                   training.seed, steps, training.batches);
-  if (!eager) return eager.takeError();
-  eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
-  eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
-  Comparison comparison;
-  comparison.difference = firstDifference(*eager, run.training);
-  comparison.eager = std::move(*eager);
-  return comparison;
+  const auto trainUnplanned = [&]() -> ir::Expected<TrainingRecord> {
+    ir::Expected<TrainingRecord> eager =
+        source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps,
+                                    training.batches, flags.weights)
+                     : trainByReplay({.step = source.imported->step(),
+                                      .schedule = plan.file.schedule,
+                                      .planned = plan.graph,
+                                      .target = plan.file.target,
+                                      .weights = flags.weights},
+                                     training.seed, steps, training.batches);
+    if (!eager) return eager;
+    eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
+    eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
+    return eager;
+  };
+  return compareWithUnplanned(plan.graph, run.training, trainUnplanned);
 }
 
 ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
@@ -196,6 +198,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.resume = flags.resume;
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
+  options.keepState = flags.compare;
   if (flags.times.any()) options.timedSteps = kTimedSteps;
   options.stop = [] { return stopAsked != 0; };
   options.report = [&progress](int64_t step, double loss) {

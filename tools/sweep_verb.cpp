@@ -142,10 +142,10 @@ VerbResult runSweep(const SweepFlags& flags) {
   std::vector<SweepPoint> points;
   if (!flags.json) printHeading(*inputs, os);
   for (const SizeFlag& size : *sizes) {
-    const int64_t align = inputs->target.alignBytes;
-    const Bytes asked = size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll});
-    progress.show("planning " + formatBytes(asked));
-    ir::Expected<Row> row = planAt(*planner, Bytes(asked.value() / align * align));
+    ir::Expected<Bytes> asked = resolveBudget(size, *inputs);
+    if (!asked) return asked.takeError();
+    progress.show("planning " + formatBytes(*asked));
+    ir::Expected<Row> row = planAt(*planner, *asked);
     if (!row) return row.takeError();
     points.push_back(toPoint(*row));
     if (flags.json) {
@@ -156,8 +156,9 @@ VerbResult runSweep(const SweepFlags& flags) {
   }
   const auto fits = [&](const SizeFlag& size) {
     return size.of != SizeFlag::Of::kPeak &&
-           size.resolve({.device = inputs->target.memory, .peak = inputs->keepAll}) >=
-               inputs->keepAll;
+           size.resolve({.device = inputs->target.memory,
+                         .peak = inputs->keepAll,
+                         .outside = inputs->target.outside}) >= inputs->keepAll;
   };
   if (std::all_of(sizes->begin(), sizes->end(), fits)) {
     remark(

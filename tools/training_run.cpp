@@ -5,6 +5,7 @@
 #include <ATen/DeviceAccelerator.h>
 #include <ATen/core/grad_mode.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/empty_strided.h>
 #include <c10/core/CachingDeviceAllocator.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 #include <torch/nn/module.h>
@@ -13,8 +14,10 @@
 #include <cstring>
 #include <optional>
 #include <set>
+#include <utility>
 
 #include "runtime/capture/optimizer_state.h"
+#include "runtime/capture/without_memory.h"
 #include "runtime/state_io.h"
 #include "tools/reference_mode.h"
 #include "tools/step_timer.h"
@@ -39,10 +42,27 @@ void forEachState(const TrainingStep& training,
 
 void keepState(TrainingRecord& record, const TrainingStep& training) {
   forEachState(training, [&](const std::string& name, const at::Tensor& tensor) {
-    record.state.emplace_back(name, tensor.detach().cpu().contiguous());
+    record.state.emplace_back(name, digestOf(tensor));
   });
   std::sort(record.state.begin(), record.state.end(),
             [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
+/// A model whose values come from files is built without drawing any: minutes for a large one.
+ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, c10::Device device,
+                                         bool drawsValues) {
+  if (drawsValues) return makeTrainingStep(recipe.model, recipe.settings, device);
+  std::optional<runtime::WithoutMemory> withoutMemory(std::in_place);
+  ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
+  withoutMemory.reset();
+  if (!training) return training;
+  const at::NoGradGuard guard;
+  const auto giveMemory = [](at::Tensor& tensor) {
+    tensor.set_data(at::empty_strided(tensor.sizes(), tensor.strides(), tensor.options()));
+  };
+  for (at::Tensor& parameter : training->module->parameters()) giveMemory(parameter);
+  for (at::Tensor& buffer : training->module->buffers()) giveMemory(buffer);
+  return training;
 }
 
 /// Puts what the files hold into the module. What is not there, or of another size, is an error.
@@ -57,7 +77,7 @@ ir::Error loadWeights(const TrainingStep& training, const std::vector<std::strin
       return ir::makeError(ir::ErrorCode::kPlanMismatch,
                            files.front() + ": missing '" + name + "'");
     }
-    const at::Tensor values = at::empty(tensor.sizes(), tensor.options());
+    const at::Tensor values = at::empty(tensor.sizes(), tensor.options().device(at::kCPU));
     if (ir::Error error = state->readEntry(
             *entry, {static_cast<uint8_t*>(values.mutable_data_ptr()), values.nbytes()})) {
       return error;
@@ -160,7 +180,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   const c10::Device device = deviceOf(target);
   if (device.is_cuda()) at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
   at::manual_seed(seed);
-  ir::Expected<TrainingStep> training = makeTrainingStep(recipe.model, recipe.settings, device);
+  ir::Expected<TrainingStep> training = buildTraining(recipe, device, weights.empty());
   if (!training) return training.takeError();
   if (ir::Error error = loadWeights(*training, weights)) return error;
   seedSteps(seed);
@@ -247,18 +267,12 @@ void sortByName(TrainingRecord& record) {
             [](const auto& a, const auto& b) { return a.first < b.first; });
 }
 
-at::Tensor copyOfBytes(llvm::ArrayRef<uint8_t> bytes) {
-  at::Tensor copy = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
-  std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
-  return copy;
-}
-
 /// Persistent storages by their names; all, or those that are `wanted`.
 ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record,
                          const std::set<std::string>* wanted = nullptr) {
   const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
     if (wanted != nullptr && wanted->count(storage.name) == 0) return ir::success();
-    record.state.emplace_back(storage.name, copyOfBytes(bytes));
+    record.state.emplace_back(storage.name, digestOf(bytes));
     return ir::success();
   };
   if (ir::Error error = runner.visitState(keep)) return error;
@@ -273,6 +287,7 @@ ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
   RunRecord record;
   ir::Expected<RunnerPtr> runner = runSteps(*step.captured, plan, options, record);
   if (!runner) return runner.takeError();
+  if (!options.keepState) return record;
   // A module without memory for a GPU stays so: its values are read from the arenas.
   if (plan.target.device == ir::DeviceKind::kCuda) {
     std::set<std::string> names;
@@ -291,28 +306,42 @@ ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTrainin
   RunRecord record;
   ir::Expected<RunnerPtr> runner = runSteps(step, plan, options, record);
   if (!runner) return runner.takeError();
+  if (!options.keepState) return record;
   if (ir::Error error = keepArenaState(**runner, record.training)) return error;
   return record;
 }
 
+std::vector<std::string> findDifferences(const TrainingRecord& a, const TrainingRecord& b) {
+  std::vector<std::string> differences;
+  if (a.reports.size() != b.reports.size()) differences.emplace_back("the number of steps");
+  for (size_t i = 0; i < std::min(a.reports.size(), b.reports.size()); ++i) {
+    if (sameBytes(a.reports[i], b.reports[i])) continue;
+    differences.push_back("the loss of step " + std::to_string(i + 1));
+  }
+  const auto lacks = [&](const std::string& name) {
+    differences.push_back("state '" + name + "', which one of them lacks");
+  };
+  // Both are in order of name.
+  auto x = a.state.begin();
+  auto y = b.state.begin();
+  while (x != a.state.end() || y != b.state.end()) {
+    if (y == b.state.end() || (x != a.state.end() && x->first < y->first)) {
+      lacks((x++)->first);
+    } else if (x == a.state.end() || y->first < x->first) {
+      lacks((y++)->first);
+    } else {
+      if (x->second != y->second) {
+        differences.push_back("'" + x->first + "' after the last step");
+      }
+      ++x, ++y;
+    }
+  }
+  return differences;
+}
+
 std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b) {
-  if (a.reports.size() != b.reports.size()) return "the number of steps";
-  for (size_t i = 0; i < a.reports.size(); ++i) {
-    if (!sameBytes(a.reports[i], b.reports[i])) return "the loss of step " + std::to_string(i);
-  }
-  const size_t common = std::min(a.state.size(), b.state.size());
-  for (size_t i = 0; i < common; ++i) {
-    if (a.state[i].first != b.state[i].first) {
-      return "state '" + std::min(a.state[i].first, b.state[i].first) +
-             "', which one of them lacks";
-    }
-    if (!sameBytes(a.state[i].second, b.state[i].second)) {
-      return "'" + a.state[i].first + "' after the last step";
-    }
-  }
-  if (a.state.size() == b.state.size()) return "";
-  const auto& more = a.state.size() > b.state.size() ? a.state : b.state;
-  return "state '" + more[common].first + "', which one of them lacks";
+  const std::vector<std::string> differences = findDifferences(a, b);
+  return differences.empty() ? "" : differences.front();
 }
 
 }  // namespace stowage::tools

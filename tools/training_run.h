@@ -20,6 +20,7 @@
 #include "ir/target.h"
 #include "runtime/graph_step.h"
 #include "runtime/runner.h"
+#include "tools/byte_digest.h"
 #include "tools/model_step.h"
 
 namespace stowage::tools {
@@ -28,11 +29,11 @@ using Batch = std::vector<at::Tensor>;
 using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
 
 /// What a training leaves behind: one loss per step; parameters, buffers and optimizer
-/// state by name ("wte.weight", "m(wte.weight)"), as bytes.
+/// state by name ("wte.weight", "m(wte.weight)").
 struct TrainingRecord {
   std::vector<double> losses;
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
-  std::vector<std::pair<std::string, at::Tensor>> state;  // by name, ascending
+  std::vector<std::pair<std::string, ByteDigest>> state;  // by name, ascending
   double secondsPerStep = 0;                              // mean of all steps but the first
   std::optional<Bytes> peak;                              // of libtorch's own allocator on a GPU
 
@@ -78,6 +79,7 @@ struct RunOptions {
   std::string resume;      // folder of a checkpoint; "": from the first values
   std::string save;        // folder; "": nothing is saved
   int64_t saveEvery = 0;   // steps; 0: at the end only
+  bool keepState = false;  // in the record, to compare it
   int64_t timedSteps = 0;  // take the times of all commands in so many, from the second on
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
@@ -99,8 +101,10 @@ ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
 ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTraining& plan,
                                   const RunOptions& options);
 
-/// "" when losses, parameters, buffers and optimizer state are equal byte for byte, else the first
-/// difference.
+/// What differs between two trainings, byte for byte: losses first, then parameters, buffers and
+/// optimizer state by name: "the loss of step 3", "'wte.weight' after the last step".
+std::vector<std::string> findDifferences(const TrainingRecord& a, const TrainingRecord& b);
+/// The first of them; "" when everything is equal.
 std::string firstDifference(const TrainingRecord& a, const TrainingRecord& b);
 
 }  // namespace stowage::tools

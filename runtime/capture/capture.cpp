@@ -323,7 +323,8 @@ ir::Error CapturedStep::Impl::assemble() {
                              .recipe = options.recipe,
                              .device = ir::deviceKindName(options.target.device),
                              .target = options.target.profile,
-                             .stepsCaptured = kCapturedSteps});
+                             .stepsCaptured = kCapturedSteps,
+                             .deterministic = options.target.deterministic});
   for (size_t i = 0; i < assembled.keys.size(); ++i) {
     idOf.emplace(assembled.keys[i], ir::StorageId(i));
   }

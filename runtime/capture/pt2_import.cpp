@@ -136,7 +136,8 @@ class Importer {
             .recipe = llvm::sys::path::filename(path_).str() + " fingerprint=" + fingerprint,
             .device = device,
             .target = target_.profile,
-            .stepsCaptured = 1};
+            .stepsCaptured = 1,
+            .deterministic = target_.deterministic};
   }
 
   ir::Expected<std::vector<Pt2InputRole>> findRoles(const Pt2RoleFacts& facts) const {

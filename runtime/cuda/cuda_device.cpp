@@ -100,6 +100,7 @@ ir::Error placeWorkspaces(CudaState& device, const ir::Schedule& schedule) {
 }  // namespace
 
 ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOptions& options) {
+  if (ir::Error error = checkRoom(options.deviceBytes, options.outside)) return error;
   auto device = DeviceArena::allocate(options.deviceBytes);
   if (!device) return device.takeError();
   auto host = PinnedArena::allocate(options.hostBytes, options.pinning);

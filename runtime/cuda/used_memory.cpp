@@ -5,6 +5,9 @@
 #include <dlfcn.h>
 
 #include <algorithm>
+#include <string>
+
+#include "runtime/cuda/cuda_status.h"
 
 namespace stowage::runtime {
 
@@ -63,6 +66,27 @@ std::optional<Bytes> memoryOutside(Bytes arena) {
   const std::optional<Bytes> now = usedDeviceMemory();
   if (!now || !atStart) return std::nullopt;
   return std::max(*now - *atStart - arena, Bytes(0));
+}
+
+ir::Error checkRoom(Bytes arena, Bytes outside) {
+  size_t free = 0;
+  size_t all = 0;
+  if (ir::Error error = checkCuda(cudaMemGetInfo(&free, &all), "reading the GPU's memory")) {
+    return error;
+  }
+  const std::optional<Bytes> taken = memoryOutside(Bytes(0));
+  const Bytes later = taken ? std::max(outside - *taken, Bytes(0)) : Bytes(0);
+  const Bytes room(static_cast<int64_t>(free));
+  if (room >= arena + later) return ir::success();
+  const auto text = [](Bytes bytes) {
+    return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
+  };
+  return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                       "the device has " + text(room) + " free of " +
+                           formatBytes(Bytes(static_cast<int64_t>(all))) +
+                           ", the plan needs an arena of " + text(arena) + " and " + text(later) +
+                           " more for kernels and libraries; a budget of device:" +
+                           formatBytes(room + outside - later) + " would fit");
 }
 
 }  // namespace stowage::runtime

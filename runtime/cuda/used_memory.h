@@ -8,6 +8,7 @@
 
 #include <optional>
 
+#include "ir/error.h"
 #include "ir/units.h"
 
 namespace stowage::runtime {
@@ -17,6 +18,9 @@ void noteMemoryAtStart();
 /// What is in use on the first GPU that this process may use, beyond that at start and beyond
 /// `arena`. Nothing when NVML is not there or does not tell.
 std::optional<Bytes> memoryOutside(Bytes arena);
+/// Whether an arena and `outside` bytes beside it are free, what this process has taken already
+/// counted in. Errors: kOutOfDeviceMemory with all sizes; kCuda.
+ir::Error checkRoom(Bytes arena, Bytes outside);
 
 }  // namespace stowage::runtime
 

@@ -23,8 +23,8 @@ const Chain& chain() {
 
 TEST(NegativeControl, TheRecordHoldsEverythingThatTrainingLeaves) {
   const auto holds = [&](const std::string& name) {
-    for (const auto& [found, tensor] : chain().eager().state) {
-      if (found == name && tensor.nbytes() > 0) return true;
+    for (const auto& [found, digest] : chain().eager().state) {
+      if (found == name && digest.bytes > 0) return true;
     }
     return false;
   };

@@ -4,10 +4,11 @@
 
 For each model: capture for CUDA, measure, and for each budget plan, verify, run and compare losses,
 parameters, buffers and optimizer state byte for byte. Prints one row per run and, with --json, all
-of them as JSON lines. Exit code 1 when a run failed or bits differ.
+of them as JSON lines. Exit code 1 when a run failed or bits differ. With --nondeterministic, as users
+run, bits are compared where eager libtorch repeats itself.
 
     bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
-                  [--launch none,no_update,whole] [--only gpt2]
+                  [--launch none,no_update,whole] [--only gpt2] [--nondeterministic] [--repeats 20]
 """
 
 import argparse
@@ -75,7 +76,18 @@ def run_budget(options, folder, step, costs, budget, launch):
         "predicted_ms": answer["predicted"]["step_ns"] / 1e6,
         "eager_ms": eager["step_ns"] / 1e6,
         "losses": [answer["losses"][0], answer["losses"][-1]],
+        **({"repeats": eager["repeats"]} if "repeats" in eager else {}),
     }
+
+
+def measure(options, name, step, costs):
+    if options.repeats < 2:
+        call(options.program, "profile", step, "-o", costs)
+        return
+    done = call(options.program, "profile", step, "-o", costs, "--repeats", str(options.repeats),
+                allowed=(0, 1))
+    lines = [line for line in done.stdout.splitlines() if not line.startswith("wrote")]
+    print(f"{name}: exit {done.returncode}", *lines, sep="\n  ", flush=True)
 
 
 def run_model(options, name, words):
@@ -84,10 +96,11 @@ def run_model(options, name, words):
         step = os.path.join(folder, "step.stow")
         costs = os.path.join(folder, "costs.json")
         settings = [part for word in words[1:] for part in ("--set", word)]
-        call(options.program, "capture", words[0], *settings, "--device", "cuda", "--target",
+        mode = ["--nondeterministic"] if options.nondeterministic else []
+        call(options.program, "capture", words[0], *settings, *mode, "--device", "cuda", "--target",
              options.target, "-o", step)
         begin = time.time()
-        call(options.program, "profile", step, "-o", costs)
+        measure(options, name, step, costs)
         profiled = time.time() - begin
         for budget in options.budgets:
             for launch in options.launch:
@@ -110,6 +123,8 @@ def show(options, row):
         text += (f"  arena {row['arena_bytes']} high water {row['high_water_bytes']}"
                  f" outside {row['allocations_outside']}  step {row['step_ms']:.2f} ms"
                  f" predicted {row['predicted_ms']:.2f} eager {row['eager_ms']:.2f}")
+    if "repeats" in row:
+        text += f"  eager repeats {row['repeats']['equal']} of {row['repeats']['compared']}"
     print(text, flush=True)
 
 
@@ -122,6 +137,9 @@ def main():
                         type=lambda text: [int(part) for part in text.split(",")])
     parser.add_argument("--launch", default="none", type=lambda text: text.split(","))
     parser.add_argument("--only", help="names of models, separated by commas")
+    parser.add_argument("--nondeterministic", action="store_true")
+    parser.add_argument("--repeats", type=int, default=0,
+                        help="also run every op so often and name those that do not repeat")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(MODELS)

@@ -10,6 +10,7 @@
 
 #include "passes/plan_step.h"
 #include "planner/roofline.h"
+#include "planner/timeline.h"
 #include "runtime/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/random_graph.h"
@@ -53,13 +54,24 @@ class Overlap : public testing::Test {
     costs_ = makeRandomCosts(graph_, 1);
     for (auto& [signature, cost] : costs_.bySignature) cost.time = Nanoseconds(100'000);
     // 64 KiB activations: the link carries one in the time of four ops.
-    const ir::LinkRate rate = {.bandwidth = BytesPerSecond(int64_t{150} << 20), .latency = {}};
+    setLinks(BytesPerSecond(int64_t{150} << 20));
+  }
+
+  void setLinks(BytesPerSecond bandwidth) {
+    const ir::LinkRate rate = {.bandwidth = bandwidth, .latency = {}};
     costs_.links = {.deviceToHost = rate,
                     .hostToDevice = rate,
                     .diskRead = rate,
                     .diskWrite = rate,
                     .bothPermille = 1000};
     target_.links = costs_.links;
+  }
+
+  /// What the planner says that the schedule takes with these costs.
+  int64_t predict(const passes::PlannedStep& planned) const {
+    const ir::NodeCosts costs = llvm::cantFail(ir::resolveCosts(planned.graph, costs_));
+    return planner::computeTimeline(planned.graph, planned.schedule, costs, target_.alignBytes)
+        .stepTime.value();
   }
 
   passes::PlannedStep planOffload(int64_t percent) {
@@ -110,6 +122,20 @@ TEST_F(Overlap, StepsTakeTheLongerOfComputeAndLink) {
   ASSERT_GT(static_cast<double>(times.link), 0.4 * static_cast<double>(times.compute));
   EXPECT_LE(static_cast<double>(times.step),
             1.05 * static_cast<double>(std::max(times.compute, times.link)));
+}
+
+// What a plan would take on another machine is known without running it there.
+TEST_F(Overlap, PredictionsHoldOnALinkOfHalfTheSpeed) {
+  const passes::PlannedStep planned = planOffload(50);
+  const int64_t before = predict(planned);
+  EXPECT_EQ(before, planned.schedule.predicted.stepTime.value());
+  EXPECT_NEAR(static_cast<double>(play(planned.graph, planned.schedule).step),
+              static_cast<double>(before), 0.01 * static_cast<double>(before));
+  setLinks(BytesPerSecond(int64_t{75} << 20));
+  const int64_t slower = predict(planned);
+  EXPECT_GT(static_cast<double>(slower), 1.2 * static_cast<double>(before));
+  EXPECT_NEAR(static_cast<double>(play(planned.graph, planned.schedule).step),
+              static_cast<double>(slower), 0.01 * static_cast<double>(slower));
 }
 
 TEST_F(Overlap, CopiesThatAreWaitedForAtOnceTakeTheSum) {

@@ -114,6 +114,7 @@ ir::Target makeSampleTarget() {
   target.libraries = {{"cublas", "13.0"}, {"cudnn", "9.19"}};
   target.reserved = {{.what = "cublas", .stream = 0, .offset = Bytes(), .bytes = Bytes(64)}};
   target.memory = Bytes(int64_t{141} << 30);
+  target.outside = Bytes(int64_t{750} << 20);
   target.flopsPerSecond = {{ir::DType::kF32, 67'000'000'000'000},
                            {ir::DType::kBF16, 989'000'000'000'000}};
   target.memoryBandwidth = BytesPerSecond(4'800'000'000'000);

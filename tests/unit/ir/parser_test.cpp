@@ -129,6 +129,16 @@ TEST(Parser, StatedIdsPlaceDeclarations) {
   EXPECT_EQ(parsed(toText(graph)), graph);
 }
 
+TEST(Parser, ReadsInWhichModeAStepWasCaptured) {
+  const std::string text =
+      "graph @g version=1 device=\"cuda\" steps=3 nondeterministic {\n"
+      "  input %x : f32[2]\n"
+      "}\n";
+  EXPECT_FALSE(parsed(text).provenance().deterministic);
+  EXPECT_EQ(toText(parsed(text)), text);
+  EXPECT_TRUE(parsed("graph @g version=1 {\n  input %x : f32[2]\n}\n").provenance().deterministic);
+}
+
 TEST(Parser, StatementsMaySpanLinesAndCarryComments) {
   const Graph graph = parsed(
       "// a comment\ngraph @g version=1 {\r\n"

@@ -72,6 +72,7 @@ TEST(PlanJson, TheTargetIsReadBackWhole) {
   EXPECT_EQ(again.libraries, target.libraries);
   EXPECT_EQ(again.reserved, target.reserved);
   EXPECT_EQ(again.memory, target.memory);
+  EXPECT_EQ(again.outside, target.outside);
   EXPECT_EQ(again.memoryBandwidth, target.memoryBandwidth);
   EXPECT_EQ(again.launchOverhead, target.launchOverhead);
   EXPECT_EQ(again.flopsPerSecond.size(), 2U);

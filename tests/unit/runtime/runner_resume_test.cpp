@@ -4,10 +4,12 @@
 // happened, bit for bit: with dropout, a learning rate that falls each step, and AdamW's counts.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adamw.h>
 
 #include <algorithm>
+#include <csignal>
 #include <filesystem>
 
 #include "ir/liveness.h"
@@ -277,6 +279,21 @@ TEST_F(RunnerResume, AKilledSaveLeavesTheCheckpointBefore) {
   ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
   EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 2);
   EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+}
+
+TEST_F(RunnerResume, ASaveThatFailsLeavesNothing) {
+  Process run(widePlan());
+  rlimit before{};
+  ASSERT_EQ(getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{.rlim_cur = 4096, .rlim_max = before.rlim_max};
+  ASSERT_EQ(setrlimit(RLIMIT_FSIZE, &small), 0);
+  ir::Error error = run.runner->save(path("out"));
+  setrlimit(RLIMIT_FSIZE, &before);
+  (void)std::signal(SIGXFSZ, handler);
+  EXPECT_NE(ir::describe(std::move(error)), "");
+  EXPECT_TRUE(std::filesystem::is_empty(path("")));
+  ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
 }
 
 TEST_F(RunnerResume, FilesOfTwoStepsAreNoCheckpoint) {

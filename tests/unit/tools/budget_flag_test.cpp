@@ -44,6 +44,16 @@ TEST(SizeFlag, PercentagesAreExact) {
   EXPECT_EQ(parseSizeFlag("7B")->resolve(wholes).value(), 7);
 }
 
+TEST(SizeFlag, OfTheDeviceLeavesRoomForWhatLiesBesideTheArena) {
+  const SizeFlag::Wholes wholes = {
+      .device = Bytes(1000), .peak = Bytes(500), .outside = Bytes(100)};
+  EXPECT_EQ(parseSizeFlag("device:700B")->resolve(wholes).value(), 600);
+  EXPECT_EQ(parseSizeFlag("device:80%")->resolve(wholes).value(), 700);
+  EXPECT_EQ(parseSizeFlag("device:50B")->resolve(wholes).value(), -50);
+  EXPECT_NE(errorOf("device:device:1GiB").find("twice"), std::string::npos);
+  EXPECT_NE(errorOf("device:").find("is not a number"), std::string::npos);
+}
+
 TEST(SizeFlag, RefusesWhatCannotBeMeant) {
   EXPECT_NE(errorOf("24").find("has no unit"), std::string::npos);
   EXPECT_NE(errorOf("").find("is not a number"), std::string::npos);
@@ -60,6 +70,9 @@ TEST(SizeList, RangesAndLists) {
   ASSERT_EQ(range->size(), 5U);
   EXPECT_EQ((*range)[1].partPerMillion, 400'000);
   EXPECT_EQ(parseSizeList("1GiB,2GiB,50%", 9)->size(), 3U);
+  EXPECT_TRUE((*parseSizeList("device:1GiB..device:2GiB", 3))[1].withOutside);
+  EXPECT_NE(ir::describe(parseSizeList("device:1GiB..2GiB", 5).takeError()).find("mixes"),
+            std::string::npos);
   EXPECT_NE(ir::describe(parseSizeList("20%..1GiB", 5).takeError()).find("mixes"),
             std::string::npos);
 }

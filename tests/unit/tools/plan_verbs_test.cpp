@@ -324,6 +324,22 @@ TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
   EXPECT_EQ(fileOf("fed_low.json")["mode"], fileOf("fed.json")["mode"]);
 }
 
+TEST_F(PlanVerbs, ABudgetOfTheDeviceHoldsWhatLiesBesideTheArenaToo) {
+  const std::string step = at("beside.stow");
+  ASSERT_EQ(stowage("capture gpt2 --device cuda --target h200 -o " + step).code, 0);
+  const std::string plan = "plan " + step + " --budget device:";
+  const Outcome planned = stowage(plan + "1GiB -o " + at("beside.json"));
+  ASSERT_EQ(planned.code, 0) << planned.text;
+  EXPECT_TRUE(planned.says("beside it 800.00 MiB of the device")) << planned.text;
+  const json file = fileOf("beside.json");
+  EXPECT_EQ(file["target"]["outside_bytes"], 800 << 20);
+  EXPECT_EQ(file["budget_bytes"], (1024 - 800) << 20);
+  expectRefused(plan + "700MiB", 2, "found 700.00 MiB for everything on the device");
+  // Nothing lies beside the CPU's arena.
+  ASSERT_EQ(stowage(planAt("device:64MiB") + "-o " + at("beside_cpu.json")).code, 0);
+  EXPECT_EQ(fileOf("beside_cpu.json")["budget_bytes"], 64 << 20);
+}
+
 /// The same step under other names of storages, values and modules.
 std::string renamed(const std::string& text) {
   static const std::regex kName(R"((%[A-Za-z_][A-Za-z0-9_.]*)|("[^"]+"))");
@@ -398,6 +414,17 @@ TEST_F(PlanVerbs, LowerTakesAPlanWithoutPrefetches) {
 TEST_F(PlanVerbs, CostsOfOtherThreadsAreRefused) {
   const std::string other = fileOf("plan.json")["target"]["intra_op_threads"] == 1 ? "2" : "1";
   expectRefused(planAt("60%peak") + "--threads " + other, 3, "costs.json: measured on 'cpu, ");
+}
+
+TEST_F(PlanVerbs, CostsOfTheOtherModeAreRefused) {
+  const std::string step = at("default.stow");
+  ASSERT_EQ(stowage("capture gpt2 --set preset=tiny --nondeterministic -o " + step).code, 0);
+  expectRefused("plan " + step + " --budget 60%peak --costs " + at("costs.json"), 3,
+                "costs.json: measured on 'cpu, ");
+  const Outcome plan = stowage("plan " + step + " --budget 60%peak -o " + at("default.json"));
+  EXPECT_EQ(plan.code, 0) << plan.text;
+  EXPECT_EQ(fileOf("default.json")["target"]["deterministic"], false);
+  EXPECT_EQ(fileOf("plan.json")["target"]["deterministic"], true);
 }
 
 TEST_F(PlanVerbs, AnotherGraphIsSaidWithItsFingerprintsAndFiles) {

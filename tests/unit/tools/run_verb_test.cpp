@@ -435,5 +435,20 @@ TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
   EXPECT_EQ(resumed.code, 0) << resumed.text;
 }
 
+TEST(RunVerbByDefault, IsComparedWithWhatLibtorchRepeats) {
+  const ScratchFolder folder("stowage_run_default");
+  ASSERT_NO_FATAL_FAILURE(planSmallModel(folder, "--nondeterministic"));
+  const std::string run = "run " + folder.at("plan.json") + " --steps 2 --compare-unplanned";
+  const Outcome outcome = stowage(run);
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("identical bits to the unplanned run wherever it repeats itself ("))
+      << outcome.text;
+  // This step's ops repeat themselves on the CPU, so that everything counts.
+  const Outcome json = stowage(run + " --json");
+  const std::string compared = lineOf(json.text, "\"compared\": ");
+  ASSERT_NE(compared, "") << json.text;
+  EXPECT_EQ(lineOf(json.text, "\"equal\": ").substr(9), compared.substr(12));
+}
+
 }  // namespace
 }  // namespace stowage::tests

@@ -96,6 +96,7 @@ TEST_F(VerbErrors, SaysWhichKindOfFileWasExpected) {
 TEST_F(VerbErrors, ValuesThatCannotBeMeantAreRefused) {
   const std::string run = "run " + at("plan.json") + " --steps 1 ";
   expectRefused(run + "--save ''", 2, "--save: found an empty value");
+  expectRefused(run + "--save " + at("a.txt") + "/out", 2, "a.txt: is a file, expected a folder");
   expectRefused(run + "--resume ''", 2, "--resume: found an empty value");
   expectRefused("plan " + at("step.stow") + " --budget 90%peak --allow ''", 2, "--allow");
   for (const char* rate : {"nan", "inf", "-1", "1e400"}) {

@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Copies on memory that nothing computes with: what a step has under way beside its ops, for
+// measurements that shall see it.
+#ifndef STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
+#define STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
+
+#include <c10/cuda/CUDAStream.h>
+
+#include <utility>
+
+#include "ir/error.h"
+#include "ir/units.h"
+#include "runtime/cuda/cuda_memory.h"
+#include "runtime/cuda/cuda_status.h"
+#include "runtime/torch_boundary.h"
+
+namespace stowage::runtime {
+
+class BackgroundCopies {
+ public:
+  /// Takes twice `bytes` of device memory and of pinned host memory. Errors: kOutOfDeviceMemory,
+  /// kCuda.
+  static ir::Expected<BackgroundCopies> make(Bytes bytes) {
+    auto device = DeviceArena::allocate(Bytes(2 * bytes.value()));
+    if (!device) return device.takeError();
+    auto host = PinnedArena::allocate(Bytes(2 * bytes.value()), {});
+    if (!host) return host.takeError();
+    auto streams = callTorch("making streams", [] {
+      return std::make_pair(c10::cuda::getStreamFromPool(), c10::cuda::getStreamFromPool());
+    });
+    if (!streams) return streams.takeError();
+    return BackgroundCopies(std::move(*device), std::move(*host), *streams, bytes);
+  }
+
+  /// Enqueues `bytes` each way.
+  ir::Error start() {
+    const auto size = static_cast<size_t>(bytes_.value());
+    if (ir::Error error =
+            checkCuda(cudaMemcpyAsync(host_.base(), device_.base(), size, cudaMemcpyDeviceToHost,
+                                      streams_.first.stream()),
+                      "copying beside an op")) {
+      return error;
+    }
+    return checkCuda(cudaMemcpyAsync(device_.base() + size, host_.base() + size, size,
+                                     cudaMemcpyHostToDevice, streams_.second.stream()),
+                     "copying beside an op");
+  }
+
+ private:
+  using Streams = std::pair<c10::cuda::CUDAStream, c10::cuda::CUDAStream>;
+  BackgroundCopies(DeviceArena device, PinnedArena host, Streams streams, Bytes bytes)
+      : device_(std::move(device)), host_(std::move(host)), streams_(streams), bytes_(bytes) {}
+
+  DeviceArena device_;
+  PinnedArena host_;
+  Streams streams_;
+  Bytes bytes_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_

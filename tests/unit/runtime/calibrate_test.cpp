@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/calibrate.h"
+
+#include <ATen/ops/empty_like.h>
+#include <ATen/ops/full_like.h>
+#include <gtest/gtest.h>
+#include <torch/library.h>
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "ir/parser.h"
+#include "tests/support/or_fail.h"
+
+// Ops whose answer is another one each time: in what they return, and in what they write in place.
+namespace {
+int calls = 0;
+at::Tensor countCalls(const at::Tensor& x) { return at::full_like(x, ++calls); }
+at::Tensor& countInPlace(at::Tensor& x) { return x.fill_(++calls); }
+}  // namespace
+
+TORCH_LIBRARY(stowage_test, library) {
+  library.def("count(Tensor x) -> Tensor", &countCalls);
+  library.def("count_(Tensor(a!) x) -> Tensor(a!)", &countInPlace);
+}
+
+namespace stowage::tests {
+namespace {
+
+/// Ops that did not repeat their bits in `repeats` runs, with how many runs differed.
+std::set<std::pair<std::string, int>> findUnrepeated(const std::string& body, int repeats) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n" + body + "\n}\n"));
+  std::vector<runtime::UnrepeatedOp> found;
+  orFail(runtime::calibrate(graph, {.intraOpThreads = 1,
+                                    .runs = 1,
+                                    .repeats = repeats,
+                                    .unrepeated = &found,
+                                    .known = {},
+                                    .report = {}}));
+  std::set<std::pair<std::string, int>> ops;
+  for (const runtime::UnrepeatedOp& op : found) {
+    ops.emplace(graph.node(op.node).op, op.different);
+  }
+  return ops;
+}
+
+TEST(Calibrate, OpsThatDoNotRepeatTheirBitsAreFound) {
+  EXPECT_EQ(findUnrepeated("input %x : f32[64]\n"
+                           "%y : f32[64] = stowage_test.count.default(%x)\n"
+                           "%z : f32[64] = aten.mul.Tensor(%y, %x)\n"
+                           "%z = stowage_test.count_.default(inout %z)",
+                           5),
+            (std::set<std::pair<std::string, int>>{{"stowage_test.count.default", 4},
+                                                   {"stowage_test.count_.default", 4}}));
+}
+
+TEST(Calibrate, OpsThatDrawFromTheSameStateRepeatTheirBits) {
+  EXPECT_TRUE(findUnrepeated("input %x : f32[64,64]\n"
+                             "%y : f32[64,64] = aten.bernoulli.p(%x, 0.5)\n"
+                             "%y = aten.add_.Tensor(inout %y, %x)\n"
+                             "%z : f32[64,64] = aten.mm.default(%x, %y)",
+                             5)
+                  .empty());
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/comparison.h"
+
+#include <ATen/ops/full.h>
+#include <ATen/ops/scalar_tensor.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/parser.h"
+#include "tests/support/or_fail.h"
+
+namespace stowage::tools {
+namespace {
+
+constexpr const char* kBody = R"({
+parameter %w : f32[8]
+input %i host : i64[8]
+backward "":
+  %g : f32[8] = aten._embedding_bag_dense_backward.default(%w, %i)
+  %h : f32[8] = aten._scaled_dot_product_flash_attention_backward.default(%g, %w)
+  %k : f32[8] = aten.mul.Tensor(%h, %w)
+})";
+
+ir::Graph graphOf(bool deterministic) {
+  const std::string head =
+      std::string("graph @g version=1") + (deterministic ? "" : " nondeterministic");
+  return tests::orFail(ir::parseGraph(head + " " + kBody));
+}
+
+/// Losses, and one tensor per letter, of that value.
+TrainingRecord recordOf(const std::vector<double>& losses,
+                        const std::vector<std::pair<std::string, double>>& state) {
+  TrainingRecord record;
+  for (const double loss : losses) record.add(at::scalar_tensor(loss, at::kFloat));
+  for (const auto& [name, value] : state)
+    record.state.emplace_back(name, digestOf(at::full({4}, value)));
+  return record;
+}
+
+/// What the comparison says when unplanned trainings give `unplanned`, one after the other.
+Comparison compare(bool deterministic, const TrainingRecord& planned,
+                   std::deque<TrainingRecord> unplanned) {
+  const auto train = [&]() -> ir::Expected<TrainingRecord> {
+    EXPECT_FALSE(unplanned.empty()) << "trained more often than there are records";
+    TrainingRecord record = std::move(unplanned.front());
+    unplanned.pop_front();
+    return record;
+  };
+  auto comparison = compareWithUnplanned(graphOf(deterministic), planned, train);
+  EXPECT_TRUE(unplanned.empty()) << "trained less often than there are records";
+  if (!comparison) throw std::runtime_error(ir::describe(comparison.takeError()));
+  return std::move(*comparison);
+}
+
+TEST(Comparison, EveryByteCountsInDeterministicMode) {
+  const TrainingRecord planned = recordOf({2, 1}, {{"a", 1}, {"b", 2}});
+  const Comparison same = compare(true, planned, {planned});
+  EXPECT_EQ(same.difference, "");
+  EXPECT_FALSE(same.repeated);
+  EXPECT_EQ(compare(true, planned, {recordOf({2, 1.5}, {{"a", 1}, {"b", 3}})}).difference,
+            "the loss of step 2");
+  EXPECT_EQ(compare(true, planned, {recordOf({2, 1}, {{"a", 1}, {"b", 3}})}).difference,
+            "'b' after the last step");
+  EXPECT_EQ(compare(true, planned, {recordOf({2, 1}, {{"a", 1}, {"c", 2}})}).difference,
+            "state 'b', which one of them lacks");
+  EXPECT_EQ(compare(true, planned, {recordOf({2, 1}, {{"a", 1}})}).difference,
+            "state 'b', which one of them lacks");
+  EXPECT_EQ(compare(true, planned, {recordOf({2}, {{"a", 1}, {"b", 2}})}).difference,
+            "the number of steps");
+}
+
+TEST(Comparison, WithoutItWhatLibtorchRepeatsCounts) {
+  const TrainingRecord first = recordOf({2, 1}, {{"a", 1}, {"b", 2}});
+  const TrainingRecord second = recordOf({2, 1.5}, {{"a", 1}, {"b", 3}});
+  const Comparison same = compare(false, recordOf({2, 7}, {{"a", 1}, {"b", 8}}), {first, second});
+  EXPECT_EQ(same.difference, "");
+  ASSERT_TRUE(same.repeated);
+  EXPECT_EQ(same.repeated->compared, 4U);
+  EXPECT_EQ(same.repeated->equal, 2U);
+  EXPECT_EQ(
+      same.repeated->ops,
+      (std::vector<std::string>{"aten._embedding_bag_dense_backward.default (1)",
+                                "aten._scaled_dot_product_flash_attention_backward.default (1)"}));
+  EXPECT_EQ(compare(false, recordOf({2, 7}, {{"a", 4}, {"b", 8}}), {first, second}).difference,
+            "'a' after the last step");
+}
+
+}  // namespace
+}  // namespace stowage::tools

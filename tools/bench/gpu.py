@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Large models on this machine's GPU: planned training under budgets beside plain libtorch.
+
+For each case: capture, measure, plan for every budget, run; then, in the same call on the same
+device, the same C++ closures by eager libtorch, and with gradient checkpointing as one writes it by
+hand. First values come from one random file, so that no run spends minutes drawing them. Prints a
+table; --out writes all figures as JSON, with device, driver, versions and settings. Exit code 1 when
+a run failed.
+
+    gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
+           [--deterministic] [--no-eager] [--no-checkpointing] [--scratch DIR] [--out FILE]
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import re
+import struct
+import subprocess
+import sys
+import tempfile
+import time
+
+LLAMA = ["precision=bfloat16", "sequence=4096"]
+CASES = {
+    "llama1b": {"model": "llama", "host": "60GiB", "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
+                "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA]},
+    "llama8b": {"model": "llama", "host": "90GiB", "budgets": ["75GiB", "60GiB", "40GiB", "30GiB"],
+                "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA]},
+    "llama8b_lora": {"model": "llama_lora", "host": "90GiB", "budgets": ["50GiB", "24GiB", "12GiB"],
+                     "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw",
+                                  *LLAMA]},
+    "small": {"model": "llama", "host": "4GiB", "budgets": ["400MiB", "250MiB"],
+              "settings": ["layers=4", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4",
+                           "vocabulary=8192", "batch=4", "optimizer=stowage_adamw",
+                           "precision=bfloat16", "sequence=512"]},
+}
+PARAMETER = re.compile(r'^\s*(parameter|frozen|buffer) %\S+(?: "([^"]+)")?.*? : (\w+)\[([\d,]*)\]')
+BYTES = {"bf16": 2, "f16": 2, "f32": 4}
+
+
+class Failed(Exception):
+    pass
+
+
+def call(program, *arguments, allowed=(0,)):
+    begin = time.time()
+    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
+    if done.returncode not in allowed:
+        raise Failed(f"{' '.join(arguments[:2])}: exit {done.returncode}: "
+                     f"{(done.stderr or done.stdout).strip()[:800]}")
+    done.seconds = time.time() - begin
+    return done
+
+
+def text_of(command):
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def describe_machine(options):
+    fields = "name,memory.total,driver_version,clocks.max.sm,power.limit,persistence_mode"
+    return {"gpu": text_of(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]),
+            "cores": os.cpu_count(), "stowage": text_of([options.program, "--version"]),
+            "deterministic": options.deterministic, "steps": options.steps}
+
+
+def write_weights(step, path):
+    """All parameters and buffers of a captured step: small normal numbers, 1 for vectors."""
+    import torch
+    torch.manual_seed(0)
+    names = {"bf16": torch.bfloat16, "f16": torch.float16, "f32": torch.float32}
+    header, tensors, offset = {}, [], 0
+    with open(step, encoding="utf-8") as lines:
+        for line in lines:
+            found = PARAMETER.match(line)
+            if not found:
+                continue
+            name = found.group(2) or re.search(r"%(\S+)", line).group(1)
+            dtype, shape = found.group(3), [int(n) for n in found.group(4).split(",") if n]
+            count = 1
+            for size in shape:
+                count *= size
+            header[name] = {"dtype": dtype.upper(), "shape": shape,
+                            "data_offsets": [offset, offset + count * BYTES[dtype]]}
+            tensors.append((dtype, shape))
+            offset += count * BYTES[dtype]
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    with open(path, "wb") as out:
+        out.write(struct.pack("<Q", len(text)) + text)
+        for dtype, shape in tensors:
+            values = torch.empty(shape, dtype=names[dtype], device="cuda")
+            values.fill_(1) if len(shape) == 1 else values.normal_(0, 0.02)
+            out.write(values.view(torch.uint8).cpu().numpy().data)
+
+
+def seconds(nanoseconds):
+    return None if nanoseconds is None else nanoseconds / 1e9
+
+
+def capture(options, case, folder, name, more=()):
+    step = os.path.join(folder, f"{name}.stow")
+    costs = os.path.join(folder, f"{name}.costs.json")
+    settings = [part for word in [*case["settings"], *more] for part in ("--set", word)]
+    mode = [] if options.deterministic else ["--nondeterministic"]
+    call(options.program, "capture", case["model"], *settings, *mode, "--device", "cuda", "--target",
+         "h200", "-o", step)
+    call(options.program, "profile", step, "-o", costs)
+    return step, costs
+
+
+def smallest(options, case, step, costs):
+    """What a refusal names."""
+    done = call(options.program, "plan", step, "--budget", "1MiB", "--costs", costs, "--host",
+                case["host"], "--json", allowed=(1,))
+    return f"{json.loads(done.stdout)['error']['infeasible']['smallest_budget_bytes']}B"
+
+
+def plan(options, case, step, costs, budget):
+    if budget == "smallest":
+        budget = smallest(options, case, step, costs)
+    path = f"{step}.{budget.replace('%', '_')}.plan.json"
+    try:
+        done = call(options.program, "plan", step, "--budget", budget, "--costs", costs, "--host",
+                    case["host"], "-o", path, allowed=(0, 1))
+    except Failed as failure:
+        return {"budget": budget, "verdict": str(failure)}
+    if done.returncode == 1:
+        return {"budget": budget, "verdict": (done.stderr + done.stdout).strip()[:500]}
+    return {"budget": budget, "verdict": "planned", "plan_s": done.seconds, "path": path}
+
+
+def run(options, costs, weights, row, compare):
+    arguments = ["run", row["path"], "--steps", str(options.steps), "--costs", costs, "--weights",
+                 weights, "--json"]
+    done = call(options.program, *arguments, *(["--compare-unplanned"] if compare else []),
+                allowed=(0, 1))
+    answer = json.loads(done.stdout)
+    with open(row["path"], encoding="utf-8") as file:
+        written = json.load(file)
+    predicted = written["predicted"]
+    row.update({"verdict": "ran", "arena_bytes": answer["arena_bytes"],
+                "high_water_bytes": answer["high_water_bytes"],
+                "outside_bytes": answer.get("outside_bytes"),
+                "allocations_outside": answer["allocations_outside"],
+                "step_s": seconds(answer["step_ns"]), "predicted_s": seconds(predicted["step_ns"]),
+                "bound_s": seconds(predicted.get("bound_ns")),
+                "out_bytes": predicted["out_bytes"], "in_bytes": predicted["in_bytes"],
+                "run_s": done.seconds, "losses": answer["losses"]})
+    if compare:
+        row["unplanned"] = answer["unplanned"]
+    return row
+
+
+def gibibytes(count):
+    return "" if count is None else f"{count / 2**30:.2f}"
+
+
+def show(name, row):
+    if row["verdict"] != "ran":
+        print(f"{name:<14} {row['budget']:>8}  {row['verdict']}", flush=True)
+        return
+    print(f"{name:<14} {row['budget']:>8}  arena {gibibytes(row['arena_bytes'])} GiB, high water "
+          f"{gibibytes(row['high_water_bytes'])}, beside {gibibytes(row['outside_bytes'])}, out "
+          f"{gibibytes(row['out_bytes'])} in {gibibytes(row['in_bytes'])}; step {row['step_s']:.4f} s, "
+          f"predicted {row['predicted_s']:.4f}, bound {row['bound_s'] or 0:.4f}; planned in "
+          f"{row['plan_s']:.0f} s, ran in {row['run_s']:.0f} s", flush=True)
+    if "unplanned" in row:
+        eager = row["unplanned"]
+        print(f"{name:<14}    eager  peak {gibibytes(eager.get('peak_bytes'))} GiB; step "
+              f"{seconds(eager['step_ns']):.4f} s; {'same bits' if eager['identical'] else eager['difference']}"
+              f" {eager.get('repeats', '')}", flush=True)
+
+
+def run_budgets(options, case, name, folder, budgets, weights, more=()):
+    """The last budget that runs is the one whose process trains by eager libtorch as well."""
+    step, costs = capture(options, case, folder, name, more)
+    if not os.path.exists(weights):
+        write_weights(step, weights)
+    with concurrent.futures.ThreadPoolExecutor() as pool:
+        rows = list(pool.map(lambda budget: plan(options, case, step, costs, budget), budgets))
+    planned = [row for row in rows if row["verdict"] == "planned"]
+    for row in rows:
+        if row["verdict"] == "planned":
+            compare = not options.no_eager and row is planned[-1]
+            try:
+                run(options, costs, weights, row, compare)
+            except Failed as failure:
+                row["verdict"] = str(failure)
+        show(name, row)
+    return rows
+
+
+def run_case(options, name, folder):
+    case = CASES[name]
+    weights = os.path.join(folder, f"{name}.safetensors")
+    rows = run_budgets(options, case, name, folder, options.budgets or case["budgets"], weights)
+    if not options.no_eager and not options.no_checkpointing:
+        rows += run_budgets(options, case, name + "_ckpt", folder, ["100%peak"], weights,
+                            ["checkpointing=on"])
+    os.remove(weights)
+    return [{"case": name, **row} for row in rows]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/bin/stowage")
+    parser.add_argument("--only", default="llama1b,llama8b,llama8b_lora",
+                        type=lambda text: text.split(","), help="cases, separated by commas: " +
+                        ", ".join(CASES))
+    parser.add_argument("--budgets", type=lambda text: text.split(","), help="instead of the case's")
+    parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--deterministic", action="store_true",
+                        help="libtorch's deterministic mode; default: as users run")
+    parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
+    parser.add_argument("--no-checkpointing", action="store_true")
+    parser.add_argument("--scratch", help="folder for files of many GiB; default: a temporary one")
+    parser.add_argument("--out", help="JSON file to write")
+    options = parser.parse_args()
+    answer = {"machine": describe_machine(options), "rows": []}
+    print(json.dumps(answer["machine"]), flush=True)
+    bad = 0
+    for name in options.only:
+        with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+            try:
+                answer["rows"] += run_case(options, name, folder)
+            except Failed as failure:
+                print(f"{name}: FAILED: {failure}", flush=True)
+                bad += 1
+        if options.out:
+            with open(options.out, "w", encoding="utf-8") as file:
+                json.dump(answer, file, indent=1)
+    bad += sum(row["verdict"] != "ran" for row in answer["rows"])
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
