@@ -95,16 +95,6 @@ ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
   return ir::success();
 }
 
-ir::Error readHost(const std::string& text, passes::PlanStepOptions& options) {
-  if (text.empty()) return ir::success();
-  ir::Expected<SizeFlag> size = parseSizeFlag(text);
-  if (!size) return size.takeError();
-  if (size->of != SizeFlag::Of::kAbsolute)
-    return badFlag("--host: expected an absolute size, found '" + text + "'");
-  options.limits.host = size->bytes;
-  return ir::success();
-}
-
 /// Threads and mode decide how long ops take and what they allocate.
 ir::Error checkMeasuredFor(const ir::Target& target, const std::string& device) {
   const auto refuse = [&](const std::string& wanted) {
@@ -180,6 +170,16 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
   return pin;
 }
 
+ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options) {
+  if (text.empty()) return ir::success();
+  ir::Expected<SizeFlag> size = parseSizeFlag(text);
+  if (!size) return size.takeError();
+  if (size->of != SizeFlag::Of::kAbsolute)
+    return badFlag("--host: expected an absolute size, found '" + text + "'");
+  options.limits.host = size->bytes;
+  return ir::success();
+}
+
 ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs) {
   const ir::Target& target = inputs.target;
   const Bytes bytes =
@@ -217,7 +217,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   inputs.target = std::move(*target);
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
-  if (ir::Error error = readHost(flags.host, inputs.options)) return error;
+  if (ir::Error error = readHostLimit(flags.host, inputs.options)) return error;
   if (ir::Error error = readLaunch(flags.launch, inputs)) return error;
   for (const std::string& text : flags.pins) {
     ir::Expected<planner::Pin> pin = parsePin(text);

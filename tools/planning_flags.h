@@ -42,6 +42,8 @@ struct PlanningInputs {
 /// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
 
+/// --host: "" sets no limit. Errors: kInvalidArgument.
+ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options);
 /// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
 /// arena leaves none.
 ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs);

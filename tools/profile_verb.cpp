@@ -9,6 +9,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <thread>
 
 #include "ir/op_table.h"
@@ -16,8 +17,10 @@
 #include "runtime/calibrate.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
+#include "tools/in_step_times.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
+#include "tools/plan_summary.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/this_machine.h"
@@ -33,11 +36,14 @@ struct ProfileFlags : CommonFlags {
   std::string output;
   int threads = 0;
   int repeats = 0;
+  std::string inSteps;
+  std::string host;
 };
 
 struct Measured {
   ir::CostTable costs;
   std::vector<runtime::UnrepeatedOp> unrepeated;
+  std::optional<InStepTimes> inSteps;
   bool deterministic = true;
 };
 
@@ -74,6 +80,17 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (!links) return links.takeError();
   costs->links = *links;
   measured.costs = std::move(*costs);
+  if (flags.inSteps.empty()) return measured;
+  ir::Expected<InStepTimes> times = measureInSteps({.stepFile = flags.step,
+                                                    .graph = graph,
+                                                    .target = *target,
+                                                    .alone = measured.costs,
+                                                    .budget = flags.inSteps,
+                                                    .host = flags.host,
+                                                    .flags = flags});
+  if (!times) return times.takeError();
+  measured.costs = times->costs;
+  measured.inSteps = std::move(*times);
   return measured;
 }
 
@@ -94,6 +111,15 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
        << (contradictsTable(measured, graph, op) ? ", although plans may run it again" : "")
        << '\n';
   }
+}
+
+/// The same step three times: predicted, run, predicted again.
+void printInSteps(const InStepTimes& times, llvm::raw_ostream& os) {
+  os << "in steps   within " << formatBytes(times.arena) << ": " << formatDuration(times.measured)
+     << " a step; predicted from ops alone " << formatDuration(times.alone) << " ("
+     << formatExcess(times.alone, times.measured, /*sign=*/true) << "), with their times in steps "
+     << formatDuration(times.inSteps) << " ("
+     << formatExcess(times.inSteps, times.measured, /*sign=*/true) << ")\n";
 }
 
 nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& measured,
@@ -124,6 +150,12 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
                                    {"compute_ns", sum.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
+    if (measured.inSteps) {
+      json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
+                          {"step_ns", measured.inSteps->measured.value()},
+                          {"predicted_alone_ns", measured.inSteps->alone.value()},
+                          {"predicted_ns", measured.inSteps->inSteps.value()}};
+    }
     if (flags.repeats > 1) json["repeats"] = repeatsJson(flags, measured, graph);
     llvm::outs() << json.dump(2) << '\n';
     return;
@@ -134,6 +166,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     os << "measured   " << measured.costs.bySignature.size()
        << " distinct ops; one step's ops add up to " << formatDuration(sum) << '\n';
   }
+  if (measured.inSteps) printInSteps(*measured.inSteps, os);
   if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
   if (!toStdout) os << "wrote      " << flags.output << '\n';
 }
@@ -177,6 +210,14 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op; default: the machine's cores")
       ->check(CLI::Range(1, 1024));
+  command->add_option("--in-steps", flags->inSteps,
+                      "then run a few steps by a plan for this budget, as in 'plan --budget', and "
+                      "take the times that ops have there: caches, clocks and copies are those of "
+                      "training");
+  command
+      ->add_option("--host", flags->host,
+                   "host memory that the plan of --in-steps may use; default: no limit")
+      ->needs("--in-steps");
   command
       ->add_option("--repeats", flags->repeats,
                    "also run each op so often on the same numbers, at other addresses and with "

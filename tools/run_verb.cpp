@@ -330,7 +330,8 @@ Verb addRunVerb(CLI::App& app) {
       ->check(CLI::Validator(describeBadSeed, ""));
   command
       ->add_flag("--compare-unplanned", flags->compare,
-                 "train by plain libtorch as well and compare every bit")
+                 "train by plain libtorch as well and compare every bit; after capture "
+                 "--nondeterministic, every bit that it repeats itself")
       ->excludes(otherData);
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");

@@ -416,6 +416,23 @@ TEST_F(PlanVerbs, CostsOfOtherThreadsAreRefused) {
   expectRefused(planAt("60%peak") + "--threads " + other, 3, "costs.json: measured on 'cpu, ");
 }
 
+TEST_F(PlanVerbs, ProfileTakesTheTimesThatOpsHaveInSteps) {
+  const std::string profile = "profile " + at("step.stow") + " -o " + at("in_steps.json");
+  const Outcome measured = stowage(profile + " --in-steps 80%peak -q --json");
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  const json inSteps = json::parse(measured.text)["in_steps"];
+  for (const char* time : {"step_ns", "predicted_alone_ns", "predicted_ns"}) {
+    EXPECT_GT(inSteps[time], 0) << time;
+  }
+  EXPECT_LE(inSteps["arena_bytes"], fileOf("plan.json")["budget_bytes"].get<int64_t>() * 8 / 6);
+  EXPECT_EQ(stowage("plan " + at("step.stow") + " --budget 60%peak --costs " + at("in_steps.json") +
+                    " -o " + at("from_steps.json"))
+                .code,
+            0);
+  expectRefused(profile + " -f --in-steps 1KiB", 1, "smallest device budget that works");
+  expectRefused(profile + " -f --host 1GiB", 2, "--in-steps");
+}
+
 TEST_F(PlanVerbs, CostsOfTheOtherModeAreRefused) {
   const std::string step = at("default.stow");
   ASSERT_EQ(stowage("capture gpt2 --set preset=tiny --nondeterministic -o " + step).code, 0);

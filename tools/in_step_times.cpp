@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/in_step_times.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <utility>
+
+#include "passes/plan_step.h"
+#include "planner/plan_file.h"
+#include "planner/timeline.h"
+#include "runtime/run_times.h"
+#include "tools/budget_flag.h"
+#include "tools/load_files.h"
+#include "tools/planning_flags.h"
+#include "tools/progress.h"
+#include "tools/run_checks.h"
+#include "tools/run_data.h"
+#include "tools/run_source.h"
+#include "tools/training_run.h"
+
+namespace stowage::tools {
+
+namespace {
+
+constexpr int64_t kTimedSteps = 5;
+constexpr uint64_t kSeed = 0;
+
+ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
+  PlanningInputs inputs;
+  inputs.graph = request.graph;
+  inputs.target = request.target;
+  inputs.costs = request.alone;
+  if (ir::Error error = measureKeepAll(inputs)) return error;
+  ir::Expected<SizeFlag> size = parseSizeFlag(request.budget);
+  if (!size) return size.takeError();
+  ir::Expected<Bytes> budget = resolveBudget(*size, inputs);
+  if (!budget) return budget.takeError();
+  inputs.options.budget = *budget;
+  if (ir::Error error = readHostLimit(request.host, inputs.options)) return error;
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+  if (!planned) return planned.takeError();
+  LoadedPlan plan;
+  plan.file = planner::makePlanFile(planned->graph, inputs.target, planned->schedule,
+                                    inputs.options.budget);
+  plan.step = std::move(inputs.graph);
+  plan.graph = std::move(planned->graph);
+  plan.order = planned->order;
+  plan.graphPath = request.stepFile;
+  return plan;
+}
+
+ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& costs,
+                                 const CommonFlags& flags) {
+  RunSourceOptions sourceOptions;
+  sourceOptions.imported.randomWeights = true;
+  sourceOptions.imported.seed = kSeed;
+  ir::Expected<RunSource> source = openRunSource(plan, std::move(sourceOptions));
+  if (!source) return source.takeError();
+  ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);
+  if (!data) return data.takeError();
+  Progress progress(!flags.quiet);
+  RunOptions options;
+  options.seed = kSeed;
+  options.steps = kTimedSteps + 1;
+  options.timedSteps = kTimedSteps;
+  options.batches = [&](int64_t position) -> ir::Expected<Batch> {
+    ir::Expected<Batch> batch = (*data)->at(position);
+    if (!batch || source->model) return batch;
+    return source->imported->withRates(std::move(*batch));
+  };
+  options.report = [&progress](int64_t step, double /*loss*/) {
+    progress.show("measuring steps", static_cast<size_t>(step + 1), kTimedSteps + 1);
+  };
+  const PlannedTraining planned = {.graph = source->graph,
+                                   .schedule = plan.file.schedule,
+                                   .target = plan.file.target,
+                                   .costs = &costs};
+  return source->model ? runByPlan(*source->model, planned, options)
+                       : runByPlan(source->imported->step(), planned, options);
+}
+
+}  // namespace
+
+ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
+  ir::Expected<LoadedPlan> plan = makePlan(request);
+  if (!plan) return plan.takeError();
+  if (ir::Error error = checkMachine(plan->file, request.target.intraOpThreads)) return error;
+  const ir::Schedule& schedule = plan->file.schedule;
+  ir::Expected<ir::NodeCosts> alone = ir::resolveCosts(plan->graph, request.alone);
+  if (!alone) return alone.takeError();
+  ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
+  if (!run) return run.takeError();
+  InStepTimes times;
+  times.costs = runtime::correctTimes(request.alone, plan->graph, schedule,
+                                      runtime::medianDurations(run->times));
+  times.arena = run->arena;
+  times.alone = schedule.predicted.stepTime;
+  times.measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9));
+  ir::Expected<ir::NodeCosts> corrected = ir::resolveCosts(plan->graph, times.costs);
+  if (!corrected) return corrected.takeError();
+  times.inSteps =
+      planner::computeTimeline(plan->graph, schedule, *corrected, request.target.alignBytes)
+          .stepTime;
+  return times;
+}
+
+}  // namespace stowage::tools
