@@ -78,8 +78,9 @@ ir::Error ImportedRun::findInputs(const ImportedRunOptions& options) {
     const std::string& name = graph_->storage(value.storage).name;
     const bool isRate = llvm::is_contained(rates, id);
     rates_.emplace_back();
-    if (isRate && options.learningRate) {
-      rates_.back() = at::full(sizes, *options.learningRate, at::TensorOptions().dtype(dtype));
+    if (isRate && (options.learningRate || options.isTrial)) {
+      const double rate = options.learningRate.value_or(0);
+      rates_.back() = at::full(sizes, rate, at::TensorOptions().dtype(dtype));
       continue;
     }
     if (isRate && !options.hasData) {

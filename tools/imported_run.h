@@ -29,6 +29,7 @@ struct ImportedRunOptions {
   uint64_t seed = 0;
   std::optional<double> learningRate;
   bool hasData = false;  // a data file, which may have the learning rates
+  bool isTrial = false;  // nothing shall be learned: a rate that nobody gives is 0
 };
 
 class ImportedRun {

@@ -56,6 +56,7 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   RunSourceOptions sourceOptions;
   sourceOptions.imported.randomWeights = true;
   sourceOptions.imported.seed = kSeed;
+  sourceOptions.imported.isTrial = true;
   ir::Expected<RunSource> source = openRunSource(plan, std::move(sourceOptions));
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);

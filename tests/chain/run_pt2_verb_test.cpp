@@ -162,6 +162,14 @@ TEST_F(RunPt2Verb, TakesRatesFromTheDataFile) {
   EXPECT_NE(lossesOf(scheduled), lossesOf(constant));
 }
 
+TEST_F(RunPt2Verb, ItsOpsAreTimedInStepsWithoutWeightsOrRates) {
+  prepare(packPt2(smallStepProgram().dump()));
+  const Outcome outcome = stowage("profile " + folder_.at("small.stow") +
+                                  " --in-steps 100%peak -f -o " + folder_.at("costs.json"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("in steps   within ")) << outcome.text;
+}
+
 TEST_F(RunPt2Verb, RefusesARateForAFrozenOne) {
   prepare(packPt2(frozenRateProgram().dump()));
   const Outcome given = run("--random-weights --lr 0.01");
