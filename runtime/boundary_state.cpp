@@ -51,26 +51,17 @@ class StateWalk {
   std::vector<const ir::BoundaryEntry*> entries_;  // by storage
 };
 
-/// Bytes of one storage after the other, in one piece of memory: fresh pages cost more than copies.
-class Room {
- public:
-  explicit Room(const ir::Graph& graph) : graph_(graph) {}
-  llvm::MutableArrayRef<uint8_t> of(ir::StorageId storage) {
-    const auto bytes = static_cast<size_t>(graph_.storage(storage).bytes.value());
-    if (bytes > bytes_.size()) bytes_.resize(bytes);
-    return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
-  }
-
- private:
-  const ir::Graph& graph_;
-  std::vector<uint8_t> bytes_;
-};
-
 }  // namespace
+
+llvm::MutableArrayRef<uint8_t> StorageRoom::of(ir::StorageId storage) {
+  const auto bytes = static_cast<size_t>(graph_.storage(storage).bytes.value());
+  if (bytes > bytes_.size()) bytes_.resize(bytes);
+  return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
+}
 
 ir::Error loadState(Executor& executor, StateReader read) {
   const ir::Schedule& schedule = executor.source().schedule;
-  Room room(executor.source().graph);
+  StorageRoom room(executor.source().graph);
   return StateWalk(executor).forEach(
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
         const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
@@ -87,7 +78,7 @@ ir::Error loadState(Executor& executor, StateReader read) {
 
 ir::Error drainState(Executor& executor, StateWriter write) {
   const ir::Schedule& schedule = executor.source().schedule;
-  Room room(executor.source().graph);
+  StorageRoom room(executor.source().graph);
   return StateWalk(executor).forEach(
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
         const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);

@@ -13,12 +13,26 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <cstdint>
+#include <vector>
 
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "runtime/executor.h"
 
 namespace stowage::runtime {
+
+/// Room for the bytes of one storage after the other, in one piece of memory: fresh pages cost more
+/// than copies. The graph outlives it.
+class StorageRoom {
+ public:
+  explicit StorageRoom(const ir::Graph& graph) : graph_(graph) {}
+  /// Exactly the storage's bytes, valid until the next call.
+  llvm::MutableArrayRef<uint8_t> of(ir::StorageId storage);
+
+ private:
+  const ir::Graph& graph_;
+  std::vector<uint8_t> bytes_;
+};
 
 /// Fills `bytes` (exactly the storage's bytes) with what the storage holds when steps begin.
 using StateReader =

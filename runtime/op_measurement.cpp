@@ -97,16 +97,22 @@ class OpMeasurement {
     return ir::success();
   }
 
-  ir::Error runOnce(ir::NodeId node, const OpCall& call, AllocationLog* log, ir::OpCost& cost) {
-    if (ir::Error error = fillOperands(node)) return error;
+  /// Leaves the results on the stack.
+  ir::Expected<Nanoseconds> callOp(ir::NodeId node, const OpCall& call,
+                                   std::vector<c10::IValue>& stack) {
     const std::vector<ScalarValue> scalars = capturedScalars();
-    std::vector<c10::IValue> stack;
-    bench_.allocations().logging.store(log, std::memory_order_release);
-    ir::Expected<Nanoseconds> took = bench_.time(graph_.describeNode(node), [&] {
+    return bench_.time(graph_.describeNode(node), [&] {
       const at::AutoDispatchBelowADInplaceOrView below;
       stack = makeStack(call, scalars);
       call.op.callBoxed(stack);
     });
+  }
+
+  ir::Error runOnce(ir::NodeId node, const OpCall& call, AllocationLog* log, ir::OpCost& cost) {
+    if (ir::Error error = fillOperands(node)) return error;
+    std::vector<c10::IValue> stack;
+    bench_.allocations().logging.store(log, std::memory_order_release);
+    ir::Expected<Nanoseconds> took = callOp(node, call, stack);
     bench_.allocations().logging.store(nullptr, std::memory_order_release);
     if (!took) return took.takeError();
     cost.time = *took;
@@ -145,13 +151,8 @@ class OpMeasurement {
 
   /// All that the call writes, as bytes.
   ir::Expected<std::vector<at::Tensor>> runForBits(ir::NodeId node, const OpCall& call) {
-    const std::vector<ScalarValue> scalars = capturedScalars();
     std::vector<c10::IValue> stack;
-    ir::Expected<Nanoseconds> took = bench_.time(graph_.describeNode(node), [&] {
-      const at::AutoDispatchBelowADInplaceOrView below;
-      stack = makeStack(call, scalars);
-      call.op.callBoxed(stack);
-    });
+    ir::Expected<Nanoseconds> took = callOp(node, call, stack);
     if (!took) return took.takeError();
     return callTorch(graph_.describeNode(node), [&] {
       std::vector<at::Tensor> bits;

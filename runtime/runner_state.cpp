@@ -61,12 +61,11 @@ bool Runner::Impl::comesFromFile(ir::StorageId storage) const {
 
 ir::Error Runner::Impl::readWeights() {
   if (!weights) return ir::success();
-  std::vector<uint8_t> bytes;  // of one tensor after the other: fresh pages cost more than copies
+  StorageRoom room(plan.graph);
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
-    const ir::Storage& info = plan.graph.storage(storage);
-    if (!info.persistent || !comesFromFile(storage)) continue;
-    bytes.resize(static_cast<size_t>(info.bytes.value()));
+    if (!plan.graph.storage(storage).persistent || !comesFromFile(storage)) continue;
+    const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
     if (ir::Error error = weights->read(plan.graph, storage, {}, bytes)) return error;
     if (ir::Error error = putState(storage, bytes)) return error;
   }

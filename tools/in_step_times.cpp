@@ -1,8 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/in_step_times.h"
 
-#include <fmt/format.h>
-
 #include <memory>
 #include <utility>
 
@@ -66,11 +64,7 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   options.seed = kSeed;
   options.steps = kTimedSteps + 1;
   options.timedSteps = kTimedSteps;
-  options.batches = [&](int64_t position) -> ir::Expected<Batch> {
-    ir::Expected<Batch> batch = (*data)->at(position);
-    if (!batch || source->model) return batch;
-    return source->imported->withRates(std::move(*batch));
-  };
+  options.batches = batchesOf(*source, **data);
   options.report = [&progress](int64_t step, double /*loss*/) {
     progress.show("measuring steps", static_cast<size_t>(step + 1), kTimedSteps + 1);
   };
@@ -78,8 +72,7 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
                                    .schedule = plan.file.schedule,
                                    .target = plan.file.target,
                                    .costs = &costs};
-  return source->model ? runByPlan(*source->model, planned, options)
-                       : runByPlan(source->imported->step(), planned, options);
+  return runByPlan(*source, planned, options);
 }
 
 }  // namespace

@@ -180,10 +180,13 @@ ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& option
   return ir::success();
 }
 
+SizeFlag::Wholes wholesOf(const PlanningInputs& inputs) {
+  return {.device = inputs.target.memory, .peak = inputs.keepAll, .outside = inputs.target.outside};
+}
+
 ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs) {
   const ir::Target& target = inputs.target;
-  const Bytes bytes =
-      size.resolve({.device = target.memory, .peak = inputs.keepAll, .outside = target.outside});
+  const Bytes bytes = size.resolve(wholesOf(inputs));
   if (size.withOutside && bytes.value() <= 0) {
     return badFlag("found " + formatBytes(bytes + target.outside) +
                    " for everything on the device, expected more than the " +

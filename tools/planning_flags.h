@@ -44,6 +44,8 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
 
 /// --host: "" sets no limit. Errors: kInvalidArgument.
 ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options);
+/// What shares in a size on the command line are of.
+SizeFlag::Wholes wholesOf(const PlanningInputs& inputs);
 /// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
 /// arena leaves none.
 ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs);

@@ -44,7 +44,6 @@ struct Measured {
   ir::CostTable costs;
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<InStepTimes> inSteps;
-  bool deterministic = true;
 };
 
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
@@ -70,7 +69,6 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
   Measured measured;
-  measured.deterministic = target->deterministic;
   ir::Expected<ir::CostTable> costs =
       measureOps(flags, graph, *target, spread, measured.unrepeated);
   if (!costs) return costs.takeError();
@@ -95,9 +93,8 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
 }
 
 /// Plans may run the op again, although it does not repeat its bits.
-bool contradictsTable(const Measured& measured, const ir::Graph& graph,
-                      const runtime::UnrepeatedOp& op) {
-  return ir::repeatsItsBits(ir::lookUpOp(graph.node(op.node).op), measured.deterministic);
+bool contradictsTable(const ir::Graph& graph, const runtime::UnrepeatedOp& op) {
+  return ir::repeatsItsBits(ir::lookUpOp(graph.node(op.node).op), graph.provenance().deterministic);
 }
 
 void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph,
@@ -108,8 +105,7 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
   for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
     os << "           " << graph.describeNode(op.node) << ": " << op.different << " of "
        << flags.repeats - 1 << " differ"
-       << (contradictsTable(measured, graph, op) ? ", although plans may run it again" : "")
-       << '\n';
+       << (contradictsTable(graph, op) ? ", although plans may run it again" : "") << '\n';
   }
 }
 
@@ -129,7 +125,7 @@ nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& me
     ops.push_back({{"op", graph.node(op.node).op},
                    {"node", op.node.index()},
                    {"different", op.different},
-                   {"may_run_again", contradictsTable(measured, graph, op)}});
+                   {"may_run_again", contradictsTable(graph, op)}});
   }
   return {{"runs", flags.repeats}, {"unrepeated", ops}};
 }
@@ -192,7 +188,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
   }
   printProfile(flags, *measured, *graph);
   const bool contradicts = llvm::any_of(measured->unrepeated, [&](const runtime::UnrepeatedOp& op) {
-    return contradictsTable(*measured, *graph, op);
+    return contradictsTable(*graph, op);
   });
   return contradicts ? kExitNo : kExitYes;
 }

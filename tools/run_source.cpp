@@ -79,4 +79,18 @@ ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions o
   return source;
 }
 
+BatchSource batchesOf(const RunSource& source, RunData& data) {
+  return [&](int64_t position) -> ir::Expected<Batch> {
+    ir::Expected<Batch> batch = data.at(position);
+    if (!batch || source.model) return batch;
+    return source.imported->withRates(std::move(*batch));
+  };
+}
+
+ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
+                                  const RunOptions& options) {
+  return source.model ? runByPlan(*source.model, plan, options)
+                      : runByPlan(source.imported->step(), plan, options);
+}
+
 }  // namespace stowage::tools

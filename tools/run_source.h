@@ -2,7 +2,7 @@
 //
 // The step that a plan is for, made ready to run from what its graph says of itself: an example
 // model is captured again from its recipe and must have the plan's fingerprint, an imported step is
-// its graph. Not here: batches, checkpoints, the run.
+// its graph. Not here: where batches come from, checkpoints.
 #ifndef STOWAGE_TOOLS_RUN_SOURCE_H_
 #define STOWAGE_TOOLS_RUN_SOURCE_H_
 
@@ -15,6 +15,8 @@
 #include "tools/imported_run.h"
 #include "tools/load_files.h"
 #include "tools/model_step.h"
+#include "tools/run_data.h"
+#include "tools/training_run.h"
 
 namespace stowage::tools {
 
@@ -37,6 +39,13 @@ struct RunSourceOptions {
 /// capturing again gives another graph, or the recipe is none, with the file; kInvalidArgument for
 /// flags that do not go with the step; those of ImportedRun::open.
 ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions options);
+
+/// The data's batches; an imported step's with its learning rates. Source and data outlive it.
+BatchSource batchesOf(const RunSource& source, RunData& data);
+
+/// Trains the step by a plan; it is used up.
+ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
+                                  const RunOptions& options);
 
 }  // namespace stowage::tools
 

@@ -204,9 +204,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
-  const RunSource& source = training.source;
-  return source.model ? runByPlan(*source.model, planned, options)
-                      : runByPlan(source.imported->step(), planned, options);
+  return runByPlan(training.source, planned, options);
 }
 
 /// CLI11 takes numbers beyond its type for others.
@@ -236,11 +234,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (!data) return data.takeError();
   ir::Expected<TrainingNotes> notes = identify(flags, *plan, *beginning, **data);
   if (!notes) return notes.takeError();
-  const BatchSource batches = [&](int64_t position) -> ir::Expected<Batch> {
-    ir::Expected<Batch> batch = (*data)->at(position);
-    if (!batch || source->model) return batch;
-    return source->imported->withRates(std::move(*batch));
-  };
+  const BatchSource batches = batchesOf(*source, **data);
   ir::Expected<CostsHere> costs =
       measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
   if (!costs) return costs.takeError();

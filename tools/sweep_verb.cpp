@@ -155,10 +155,7 @@ VerbResult runSweep(const SweepFlags& flags) {
     }
   }
   const auto fits = [&](const SizeFlag& size) {
-    return size.of != SizeFlag::Of::kPeak &&
-           size.resolve({.device = inputs->target.memory,
-                         .peak = inputs->keepAll,
-                         .outside = inputs->target.outside}) >= inputs->keepAll;
+    return size.of != SizeFlag::Of::kPeak && size.resolve(wholesOf(*inputs)) >= inputs->keepAll;
   };
   if (std::all_of(sizes->begin(), sizes->end(), fits)) {
     remark(

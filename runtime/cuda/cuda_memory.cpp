@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <chrono>
 #include <cstring>
-#include <string>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -23,10 +22,6 @@ constexpr uintptr_t kArenaAlignment = uintptr_t{2} << 20;
 constexpr int64_t kTouchedAtOnce = int64_t{64} << 20;
 constexpr int64_t kPageBytes = 4096;
 constexpr unsigned kMostTouchingThreads = 8;
-
-std::string sizeText(Bytes bytes) {
-  return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
-}
 
 /// Writes to every page, so that the kernel makes it; in parallel, because it clears each.
 void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
@@ -54,6 +49,10 @@ void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
 }
 
 }  // namespace
+
+std::string sizeText(Bytes bytes) {
+  return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
+}
 
 ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
   void* base = nullptr;

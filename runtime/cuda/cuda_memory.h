@@ -7,11 +7,15 @@
 
 #include <cstdint>
 #include <functional>
+#include <string>
 
 #include "ir/error.h"
 #include "ir/units.h"
 
 namespace stowage::runtime {
+
+/// As messages give it, exact: "1.0 GiB (1073741825 bytes)".
+std::string sizeText(Bytes bytes);
 
 /// Bytes of `cudaMalloc`, at an address that is a multiple of 2 MiB.
 class DeviceArena {

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <string>
 
+#include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 
 namespace stowage::runtime {
@@ -78,13 +79,11 @@ ir::Error checkRoom(Bytes arena, Bytes outside) {
   const Bytes later = taken ? std::max(outside - *taken, Bytes(0)) : Bytes(0);
   const Bytes room(static_cast<int64_t>(free));
   if (room >= arena + later) return ir::success();
-  const auto text = [](Bytes bytes) {
-    return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
-  };
   return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
-                       "the device has " + text(room) + " free of " +
+                       "the device has " + sizeText(room) + " free of " +
                            formatBytes(Bytes(static_cast<int64_t>(all))) +
-                           ", the plan needs an arena of " + text(arena) + " and " + text(later) +
+                           ", the plan needs an arena of " + sizeText(arena) + " and " +
+                           sizeText(later) +
                            " more for kernels and libraries; a budget of device:" +
                            formatBytes(room + outside - later) + " would fit");
 }
