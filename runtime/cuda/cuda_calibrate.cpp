@@ -322,12 +322,15 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
   });
   if (!stream) return stream.takeError();
   const CudaRngRestore restore;
-  CudaBench bench(*stream, options.alignBytes);
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
   table.device = costsDevice(at::cuda::getCurrentDeviceProperties()->name, options.deterministic);
   const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
-  if (ir::Error error = measureOps(graph, options, device, bench, table)) return error;
+  {
+    // Gone before what a process takes is read: its own tensors are no part of that.
+    CudaBench bench(*stream, options.alignBytes);
+    if (ir::Error error = measureOps(graph, options, device, bench, table)) return error;
+  }
   dropWorkspaces(*stream);
   c10::cuda::CUDACachingAllocator::emptyCache();
   table.outside = memoryOutside(Bytes(0));

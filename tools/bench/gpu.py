@@ -5,11 +5,12 @@
 For each case: capture, measure, plan for every budget, run; then, in the same call on the same
 device, the same C++ closures by eager libtorch, and with gradient checkpointing as one writes it by
 hand. First values come from one random file, so that no run spends minutes drawing them. Prints a
-table; --out writes all figures as JSON, with device, driver, versions and settings. Exit code 1 when
-a run failed.
+row as soon as it is there; --out writes all figures as JSON, with device, driver, versions and
+settings. Exit code 1 when a run failed or the time given was up.
 
     gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
-           [--deterministic] [--no-eager] [--no-checkpointing] [--scratch DIR] [--out FILE]
+           [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500] [--scratch DIR]
+           [--out FILE]
 """
 
 import argparse
@@ -176,21 +177,25 @@ def show(name, row):
 
 
 def run_budgets(options, case, name, folder, budgets, weights, more=()):
-    """The last budget that runs is the one whose process trains by eager libtorch as well."""
+    """Plans run as soon as they are made; the process of the first trains by eager libtorch too."""
     step, costs = capture(options, case, folder, name, more)
     if not os.path.exists(weights):
         write_weights(step, weights)
+    rows, compare = [], not options.no_eager
     with concurrent.futures.ThreadPoolExecutor() as pool:
-        rows = list(pool.map(lambda budget: plan(options, case, step, costs, budget), budgets))
-    planned = [row for row in rows if row["verdict"] == "planned"]
-    for row in rows:
-        if row["verdict"] == "planned":
-            compare = not options.no_eager and row is planned[-1]
-            try:
-                run(options, costs, weights, row, compare)
-            except Failed as failure:
-                row["verdict"] = str(failure)
-        show(name, row)
+        waiting = [pool.submit(plan, options, case, step, costs, budget) for budget in budgets]
+        for ready in concurrent.futures.as_completed(waiting):
+            row = ready.result()
+            if row["verdict"] == "planned" and time.time() > options.end:
+                row["verdict"] = "not run: the time given was up"
+            if row["verdict"] == "planned":
+                try:
+                    run(options, costs, weights, row, compare)
+                    compare = False
+                except Failed as failure:
+                    row["verdict"] = str(failure)
+            show(name, row)
+            rows.append(row)
     return rows
 
 
@@ -198,7 +203,7 @@ def run_case(options, name, folder):
     case = CASES[name]
     weights = os.path.join(folder, f"{name}.safetensors")
     rows = run_budgets(options, case, name, folder, options.budgets or case["budgets"], weights)
-    if not options.no_eager and not options.no_checkpointing:
+    if not options.no_eager and not options.no_checkpointing and time.time() < options.end:
         rows += run_budgets(options, case, name + "_ckpt", folder, ["100%peak"], weights,
                             ["checkpointing=on"])
     os.remove(weights)
@@ -217,9 +222,12 @@ def main():
                         help="libtorch's deterministic mode; default: as users run")
     parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
     parser.add_argument("--no-checkpointing", action="store_true")
+    parser.add_argument("--seconds", type=float, default=float("inf"),
+                        help="start nothing after so many; what runs then is finished")
     parser.add_argument("--scratch", help="folder for files of many GiB; default: a temporary one")
     parser.add_argument("--out", help="JSON file to write")
     options = parser.parse_args()
+    options.end = time.time() + options.seconds
     answer = {"machine": describe_machine(options), "rows": []}
     print(json.dumps(answer["machine"]), flush=True)
     bad = 0

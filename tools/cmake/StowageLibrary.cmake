@@ -81,6 +81,19 @@ function(stowage_library name)
   set_property(GLOBAL APPEND PROPERTY STOWAGE_LIBRARIES ${name})
 endfunction()
 
+# stowage_precompile(<target> headers...): reads these headers once for all of the target's sources. Each source
+# still includes what it uses, and builds without.
+function(stowage_precompile target)
+  if(NOT STOWAGE_PRECOMPILE)
+    return()
+  endif()
+  list(TRANSFORM ARGN REPLACE "(.+)" "<\\1>")
+  target_precompile_headers(${target} PRIVATE ${ARGN})
+  if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+    target_compile_options(${target} PRIVATE -fpch-preprocess)  # so that ccache sees the file
+  endif()
+endfunction()
+
 # stowage_program(<name> [INSTALL] SOURCES ... LIBS ...): an executable in build/bin with our flags.
 function(stowage_program name)
   cmake_parse_arguments(ARG "INSTALL" "" "SOURCES;LIBS" ${ARGN})
