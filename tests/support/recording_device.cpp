@@ -61,7 +61,12 @@ class RecordingProgram : public runtime::Program {
   }
   ir::Error waitOnHost(EventRef event) override {
     if (isRecorded(event)) return inner_->waitOnHost(event);
-    return inner_->waitOnHost({meeting(ir::Stream::kCompute, /*isEnd=*/true), event.step});
+    // Only the whole record's end can be waited for.
+    for (const ir::Stream stream : streams_) {
+      const EventRef end{meeting(stream, /*isEnd=*/true), event.step};
+      if (ir::Error error = inner_->waitOnHost(end)) return error;
+    }
+    return ir::success();
   }
 
   ir::Expected<SegmentIssue> beginSegment(const runtime::Segment& /*segment*/) override {
