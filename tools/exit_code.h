@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a program's exit code says, the same for every verb: 0 yes, 1 a negative answer (nothing
-// fits, violations found), 2 wrong usage, 3 a bad input file, 4 the environment, 70 our bug.
+// fits, violations found), 2 wrong usage, 3 a bad input file, 4 the environment, 70 our bug. After
+// a signal that asked to stop: 128 and its number, as shells say it.
 #ifndef STOWAGE_TOOLS_EXIT_CODE_H_
 #define STOWAGE_TOOLS_EXIT_CODE_H_
 
@@ -15,6 +16,7 @@ inline constexpr int kExitUsage = 2;
 inline constexpr int kExitBadInput = 3;
 inline constexpr int kExitEnvironment = 4;
 inline constexpr int kExitInternal = 70;
+inline constexpr int kExitStopped = 128;  // and the signal's number
 
 constexpr int exitCodeFor(ir::ErrorCode code) {
   switch (code) {

@@ -173,9 +173,12 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
 ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
   ir::Expected<SizeFlag> size = parseSizeFlag(text);
-  if (!size) return size.takeError();
-  if (size->of != SizeFlag::Of::kAbsolute)
-    return badFlag("--host: expected an absolute size, found '" + text + "'");
+  const bool isBytes = size && size->of == SizeFlag::Of::kAbsolute && !size->withOutside;
+  if (!size) llvm::consumeError(size.takeError());
+  if (!isBytes) {
+    return badFlag("--host: found '" + text +
+                   "', expected a number of bytes such as 100GiB or 512MB");
+  }
   options.limits.host = size->bytes;
   return ir::success();
 }

@@ -63,8 +63,8 @@ struct RunFlags : CommonFlags {
 };
 
 /// Set by SIGTERM and SIGINT: the step under way is finished, the state saved.
-volatile std::sig_atomic_t stopAsked = 0;
-void askToStop(int /*signal*/) { stopAsked = 1; }
+volatile std::sig_atomic_t stopAsked = 0;  // the signal
+void askToStop(int signal) { stopAsked = signal; }
 
 /// What the run begins with, checked before anything is measured.
 struct Beginning {
@@ -215,6 +215,15 @@ std::string describeBadSeed(const std::string& text) {
   return isSeed ? "" : "found '" + text + "', expected a whole number from 0 to 2^63 - 1";
 }
 
+/// A range does not refuse what is no number.
+std::string describeBadRate(const std::string& text) {
+  double rate = -1;
+  const auto read = std::from_chars(text.data(), text.data() + text.size(), rate);
+  const bool isRate =
+      read.ec == std::errc() && read.ptr == text.data() + text.size() && rate >= 0 && rate <= 1e9;
+  return isRate ? "" : "found '" + text + "', expected a number from 0 to 1e9";
+}
+
 VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
@@ -273,7 +282,8 @@ VerbResult runRun(const RunFlags& flags) {
        .costs = plan->file.costs.source});
   if (!off.empty()) remark(off, flags);
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
-  return !comparison || comparison->difference.empty() ? kExitYes : kExitNo;
+  if (comparison && !comparison->difference.empty()) return kExitNo;
+  return run->stopped ? kExitStopped + stopAsked : kExitYes;
 }
 
 }  // namespace
@@ -302,11 +312,13 @@ Verb addRunVerb(CLI::App& app) {
       ->add_option("--lr", flags->learningRate,
                    "learning rate of an imported step that takes it as an input; default after "
                    "--resume: the checkpoint's")
-      ->check(CLI::Range(0.0, 1e9));
-  command->add_option("--save", flags->save,
-                      "folder for a checkpoint after the last step; one that another training left "
-                      "there stays unless "
-                      "-f is given");
+      ->check(CLI::Validator(describeBadRate, "FLOAT in [0 - 1e9]"));
+  command->add_option(
+      "--save", flags->save,
+      "folder for a checkpoint after the last step, also when SIGINT or SIGTERM asks "
+      "to stop (exit code 130 or 143); one that another training left "
+      "there stays unless "
+      "-f is given");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");

@@ -13,13 +13,17 @@ namespace stowage::tools {
 
 namespace {
 
+constexpr int64_t kFewestSteps = 3;
+
 ir::Error checkFile(const char* flag, const std::string& path, const CommonFlags& flags,
                     int64_t steps, llvm::ArrayRef<std::string> inputs) {
   if (path.empty()) return ir::success();
-  if (steps < 2) {
-    return ir::makeError(
-        ir::ErrorCode::kInvalidArgument,
-        std::string(flag) + " takes times from the second step on, expected --steps 2 or more");
+  if (steps < kFewestSteps) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         std::string(flag) +
+                             " takes times from the second step on, from the "
+                             "begin of one to the next: expected --steps " +
+                             std::to_string(kFewestSteps) + " or more");
   }
   if (ir::Error error = checkIsNoInput(path, inputs)) return error;
   return checkWritable(path, flags.replace);

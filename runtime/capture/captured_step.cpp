@@ -260,7 +260,10 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
   ++impl_->nextStep;
   ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
   if (!again) return again.takeError();
-  return impl_->scalarsOf(*again);
+  ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOf(*again);
+  // Steps take no memory from outside: a trace of many calls is large.
+  impl_->recorder.reuse(std::move(*again));
+  return values;
 }
 
 }  // namespace stowage::runtime

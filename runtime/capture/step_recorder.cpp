@@ -36,7 +36,7 @@ at::Tensor accumulatedParameter() {
 }  // namespace
 
 void StepRecorder::beginStep() {
-  trace_ = StepTrace{};
+  trace_.clear();
   trace_.firstId = nextFakeId();
   inUpdate_ = false;
   pathOfSequence_.clear();
@@ -48,6 +48,8 @@ void StepRecorder::beginUpdate() {
 }
 
 StepTrace StepRecorder::endStep() { return std::exchange(trace_, StepTrace{}); }
+
+void StepRecorder::reuse(StepTrace trace) { trace_ = std::move(trace); }
 
 ir::ValueId StepRecorder::idOf(const at::Tensor& tensor) {
   const StorageKey key = storages_.keyOf(tensor);

@@ -27,6 +27,8 @@ class StepRecorder : public OpSink {
   void beginStep();
   void beginUpdate();
   StepTrace endStep();
+  /// The room of a trace that is done with is used for the next step.
+  void reuse(StepTrace trace);
   /// What was recorded of the step so far.
   const StepTrace& trace() const { return trace_; }
   /// The position of `tensor` in the step being recorded.

@@ -96,6 +96,19 @@ ir::ValueId TracedTensors::intern(TracedTensor tensor) {
   return ir::ValueId(position);
 }
 
+void TracedTensors::clear() {
+  tensors_.clear();
+  byHash_.clear();
+}
+
+void StepTrace::clear() {
+  tensors.clear();
+  nodes.clear();
+  readBacks.clear();
+  firstId = 0;
+  updateBegin = 0;
+}
+
 ir::TensorType irType(const TensorShape& shape) {
   const std::optional<ir::DType> dtype = toDType(shape.dtype);
   assert(dtype && "dtypes are checked when an op is recorded");

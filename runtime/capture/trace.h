@@ -87,6 +87,7 @@ class TracedTensors {
   ir::ValueId intern(TracedTensor tensor);
   const TracedTensor& operator[](ir::ValueId id) const { return tensors_[id.index()]; }
   size_t size() const { return tensors_.size(); }
+  void clear();
 
  private:
   std::vector<TracedTensor> tensors_;
@@ -99,6 +100,9 @@ struct StepTrace {
   std::vector<ReadBack> readBacks;
   FakeId firstId = 0;      // storages made by this step have ids from here on
   size_t updateBegin = 0;  // nodes before belong to `loss`
+
+  /// Empty again; the room it took is kept.
+  void clear();
 };
 
 /// uint8 [n]. Throws for more than host code may hold inside a step (64 MiB).

@@ -97,6 +97,24 @@ std::string Chain::difference(const passes::PlannedStep& planned,
   return tools::firstDifference(eager_, train(planned, options));
 }
 
+void Chain::run(const passes::PlannedStep& planned,
+                const std::function<void(int64_t step)>& afterStep) const {
+  const std::unique_ptr<tools::ModelStep> step = capture();
+  const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+  tools::RunOptions options;
+  options.seed = kSeed;
+  options.steps = steps_;
+  options.batches = sourceOf(batches_);
+  options.report = [&](int64_t number, double /*loss*/) { afterStep(number); };
+  orFail(tools::runByPlan(*step,
+                          {.graph = planned.graph,
+                           .schedule = planned.schedule,
+                           .target = target_,
+                           .costs = &costs,
+                           .options = {}},
+                          options));
+}
+
 tools::TrainingRecord Chain::trainEagerly(uint64_t seed) const {
   return orFail(tools::trainEagerly(recipe_, target_, seed, steps_, sourceOf(batches_)));
 }

@@ -25,18 +25,30 @@ namespace stowage::tests {
 
 namespace {
 
-std::atomic<int64_t> calls{0};
-std::atomic<int64_t> bytesTaken{0};
+struct Count {
+  std::atomic<int64_t> calls{0};
+  std::atomic<int64_t> bytes{0};
+
+  void add(size_t more) {
+    calls.fetch_add(1, std::memory_order_relaxed);
+    bytes.fetch_add(static_cast<int64_t>(more), std::memory_order_relaxed);
+  }
+  OutsideMemory read() const { return {calls.load(), bytes.load()}; }
+};
+
+Count ofDevices;
+Count ofAll;
 
 void note(size_t bytes) {
-  if (static_cast<int64_t>(bytes) < kSmallestCounted || !runtime::isAllocatingThread()) return;
-  calls.fetch_add(1, std::memory_order_relaxed);
-  bytesTaken.fetch_add(static_cast<int64_t>(bytes), std::memory_order_relaxed);
+  if (static_cast<int64_t>(bytes) < kSmallestCounted) return;
+  ofAll.add(bytes);
+  if (runtime::isAllocatingThread()) ofDevices.add(bytes);
 }
 
 }  // namespace
 
-OutsideMemory countOutsideMemory() { return {calls.load(), bytesTaken.load()}; }
+OutsideMemory countOutsideMemory() { return ofDevices.read(); }
+OutsideMemory countAllMemory() { return ofAll.read(); }
 
 }  // namespace stowage::tests
 

@@ -18,6 +18,9 @@ struct OutsideMemory {
   int64_t bytes = 0;
 };
 
+/// What all threads took since the program began, from 64 KiB on.
+OutsideMemory countAllMemory();
+
 /// What threads that belong to a device (runtime/served_allocator.h) took since the program began.
 OutsideMemory countOutsideMemory();
 

@@ -102,7 +102,7 @@ TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   // Without --costs the run begins with times of nothing: every time there is comes from the steps.
   const std::string costs = readText(at("inside.json"));
   EXPECT_EQ(costs.find("\"ns\":0,"), std::string::npos) << costs.substr(0, 2000);
-  const Outcome once = run("--steps 1 --costs-out " + at("once.json"));
+  const Outcome once = run("--steps 2 --costs-out " + at("once.json"));
   EXPECT_EQ(once.code, 2) << once.text;
   EXPECT_TRUE(once.says("from the second step on")) << once.text;
   EXPECT_FALSE(fs::exists(at("once.json")));
@@ -429,7 +429,7 @@ TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
   int status = 0;
   waitpid(child, &status, 0);
   EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 0);
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
   EXPECT_NE(readText(log).find("\"stopped\": true"), std::string::npos) << readText(log);
   const Outcome resumed = run("--steps 1 --compare-unplanned --resume " + at("stopped"));
   EXPECT_EQ(resumed.code, 0) << resumed.text;

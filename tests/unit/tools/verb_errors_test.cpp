@@ -80,6 +80,12 @@ TEST_F(VerbErrors, NamesEachBadFileOnce) {
 }
 
 TEST_F(VerbErrors, SaysWhichKindOfFileWasExpected) {
+  expectRefused("run " + at("plan.json") + " --lr nan", 2, "found 'nan', expected a number");
+  expectRefused("run " + at("plan.json") + " --lr 2e9", 2, "expected a number from 0 to 1e9");
+  for (const char* host : {"0", "80%", "device:1GiB"}) {
+    expectRefused("plan " + at("step.stow") + " --budget 50%peak --host " + host, 2,
+                  std::string("--host: found '") + host + "', expected a number of bytes");
+  }
   expectRefused("run " + at("step.stow"), 3, "step.stow: is a captured step, expected a plan");
   expectRefused("plan --budget 50%peak " + at("plan.json"), 3,
                 "plan.json: is a plan, expected a captured step");

@@ -1,0 +1,69 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The budget is all that a training takes: once steps are warm, no thread of the process, ours or
+// libtorch's, takes 64 KiB or more from the C library, for every example model under half of its
+// unplanned bytes. Batches are the caller's and are made before.
+#include <gtest/gtest.h>
+
+#include <memory>
+
+#include "tests/support/chain.h"
+#include "tests/support/outside_memory.h"
+
+namespace stowage::tests {
+namespace {
+
+// The numbers of the first steps are known from the capture; the step after them is the first that
+// is traced again.
+constexpr int64_t kWarm = 5;
+constexpr int64_t kSteps = 10;
+
+struct Case {
+  const char* model;
+  std::vector<std::string> settings;
+};
+
+class OutsideMemoryChain : public testing::TestWithParam<Case> {};
+
+/// What a training takes after it is warm. `inStep` runs once in each step.
+template <typename InStep>
+OutsideMemory takenBy(const Case& asked, InStep inStep) {
+  const Chain chain({.model = asked.model, .settings = asked.settings}, kSteps);
+  const passes::PlannedStep planned = orFail(chain.plan(chain.share(50)));
+  OutsideMemory warm;
+  OutsideMemory end;
+  chain.run(planned, [&](int64_t step) {
+    inStep();
+    if (step == kWarm - 1) warm = countAllMemory();
+    if (step == kSteps - 1) end = countAllMemory();
+  });
+  return {end.calls - warm.calls, end.bytes - warm.bytes};
+}
+
+TEST_P(OutsideMemoryChain, WarmStepsTakeNothing) {
+  const OutsideMemory taken = takenBy(GetParam(), [] {});
+  EXPECT_EQ(taken.calls, 0) << taken.bytes << " bytes";
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Models, OutsideMemoryChain,
+    testing::Values(Case{"gpt2", {"schedule=step", "clip=1"}},
+                    Case{"llama", {"schedule=cosine", "warmup=2", "clip=1"}},
+                    Case{"llama_lora", {"schedule=step", "clip=1"}},
+                    Case{"vit", {"dropout=0.1", "precision=autocast", "schedule=step", "clip=1"}},
+                    Case{"resnet", {"micro_batches=2", "schedule=step", "clip=1"}},
+                    Case{"lstm", {"schedule=step", "clip=1"}}),
+    [](const auto& info) { return std::string(info.param.model); });
+
+TEST(OutsideMemoryControl, AnAllocationInAStepShows) {
+  constexpr size_t kBytes = size_t{1} << 20;
+  const OutsideMemory taken = takenBy({"lstm", {}}, [] {
+    const std::unique_ptr<uint8_t[]> block(new uint8_t[kBytes]);
+    *const_cast<volatile uint8_t*>(block.get()) = 1;
+  });
+  EXPECT_EQ(taken.calls, kSteps - kWarm);
+  EXPECT_EQ(taken.bytes, static_cast<int64_t>(kBytes) * (kSteps - kWarm));
+}
+
+}  // namespace
+}  // namespace stowage::tests
