@@ -5,7 +5,7 @@
 // tools; JSON only in planner/*_json*, runtime/capture/pt2_*json* (the archives' format) and tools;
 // libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the
 // libraries. The same arrows are checked on the libraries' link lines. Each rule is also run on
-// made-up text that breaks it.
+// made-up text that breaks it. And every source is in a list of sources, so that no test is lost.
 
 #include <gtest/gtest.h>
 
@@ -269,6 +269,40 @@ TEST(Layering, ReportsALibraryThatLinksUpwards) {
   std::istringstream stream("ir: stowage::llvm;stowage::planner\npasses: stowage::ir\n");
   EXPECT_EQ(findBadLinks(readLinkLines(stream)),
             std::vector<std::string>{"ir links stowage::planner"});
+}
+
+/// Source files that no list of sources in `lists` names. A list names them from its own folder.
+std::vector<std::string> findUnbuilt(const std::vector<SourceFile>& sources,
+                                     const std::vector<SourceFile>& lists) {
+  std::set<std::string> named;
+  for (const SourceFile& list : lists) {
+    const std::string folder = list.path.substr(0, list.path.rfind('/') + 1);
+    for (const std::string& line : list.lines) {
+      std::istringstream words(std::regex_replace(line, std::regex("[()\"]"), " "));
+      for (std::string word; words >> word;) named.insert(folder + word);
+    }
+  }
+  std::vector<std::string> unbuilt;
+  for (const SourceFile& source : sources) {
+    if (named.count(source.path) == 0) unbuilt.push_back(source.path);
+  }
+  return unbuilt;
+}
+
+// A test that nothing builds passes for ever.
+TEST(Layering, EverySourceIsInAListOfSources) {
+  std::vector<SourceFile> lists;
+  for (SourceFile& file : readSources(kSourceDir, {".txt", ".cmake"})) {
+    lists.push_back(std::move(file));
+  }
+  EXPECT_EQ(findUnbuilt(readSources(kSourceDir, {".cpp"}), lists), std::vector<std::string>{});
+}
+
+TEST(Layering, ReportsASourceThatNoListNames) {
+  const std::vector<SourceFile> lists = {
+      {"tests/CMakeLists.txt", {"stowage_test(a SOURCES unit/a.cpp LIBS b)"}}};
+  EXPECT_EQ(findUnbuilt({{"tests/unit/a.cpp", {}}, {"tests/unit/b.cpp", {}}}, lists),
+            std::vector<std::string>{"tests/unit/b.cpp"});
 }
 
 // It has a copy of LLVM's error classes of its own, which do not know the program's errors.
