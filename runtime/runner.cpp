@@ -58,7 +58,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions&
   cpu.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
   cpu.intraOpThreads = plan.target.intraOpThreads;
   cpu.alignBytes = plan.target.alignBytes;
-  if (options.throttleLinks) cpu.links = plan.target.links;
+  cpu.links = options.links;
   return CpuDevice::open(cpu);
 }
 

@@ -40,8 +40,8 @@ struct RunnablePlan {
 };
 
 struct RunnerOptions {
-  /// CPU: copies take as long as the target's links would, for tests; else as fast as memory.
-  bool throttleLinks = false;
+  /// CPU: copies take as long as over these links; none: as fast as memory is.
+  std::optional<ir::LinkModel> links;
   /// Where step scalars come from instead of re-tracing the step's own update; outlives the runner.
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.

@@ -55,6 +55,7 @@ struct RunFlags : CommonFlags {
   std::optional<uint64_t> seed;
   int threads = 0;
   bool compare = false;
+  bool throttle = false;
   // Of imported steps.
   std::string archive;
   std::optional<double> learningRate;
@@ -191,6 +192,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
                              .costs = &training.costs};
   if (flags.resume.empty()) planned.options.weights = flags.weights;
   planned.options.notes = training.notes;
+  if (flags.throttle) planned.options.links = training.costs.links;
   RunOptions options;
   options.seed = training.seed;
   options.steps = flags.steps;
@@ -234,6 +236,10 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
+  if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--throttle-links goes with steps for the CPU: a GPU's links are there");
+  }
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
   ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
@@ -344,6 +350,11 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option("--costs", flags->costs,
                       "costs measured by 'stowage profile'; default: how ops allocate is measured "
                       "before the first step");
+  command
+      ->add_flag("--throttle-links", flags->throttle,
+                 "steps for the CPU: copies take as long as over the links in --costs, such as "
+                 "those of a GPU or slower ones")
+      ->needs("--costs");
   command->add_option("--costs-out", flags->times.costs,
                       "costs file to write: --costs with the times that ops had inside this run's "
                       "steps, for a plan whose prediction is closer");

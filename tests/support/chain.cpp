@@ -64,37 +64,32 @@ ir::Expected<passes::PlannedStep> Chain::plan(Bytes budget, planner::Allowed all
       {.budget = budget, .allowed = allowed, .limits = {}, .pins = std::move(pins)});
 }
 
-tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
-                                   runtime::RunnerOptions options) const {
-  return train(planned, target_, std::move(options));
-}
-
 std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
                                          int64_t bytesPerSecond) const {
-  ir::Target slow = target_;
-  slow.links.deviceToHost = {.bandwidth = BytesPerSecond(bytesPerSecond), .latency = {}};
-  slow.links.hostToDevice = slow.links.deviceToHost;
+  ir::LinkModel slow;
+  slow.deviceToHost = {.bandwidth = BytesPerSecond(bytesPerSecond), .latency = {}};
+  slow.hostToDevice = slow.deviceToHost;
   runtime::RunnerOptions options;
-  options.throttleLinks = true;
-  return tools::firstDifference(eager_, train(planned, slow, std::move(options)));
+  options.links = slow;
+  return difference(planned, std::move(options));
 }
 
-tools::TrainingRecord Chain::train(const passes::PlannedStep& planned, const ir::Target& target,
+tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
                                    runtime::RunnerOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
   const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
   return orFail(tools::trainByPlan(*step,
                                    {.graph = planned.graph,
                                     .schedule = planned.schedule,
-                                    .target = target,
+                                    .target = target_,
                                     .costs = &costs,
-                                    .options = options},
+                                    .options = std::move(options)},
                                    kSeed, steps_, sourceOf(batches_)));
 }
 
 std::string Chain::difference(const passes::PlannedStep& planned,
                               runtime::RunnerOptions options) const {
-  return tools::firstDifference(eager_, train(planned, options));
+  return tools::firstDifference(eager_, train(planned, std::move(options)));
 }
 
 void Chain::run(const passes::PlannedStep& planned,

@@ -50,9 +50,6 @@ class Chain {
   std::unique_ptr<tools::ModelStep> capture() const;
 
  private:
-  tools::TrainingRecord train(const passes::PlannedStep& planned, const ir::Target& target,
-                              runtime::RunnerOptions options) const;
-
   tools::Recipe recipe_;
   int64_t steps_;
   ir::Target target_;

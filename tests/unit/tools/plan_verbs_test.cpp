@@ -433,6 +433,27 @@ TEST_F(PlanVerbs, ProfileTakesTheTimesThatOpsHaveInSteps) {
   expectRefused(profile + " -f --host 1GiB", 2, "--in-steps");
 }
 
+// Copies may not be faster than the links that the costs speak of.
+TEST_F(PlanVerbs, ThrottledRunsTakeWhatTheLinksTake) {
+  constexpr int64_t kRate = 20'000'000;
+  json costs = fileOf("costs.json");
+  for (const char* link : {"d2h", "h2d"}) costs["links"][link]["bytes_per_s"] = kRate;
+  writeText(at("slow.json"), costs.dump());
+  ASSERT_EQ(stowage("plan " + at("step.stow") + " --budget 60%peak --allow offload --costs " +
+                    at("slow.json") + " -o " + at("slow.plan.json"))
+                .code,
+            0);
+  const std::string run = "run " + at("slow.plan.json") + " --steps 6 --json --throttle-links";
+  const Outcome outcome = stowage(run + " -q --costs " + at("slow.json"));
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const int64_t moved = fileOf("slow.plan.json")["predicted"]["out_bytes"].get<int64_t>();
+  ASSERT_GT(moved, 0);
+  // Some copies of the timed steps may be over before the clock starts.
+  EXPECT_GE(json::parse(outcome.text)["step_ns"].get<double>(),
+            0.6 * static_cast<double>(moved) / kRate * 1e9);
+  expectRefused(run, 2, "--costs");
+}
+
 TEST_F(PlanVerbs, CostsOfTheOtherModeAreRefused) {
   const std::string step = at("default.stow");
   ASSERT_EQ(stowage("capture gpt2 --set preset=tiny --nondeterministic -o " + step).code, 0);
