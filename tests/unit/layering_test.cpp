@@ -274,11 +274,12 @@ TEST(Layering, ReportsALibraryThatLinksUpwards) {
 /// Source files that no list of sources in `lists` names. A list names them from its own folder.
 std::vector<std::string> findUnbuilt(const std::vector<SourceFile>& sources,
                                      const std::vector<SourceFile>& lists) {
+  const std::regex between("[()\"]");
   std::set<std::string> named;
   for (const SourceFile& list : lists) {
     const std::string folder = list.path.substr(0, list.path.rfind('/') + 1);
     for (const std::string& line : list.lines) {
-      std::istringstream words(std::regex_replace(line, std::regex("[()\"]"), " "));
+      std::istringstream words(std::regex_replace(line, between, " "));
       for (std::string word; words >> word;) named.insert(folder + word);
     }
   }
@@ -291,10 +292,7 @@ std::vector<std::string> findUnbuilt(const std::vector<SourceFile>& sources,
 
 // A test that nothing builds passes for ever.
 TEST(Layering, EverySourceIsInAListOfSources) {
-  std::vector<SourceFile> lists;
-  for (SourceFile& file : readSources(kSourceDir, {".txt", ".cmake"})) {
-    lists.push_back(std::move(file));
-  }
+  const std::vector<SourceFile> lists = readSources(kSourceDir, {".txt", ".cmake"});
   EXPECT_EQ(findUnbuilt(readSources(kSourceDir, {".cpp"}), lists), std::vector<std::string>{});
 }
 
