@@ -28,13 +28,18 @@ struct CpuDevice::Shared {
   MappedArena host;
   StepAllocator allocator;
   AllocationSource allocations;
+  // Each copying stream's own.
+  ThrottledLink toHost;
+  ThrottledLink toDevice;
   QueuedStreams streams{[this](Stream stream) { prepareThread(stream); }};
 
   Shared(const CpuDeviceOptions& given, MappedArena deviceArena, MappedArena hostArena)
       : options(given),
         device(std::move(deviceArena)),
         host(std::move(hostArena)),
-        allocator(device.base(), device.bytes(), given.alignBytes) {}
+        allocator(device.base(), device.bytes(), given.alignBytes),
+        toHost(makeLink(Stream::kDeviceToHost)),
+        toDevice(makeLink(Stream::kHostToDevice)) {}
   ~Shared() { ArenaRegistration::remove(allocator); }
   Shared(const Shared&) = delete;
   Shared& operator=(const Shared&) = delete;
@@ -48,7 +53,12 @@ struct CpuDevice::Shared {
   MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
   uint8_t* at(Space space, int64_t offset) { return arena(space).base() + offset; }
 
-  ThrottledLink link(Stream stream) const {
+  ThrottledLink& link(Stream stream) {
+    return stream == Stream::kDeviceToHost ? toHost : toDevice;
+  }
+
+ private:
+  ThrottledLink makeLink(Stream stream) const {
     if (!options.links) return ThrottledLink(std::nullopt);
     return ThrottledLink(linkRate(*options.links, stream));
   }

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/stream_queue.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace stowage::runtime {
@@ -48,16 +49,23 @@ void StreamQueue::loop() {
 }
 
 void EventCounters::signal(EventRef event) {
-  {
-    const std::lock_guard<std::mutex> lock(mutex_);
-    finished_[static_cast<size_t>(event.event)] = event.step;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  finished_[static_cast<size_t>(event.event)] = event.step;
+  // Under the lock: a waiter that saw its event goes, and its condition with it.
+  for (Waiter* waiter : waiters_) {
+    if (waiter->event.event == event.event && isFinished(waiter->event)) {
+      waiter->arrived.notify_one();
+    }
   }
-  changed_.notify_all();
 }
 
 void EventCounters::wait(EventRef event) {
   std::unique_lock<std::mutex> lock(mutex_);
-  changed_.wait(lock, [&] { return finished_[static_cast<size_t>(event.event)] >= event.step; });
+  if (isFinished(event)) return;
+  Waiter self{event, {}};
+  waiters_.push_back(&self);
+  self.arrived.wait(lock, [&] { return isFinished(event); });
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &self));
 }
 
 }  // namespace stowage::runtime

@@ -43,7 +43,8 @@ class StreamQueue {
   std::thread thread_;  // last: it uses the others
 };
 
-/// Any thread may call anything.
+/// Any thread may call anything. Signalling wakes those alone who wait for that event: compute
+/// signals after every op, and to wake the copying threads each time would cost its core.
 class EventCounters {
  public:
   explicit EventCounters(int32_t count) : finished_(static_cast<size_t>(count), -1) {}
@@ -52,9 +53,17 @@ class EventCounters {
   void wait(EventRef event);
 
  private:
+  struct Waiter {
+    EventRef event;
+    std::condition_variable arrived;
+  };
+  bool isFinished(EventRef event) const {
+    return finished_[static_cast<size_t>(event.event)] >= event.step;
+  }
+
   std::mutex mutex_;
-  std::condition_variable changed_;
   std::vector<int64_t> finished_;  // by event: last finished step, -1: none
+  std::vector<Waiter*> waiters_;   // those that block, each on its thread's stack
 };
 
 }  // namespace stowage::runtime

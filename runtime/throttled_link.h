@@ -8,7 +8,7 @@
 #ifndef STOWAGE_RUNTIME_THROTTLED_LINK_H_
 #define STOWAGE_RUNTIME_THROTTLED_LINK_H_
 
-#include <cstddef>
+#include <chrono>
 #include <optional>
 
 #include "ir/target.h"
@@ -17,16 +17,26 @@
 namespace stowage::runtime {
 
 inline constexpr Bytes kLinkPiece{int64_t{1} << 20};
+/// A copy that is asked for this soon after the last one was waiting for the link.
+inline constexpr std::chrono::microseconds kBackToBack{50};
 
+/// Used by one thread, its stream's.
 class ThrottledLink {
  public:
   explicit ThrottledLink(std::optional<ir::LinkRate> rate) : rate_(rate) {}
-  /// Returns when the link has carried the bytes: latency + bytes / bandwidth after the call, and
-  /// what the last piece takes to copy.
-  void copy(void* to, const void* from, Bytes bytes) const;
+  /// Returns when the link has carried the bytes: latency + bytes / bandwidth after it is free, and
+  /// what the last piece takes to copy. Of copies back to back the next begins when the link was
+  /// done with the one before, not when this thread had woken and copied its last piece.
+  void copy(void* to, const void* from, Bytes bytes);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
+  Clock::time_point begin() const;
+
   std::optional<ir::LinkRate> rate_;
+  Clock::time_point free_;   // when the link had carried the last copy
+  Clock::time_point ended_;  // when that copy was done here
 };
 
 }  // namespace stowage::runtime

@@ -3,8 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <chrono>
 #include <numeric>
+#include <thread>
 #include <vector>
 
 #include "runtime/throttled_link.h"
@@ -58,6 +60,28 @@ TEST(StreamQueue, EventsOrderQueues) {
   EXPECT_EQ(seen, expected);
 }
 
+TEST(EventCounters, EachOfManyWaitersIsWokenByItsOwnEvent) {
+  constexpr int32_t kEvents = 8;
+  EventCounters events(kEvents);
+  std::vector<std::thread> waiters;
+  std::vector<std::atomic<int64_t>> seen(kEvents);
+  for (int32_t event = 0; event < kEvents; ++event) {
+    for (const int64_t step : {0, 1, 2}) {
+      waiters.emplace_back([&, event, step] {
+        events.wait({event, step});
+        ++seen[static_cast<size_t>(event)];
+      });
+    }
+  }
+  for (int32_t event = kEvents - 1; event >= 0; --event) events.signal({event, 1});
+  for (int32_t event = 0; event < kEvents; ++event) {
+    while (seen[static_cast<size_t>(event)] < 2) std::this_thread::yield();
+    EXPECT_EQ(seen[static_cast<size_t>(event)], 2) << "step 2 was not finished";
+    events.signal({event, 2});
+  }
+  for (std::thread& waiter : waiters) waiter.join();
+}
+
 TEST(EventCounters, ALaterStepFinishesEarlierOnes) {
   EventCounters events(1);
   events.signal({0, 5});
@@ -67,7 +91,7 @@ TEST(EventCounters, ALaterStepFinishesEarlierOnes) {
 
 TEST(ThrottledLink, TakesLatencyAndBytesOverBandwidth) {
   // 8 MiB at 200 MiB/s: 40 ms, and 10 ms of latency.
-  const ThrottledLink link(
+  ThrottledLink link(
       ir::LinkRate{BytesPerSecond(int64_t{200} << 20), Nanoseconds(10'000'000)});
   std::vector<uint8_t> from(8 << 20, 7);
   std::vector<uint8_t> to(from.size(), 0);
