@@ -19,6 +19,7 @@
 #include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
+#include "tools/in_step_times.h"
 #include "tools/load_files.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
@@ -97,6 +98,16 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(target.device);
   if (!links) return links.takeError();
   inputs.costs.links = *links;
+  // Here the cores that compute also copy, and take turns with the rest of the machine.
+  ir::Expected<InStepTimes> times = measureInSteps({.stepFile = flags.stepFile(),
+                                                    .graph = step.graph,
+                                                    .target = target,
+                                                    .alone = inputs.costs,
+                                                    .budget = flags.budget,
+                                                    .host = "",
+                                                    .flags = flags});
+  if (!times) return times.takeError();
+  inputs.costs = std::move(times->costs);
   if (ir::Error error = measureKeepAll(inputs)) return error;
   ir::Expected<Bytes> budget = resolveBudget(size, inputs);
   if (!budget) return budget.takeError();
