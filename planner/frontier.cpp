@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/host_chain.h"
+#include "planner/in_parallel.h"
 #include "planner/squeeze.h"
 
 namespace stowage::planner {
@@ -45,6 +46,7 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
   const int64_t highest = std::max(lowest, keepAll().height);
   grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
   pools_.resize(grid_.size());
+  bounds_.resize(grid_.size());
 }
 
 const Pool& Frontier::pool(size_t index) {
@@ -62,12 +64,33 @@ void Frontier::consider(const KnownPlan& plan, int64_t budget, const KnownPlan*&
   if (best == nullptr || isBetter(plan, *best)) best = &plan;
 }
 
+bool Frontier::isHopeless(size_t index, const KnownPlan* best) {
+  if (best == nullptr) return false;
+  if (!bounds_[index]) bounds_[index] = search_->bound(grid_[index]);
+  return *bounds_[index] >= best->time;
+}
+
+void Frontier::makePools(size_t begin, size_t end) {
+  std::vector<size_t> missing;
+  for (size_t i = begin; i < end; ++i) {
+    if (!pools_[i]) missing.push_back(i);
+  }
+  inParallel(missing.size(), [&](size_t i) { pool(missing[i]); });
+}
+
 const KnownPlan* Frontier::findInPools(int64_t budget) {
   const KnownPlan* best = nullptr;
   consider(keepAll(), budget, best);
   const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
   for (size_t i = last + 1; i-- > 0;) {
-    if (best != nullptr && search_->bound(grid_[i]) >= best->time) break;
+    if (isHopeless(i, best)) break;
+    if (!pools_[i]) {
+      // Most questions are answered by the first pools.
+      const size_t most = std::clamp<size_t>(last - i, 1, coreCount());
+      size_t begin = i + 1 - std::min(i + 1, most);
+      while (isHopeless(begin, best)) ++begin;
+      makePools(begin, i + 1);
+    }
     for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
   }
   return best;
@@ -92,6 +115,7 @@ std::optional<LowestPlan> Frontier::findLowestInPools() {
   for (size_t i = 0; i < grid_.size(); ++i) {
     const int64_t from = i > 0 ? grid_[i - 1] : 0;
     if (lowest && from >= lowest->budget) break;
+    if (!pools_[i]) makePools(i, std::min(i + std::clamp<size_t>(i, 1, coreCount()), grid_.size()));
     for (const KnownPlan& plan : pool(i)) consider(plan, from);
   }
   return lowest;
@@ -129,6 +153,7 @@ LowestPlan Frontier::findLowest() {
 }
 
 std::vector<const KnownPlan*> Frontier::all() {
+  makePools(0, grid_.size());
   std::vector<const KnownPlan*> plans = {&keepAll()};
   for (size_t i = 0; i < grid_.size(); ++i) {
     for (const KnownPlan& plan : pool(i)) plans.push_back(&plan);

@@ -7,7 +7,8 @@
 // plan that is not higher than B. The set of plans that may answer only grows with B, so the time
 // never rises with it.
 // Pools are made when they are asked for, from B downwards, and those whose lower bound is not
-// below the best time are left out: they could not answer.
+// below the best time are left out: they could not answer. A pool depends on the problem and its
+// grid budget alone, so several are made at once, the more the further down a question has come.
 #ifndef STOWAGE_PLANNER_FRONTIER_H_
 #define STOWAGE_PLANNER_FRONTIER_H_
 
@@ -55,9 +56,14 @@ class Frontier {
   explicit Frontier(std::unique_ptr<BudgetSearch> search);
   /// Makes `best` point to `plan` if that can answer and is better.
   static void consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best);
+  /// No plan of the pool at `index` or of one below it is better than `best`.
+  bool isHopeless(size_t index, const KnownPlan* best);
+  /// Makes the missing ones of the pools `begin` to `end` - 1, side by side.
+  void makePools(size_t begin, size_t end);
 
   std::unique_ptr<BudgetSearch> search_;
   std::vector<int64_t> grid_;
+  std::vector<std::optional<int64_t>> bounds_;  // of the grid budgets' times
   std::vector<std::optional<Pool>> pools_;
   std::optional<Pool> lowest_;
 };

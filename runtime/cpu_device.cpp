@@ -53,9 +53,7 @@ struct CpuDevice::Shared {
   MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
   uint8_t* at(Space space, int64_t offset) { return arena(space).base() + offset; }
 
-  ThrottledLink& link(Stream stream) {
-    return stream == Stream::kDeviceToHost ? toHost : toDevice;
-  }
+  ThrottledLink& link(Stream stream) { return stream == Stream::kDeviceToHost ? toHost : toDevice; }
 
  private:
   ThrottledLink makeLink(Stream stream) const {

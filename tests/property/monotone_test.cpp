@@ -5,11 +5,13 @@
 // what was asked before, nor in which order, nor on what other threads do.
 #include <gtest/gtest.h>
 #include <llvm/Support/raw_ostream.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <random>
 #include <thread>
 
+#include "planner/in_parallel.h"
 #include "planner/plan.h"
 #include "planner/plan_json.h"
 #include "tests/support/random_step.h"
@@ -108,6 +110,26 @@ TEST_P(Monotone, ABudgetHasOnePlan) {
     if (i % kCold != 0) continue;
     EXPECT_EQ(texts[i], textOf(plan(problem_, Bytes(budgets[i])), budgets[i]));
   }
+}
+
+// On a thread that may use one core, searches come one after the other.
+TEST_P(Monotone, OneCoreFindsWhatManyDo) {
+  if (coreCount() < 2) GTEST_SKIP() << "this process has one core";
+  std::vector<int64_t> budgets = drawBudgets();
+  budgets.resize(kBudgets / 10);
+  std::vector<std::string> alone;
+  size_t cores = 0;
+  std::thread pinned([&] {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(sched_getcpu(), &first);
+    sched_setaffinity(0, sizeof(first), &first);
+    cores = coreCount();
+    alone = planAll(budgets);
+  });
+  pinned.join();
+  EXPECT_EQ(cores, 1U);
+  EXPECT_EQ(alone, planAll(budgets));
 }
 
 INSTANTIATE_TEST_SUITE_P(Seeds, Monotone, testing::Values(1, 7, 13));

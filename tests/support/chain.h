@@ -40,8 +40,8 @@ class Chain {
   /// The same with every copy as slow as a link of `bytesPerSecond`.
   std::string differenceOnSlowLinks(const passes::PlannedStep& planned,
                                     int64_t bytesPerSecond) const;
-  /// Trains by a plan; `afterStep` is called with every step's number, from 0, while the next one is
-  /// not issued yet.
+  /// Trains by a plan; `afterStep` is called with every step's number, from 0, while the next one
+  /// is not issued yet.
   void run(const passes::PlannedStep& planned,
            const std::function<void(int64_t step)>& afterStep) const;
   /// Another eager training, with another random state.

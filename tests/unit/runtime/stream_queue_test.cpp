@@ -91,8 +91,7 @@ TEST(EventCounters, ALaterStepFinishesEarlierOnes) {
 
 TEST(ThrottledLink, TakesLatencyAndBytesOverBandwidth) {
   // 8 MiB at 200 MiB/s: 40 ms, and 10 ms of latency.
-  ThrottledLink link(
-      ir::LinkRate{BytesPerSecond(int64_t{200} << 20), Nanoseconds(10'000'000)});
+  ThrottledLink link(ir::LinkRate{BytesPerSecond(int64_t{200} << 20), Nanoseconds(10'000'000)});
   std::vector<uint8_t> from(8 << 20, 7);
   std::vector<uint8_t> to(from.size(), 0);
   const auto begin = std::chrono::steady_clock::now();
