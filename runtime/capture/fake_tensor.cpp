@@ -7,9 +7,10 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
+#include <cstring>
 #include <utility>
-#include <vector>
 
 #include "runtime/torch_types.h"
 
@@ -129,9 +130,17 @@ FakeOrigin fakeOrigin(const c10::StorageImpl& storage) {
 bool wasTouched(const c10::StorageImpl& storage) {
   const FakeContext* context = contextOf(storage);
   if (context == nullptr || context->mapping == nullptr) return false;
-  std::vector<unsigned char> resident(context->mappedBytes / pageBytes());
-  if (mincore(context->mapping, context->mappedBytes, resident.data()) != 0) return true;
-  return std::any_of(resident.begin(), resident.end(), [](unsigned char page) { return page & 1; });
+  // In parts: one byte for every page of a vast tensor would be gigabytes.
+  std::array<unsigned char, size_t{1} << 16> resident;  // 0 or 1 each; filled by mincore
+  const size_t page = pageBytes();
+  const size_t part = resident.size() * page;
+  for (size_t at = 0; at < context->mappedBytes; at += part) {
+    const size_t bytes = std::min(part, context->mappedBytes - at);
+    if (mincore(static_cast<char*>(context->mapping) + at, bytes, resident.data()) != 0)
+      return true;
+    if (std::memchr(resident.data(), 1, bytes / page) != nullptr) return true;
+  }
+  return false;
 }
 
 FakeId nextFakeId() { return lastId.load() + 1; }

@@ -185,7 +185,9 @@ TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(3, 4, 7, 8, 12));
+// Quick ones that show what breaks when a chain, the least of the host or what an answer must not
+// give back is left out.
+INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(3, 6, 12, 17, 21));
 
 }  // namespace
 }  // namespace stowage::planner

@@ -11,6 +11,7 @@
 
 #include "ir/printer.h"
 #include "runtime/capture/capture.h"
+#include "runtime/capture/fake_tensor.h"
 #include "runtime/capture/without_memory.h"
 #include "tests/support/captured_run.h"
 
@@ -229,6 +230,15 @@ TEST(CaptureTraining, BuildsAModelWithoutMemoryThatReplaysToTheSameBits) {
   for (const auto& parameter : eager.module->named_parameters()) {
     EXPECT_TRUE(sameBytes(parameter.value(), run.bytes(parameter.key()))) << parameter.key();
   }
+}
+
+TEST(CaptureTraining, AWriteIntoAnyPageOfAVastTensorIsSeen) {
+  constexpr int64_t kBytes = (int64_t{3} << 30) + 4096;
+  const c10::Storage storage = makeFakeStorage(kBytes, c10::Device(c10::kCPU), true);
+  const c10::StorageImpl& fake = *storage.unsafeGetStorageImpl();
+  EXPECT_FALSE(wasTouched(fake));
+  static_cast<char*>(storage.mutable_data())[kBytes - 1] = 1;
+  EXPECT_TRUE(wasTouched(fake));
 }
 
 }  // namespace

@@ -198,12 +198,13 @@ TEST_F(VerbErrors, DemoLeavesAPlanThatTheOtherVerbsTake) {
 }
 
 TEST_F(VerbErrors, StepsLargerThanTheMachineAreNoBugs) {
-  ASSERT_EQ(stowage("capture gpt2 --set batch=67108864 -o " + at("vast.stow")).code, 0);
+  // Without dropout: every page of a mask without memory is asked whether it was written by hand.
+  const std::string vast = " --set batch=67108864 --set dropout=0";
+  ASSERT_EQ(stowage("capture gpt2" + vast + " -o " + at("vast.stow")).code, 0);
   const Outcome profiled = stowage("profile " + at("vast.stow") + " -o " + at("vast.json"));
   EXPECT_EQ(profiled.code, 4) << profiled.text;
   EXPECT_TRUE(profiled.says(" at once, this machine has ")) << profiled.text;
-  const Outcome demo =
-      stowage("demo --set preset=tiny --set batch=67108864 --out " + at("vast_demo"));
+  const Outcome demo = stowage("demo --set preset=tiny" + vast + " --out " + at("vast_demo"));
   EXPECT_EQ(demo.code, 4) << demo.text;
   EXPECT_TRUE(demo.says("without a plan the step needs ")) << demo.text;
 }
