@@ -102,22 +102,24 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                .outsideMeasured = output.inputs.costs.outside.has_value(),
                                .planNeeded = output.planned.result.planNeeded};
   const bool toStdout = output.planPath == "-";
-  if (output.flags.json && !toStdout) {
-    nlohmann::ordered_json json = planSummaryJson(summary);
-    json["order"] = passes::orderName(output.planned.order);
-    llvm::outs() << json.dump(2) << '\n';
-  } else {
-    // With the plan on stdout, the verdict goes where people still see it.
-    llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+  const bool asJson = output.flags.json && !toStdout;
+  // With the plan on stdout, the verdict goes where people still see it.
+  llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+  if (!asJson) {
     printPlanSummary(summary, os);
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
-    if (!output.planPath.empty() && !toStdout) os << "wrote      " << output.planPath << '\n';
   }
   if (!output.planPath.empty()) {
     if (ir::Error error = writeWholeFile(output.planPath, output.flags.replace,
-                                         [&](llvm::raw_ostream& os) { os << *text; })) {
+                                         [&](llvm::raw_ostream& file) { file << *text; })) {
       return error;
     }
+    if (!asJson && !toStdout) os << "wrote      " << output.planPath << '\n';
+  }
+  if (asJson) {
+    nlohmann::ordered_json json = planSummaryJson(summary);
+    json["order"] = passes::orderName(output.planned.order);
+    llvm::outs() << json.dump(2) << '\n';
   }
   return kExitYes;
 }

@@ -163,11 +163,11 @@ VerbResult runSweep(const SweepFlags& flags) {
         "30%peak..100%peak takes shares of what it needs instead of the device",
         flags);
   }
-  if (flags.json)
-    os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';
   const bool fitsSome = std::any_of(points.begin(), points.end(),
                                     [](const SweepPoint& point) { return point.plan.has_value(); });
   if (ir::Error error = writePicture(flags, *inputs, std::move(points))) return error;
+  if (flags.json)
+    os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';
   if (!flags.svg.empty() && !flags.json) os << "wrote      " << flags.svg << '\n';
   return fitsSome ? kExitYes : kExitNo;
 }

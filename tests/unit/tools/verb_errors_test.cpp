@@ -135,6 +135,20 @@ TEST_F(VerbErrors, WhatCannotBeWrittenIsNoBadInput) {
   expectRefused(plan + at("nodir/plan.json"), 2, "folder '" + at("nodir") + "' does not exist");
   expectRefused(plan + at(""), 2, "is a directory, expected a file name");
   expectRefused(plan + "/dev/full", 4, "/dev/full: cannot write: ");
+  const std::vector<std::string> writers = {
+      plan,
+      "plan --json --budget 90%peak " + at("step.stow") + " -o ",
+      "lower " + at("plan.json") + " -o ",
+      "capture gpt2 -o ",
+      "profile " + at("step.stow") + " -o ",
+      "sweep --steps 2 --json " + at("step.stow") + " --svg "};
+  for (const std::string& verb : writers) {
+    const Outcome full = stowage(verb + "/dev/full");
+    EXPECT_EQ(full.code, 4) << verb << full.text;
+    EXPECT_FALSE(full.says("wrote")) << verb << full.text;
+    // No answer beside the error.
+    EXPECT_FALSE(full.says("\"budget_bytes\"")) << verb << full.text;
+  }
   for (const char* verb : {"verify ", "verify --json ", "explain "}) {
     const Outcome full = stowage(verb + at("plan.json") + " > /dev/full");
     EXPECT_EQ(full.code, 4) << verb << full.text;
