@@ -1,11 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `stowage`: one program, one verb per question. Adds the verbs, parses the command line, runs the
-// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h).
+// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h). The door
+// for exceptions that no library made a value of: memory or a thread that the machine refused ends
+// the verb as any error does, on other threads and inside LLVM the program at once.
+#include <llvm/Support/ErrorHandling.h>
 #include <llvm/Support/raw_ostream.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <exception>
+#include <new>
 #include <string>
+#include <system_error>
 #include <vector>
 
 #include "tools/exit_code.h"
@@ -77,6 +85,69 @@ int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, cha
   return kExitUsage;
 }
 
+constexpr char kNoMemory[] = "out of memory: this machine refused bytes that the command needs";
+constexpr char kNoThread[] = "out of memory or threads: this machine refused the command a thread";
+
+/// c10's allocator has no class of its own for this.
+bool isAboutMemory(llvm::StringRef text) { return text.contains("can't allocate memory"); }
+
+/// What the exception that is being handled says as an error.
+ir::Error takeException() {
+  try {
+    throw;
+  } catch (const std::bad_alloc&) {
+    return ir::makeError(ir::ErrorCode::kEnvironment, kNoMemory);
+  } catch (const std::system_error& e) {
+    if (e.code() == std::errc::resource_unavailable_try_again)
+      return ir::makeError(ir::ErrorCode::kEnvironment, kNoThread);
+    return ir::makeError(ir::ErrorCode::kInternal, e.what());
+  } catch (const std::exception& e) {
+    // libtorch appends a backtrace.
+    const llvm::StringRef text = llvm::StringRef(e.what()).split('\n').first;
+    return isAboutMemory(text) ? ir::makeError(ir::ErrorCode::kEnvironment,
+                                               std::string(kNoMemory) + ": " + text.str())
+                               : ir::makeError(ir::ErrorCode::kInternal, text.str());
+  }
+}
+
+VerbResult runVerb(const Verb& verb) {
+  try {
+    return verb.run();
+  } catch (...) {
+    return takeException();
+  }
+}
+
+/// Takes no memory itself.
+[[noreturn]] void endWithout(llvm::StringRef what) {
+  for (const llvm::StringRef part : {llvm::StringRef("error: "), what, llvm::StringRef("\n")}) {
+    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;
+  }
+  std::_Exit(kExitEnvironment);
+}
+
+/// Where no verb can catch it: on a thread of its own.
+[[noreturn]] void endProgram() {
+  try {
+    if (std::current_exception()) throw;
+  } catch (const std::bad_alloc&) {
+    endWithout(kNoMemory);
+  } catch (const std::system_error& e) {
+    if (e.code() == std::errc::resource_unavailable_try_again) endWithout(kNoThread);
+  } catch (const std::exception& e) {
+    if (isAboutMemory(e.what())) endWithout(kNoMemory);
+  } catch (...) {
+  }
+  __gnu_cxx::__verbose_terminate_handler();
+  std::abort();
+}
+
+void endOnRefusedMemory() {
+  std::set_terminate(endProgram);
+  llvm::install_bad_alloc_error_handler(
+      [](void* /*data*/, const char* /*reason*/, bool /*diagnose*/) { endWithout(kNoMemory); });
+}
+
 int runStowage(int argc, char** argv) {
   CLI::App app("Plans and runs training steps within a number of bytes.", "stowage");
   app.require_subcommand(1);
@@ -94,7 +165,7 @@ int runStowage(int argc, char** argv) {
   }
   for (const Verb& verb : verbs) {
     if (!verb.command->parsed()) continue;
-    VerbResult result = verb.run();
+    VerbResult result = runVerb(verb);
     return result ? *result : reportError(result.takeError(), *verb.flags);
   }
   return kExitUsage;
@@ -118,5 +189,6 @@ int finishOutput(int code) {
 }  // namespace stowage::tools
 
 int main(int argc, char** argv) {
+  stowage::tools::endOnRefusedMemory();
   return stowage::tools::finishOutput(stowage::tools::runStowage(argc, argv));
 }

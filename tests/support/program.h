@@ -23,9 +23,11 @@ struct Outcome {
   bool says(const std::string& part) const { return text.find(part) != std::string::npos; }
 };
 
-inline Outcome stowage(const std::string& arguments) {
+/// `before`: what the shell does first.
+inline Outcome stowage(const std::string& arguments, const std::string& before = "") {
   Outcome outcome;
-  FILE* pipe = popen((std::string(STOWAGE_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
+  FILE* pipe =
+      popen((before + std::string(STOWAGE_PROGRAM) + " " + arguments + " 2>&1").c_str(), "r");
   if (pipe == nullptr) throw std::runtime_error("cannot run stowage");
   std::array<char, 4096> part{};
   while (const size_t n = fread(part.data(), 1, part.size(), pipe)) {

@@ -160,6 +160,17 @@ TEST_F(VerbErrors, InputsWithoutAnEndAreRefused) {
   expectRefused("plan /dev/zero --budget 1GiB", 3, "/dev/zero: is a device, expected a file");
 }
 
+TEST_F(VerbErrors, RefusedMemoryIsTheEnvironmentsFault) {
+  writeText(at("sparse"), "");
+  std::filesystem::resize_file(at("sparse"), uintmax_t{5} << 30);
+  // Enough for the program and the file, not for a copy of it.
+  for (const char* verb : {"verify ", "plan --budget 1GiB "}) {
+    const Outcome outcome = stowage(verb + at("sparse"), "ulimit -v 8388608; ");
+    EXPECT_EQ(outcome.code, 4) << outcome.text;
+    EXPECT_EQ(outcome.text.find("error: out of memory: this machine refused "), 0U) << outcome.text;
+  }
+}
+
 TEST_F(VerbErrors, AnUnknownVerbIsNamed) {
   expectRefused("bogus", 2, "stowage has no verb 'bogus'");
   expectRefused("verfy " + at("plan.json"), 2, "did you mean 'stowage verify'?");
