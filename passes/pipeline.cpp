@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/pipeline.h"
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <iterator>
 #include <utility>
 
@@ -145,10 +147,7 @@ ir::Expected<PassList> makePasses(const PipelineItem& item) {
     list.push_back(std::move(*pass));
     return list;
   }
-  std::string names;
-  for (const std::string& name : allPassNames()) names += (names.empty() ? "" : ", ") + name;
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "unknown pass '" + item.name + "', expected one of: " + names);
+  return refuseUnknownPass(item.name, allPassNames());
 }
 
 ir::Expected<PassList> parsePipeline(llvm::StringRef text) {
@@ -170,6 +169,11 @@ std::vector<std::string> allPassNames() {
   names.emplace_back("normalise");
   names.emplace_back("lower");
   return names;
+}
+
+ir::Error refuseUnknownPass(const std::string& name, const std::vector<std::string>& known) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "unknown pass '" + name + "', expected one of: " + llvm::join(known, ", "));
 }
 
 }  // namespace stowage::passes

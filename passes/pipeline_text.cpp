@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/pipeline_text.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <iterator>
 #include <utility>
 
@@ -91,6 +93,8 @@ ir::Expected<PassList> makeTextPasses(const PipelineItem& item, Output& output) 
     list.push_back(std::move(*pass));
     return list;
   }
+  const std::vector<std::string> known = textPassNames();
+  if (!llvm::is_contained(known, item.name)) return refuseUnknownPass(item.name, known);
   return makePasses(item);
 }
 
@@ -143,6 +147,12 @@ PassState makeState(ir::Module module) {
 
 std::string toText(const PassState& state) {
   return state.schedule ? ir::toText(state.graph, *state.schedule) : ir::toText(state.graph);
+}
+
+std::vector<std::string> textPassNames() {
+  std::vector<std::string> names = allPassNames();
+  names.insert(names.end(), {"evaluate", "print", "report", "verify"});
+  return names;
 }
 
 ir::Expected<std::string> runPipelineOnText(llvm::StringRef pipeline, llvm::StringRef irText,

@@ -16,6 +16,7 @@
 #include <llvm/ADT/StringRef.h>
 
 #include <string>
+#include <vector>
 
 #include "ir/error.h"
 #include "passes/pass_manager.h"
@@ -25,6 +26,9 @@ namespace stowage::passes {
 /// Errors: kParse for the text, kInvalidArgument for the pipeline, what passes and checks give.
 ir::Expected<std::string> runPipelineOnText(llvm::StringRef pipeline, llvm::StringRef irText,
                                             std::string fileName, PassObserver* observer = nullptr);
+
+/// What a pipeline may hold: names of passes and lists, and the four above last.
+std::vector<std::string> textPassNames();
 
 /// The IR of a state as text.
 std::string toText(const PassState& state);

@@ -5,6 +5,8 @@
 // names, as a failed run writes it. Exit codes: 0; 1 a check or budget says no; 2 usage; 3 the
 // input; 70 our bug.
 
+#include <llvm/ADT/StringExtras.h>
+
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
@@ -16,7 +18,6 @@
 
 #include "ir/error.h"
 #include "passes/pass_manager.h"
-#include "passes/pipeline.h"
 #include "passes/pipeline_text.h"
 
 namespace stowage::tools {
@@ -134,11 +135,7 @@ int run(Options options) {
   return std::cout ? 0 : fail("the result cannot be written", kBadInput);
 }
 
-std::string describePasses() {
-  std::string text = "passes: ";
-  for (const std::string& name : passes::allPassNames()) text += name + " ";
-  return text + "evaluate print report verify";
-}
+std::string describePasses() { return "passes: " + llvm::join(passes::textPassNames(), " "); }
 
 }  // namespace
 }  // namespace stowage::tools

@@ -5,6 +5,8 @@
 #include "passes/pipeline.h"
 
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
 
 #include <utility>
 
@@ -56,6 +58,23 @@ TEST(Pipeline, EveryNamedPassCanBeMade) {
     EXPECT_FALSE(list->empty());
     for (const auto& pass : *list)
       EXPECT_TRUE(name == "normalise" || name == "lower" || pass->name() == name);
+  }
+}
+
+TEST(Pipeline, AnUnknownPassIsAnsweredWithAllThatTheTextTakes) {
+  const std::string graph = "graph @g version=1 {\n}\n";
+  const std::vector<std::string> names = textPassNames();
+  ir::Expected<std::string> result = runPipelineOnText("unknown", graph, "g.stow");
+  ASSERT_FALSE(static_cast<bool>(result));
+  EXPECT_EQ(ir::describe(result.takeError()),
+            "unknown pass 'unknown', expected one of: " + llvm::join(names, ", "));
+  for (const char* name : {"lower", "evaluate", "print", "report", "verify"}) {
+    EXPECT_TRUE(llvm::is_contained(names, name)) << name;
+  }
+  for (const std::string& name : names) {
+    ir::Expected<std::string> known = runPipelineOnText(name, graph, "g.stow");
+    const std::string error = known ? "" : ir::describe(known.takeError());
+    EXPECT_EQ(error.find("unknown pass"), std::string::npos) << error;
   }
 }
 
