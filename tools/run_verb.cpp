@@ -322,9 +322,7 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option(
       "--save", flags->save,
       "folder for a checkpoint after the last step, also when SIGINT or SIGTERM asks "
-      "to stop (exit code 130 or 143); one that another training left "
-      "there stays unless "
-      "-f is given");
+      "to stop; one that another training left there stays unless -f is given");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");

@@ -35,6 +35,7 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 yes; 1 a negative answer (nothing fits, violations found); 2 wrong usage; 3 a "
     "bad input file;\n"
     "4 the environment; 70 a bug in stowage.";
+constexpr const char* kStoppedCodes = " 130, 143: stopped by SIGINT, SIGTERM after a whole step.";
 
 std::vector<Verb> addVerbs(CLI::App& app) {
   return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),   addSweepVerb(app),
@@ -155,7 +156,8 @@ int runStowage(int argc, char** argv) {
   app.footer(std::string(kFooter) + kExitCodes);
   const std::vector<Verb> verbs = addVerbs(app);
   for (const Verb& verb : verbs) {
-    verb.command->footer(kExitCodes);
+    const bool isRun = verb.command->get_name() == "run";
+    verb.command->footer(std::string(kExitCodes) + (isRun ? kStoppedCodes : ""));
     refuseEmptyValues(*verb.command);
   }
   try {

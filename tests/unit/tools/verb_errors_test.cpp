@@ -319,6 +319,16 @@ TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
   EXPECT_TRUE(json.says("\"source\": \"roofline\"")) << json.text;
 }
 
+TEST_F(VerbErrors, HelpListsTheExitCodesOfAVerb) {
+  for (const char* verb : {"", "run ", "plan ", "verify "}) {
+    const Outcome help = stowage(std::string(verb) + "--help");
+    EXPECT_EQ(help.code, 0) << help.text;
+    EXPECT_TRUE(help.says("70 a bug in stowage")) << help.text;
+    EXPECT_EQ(help.says("130, 143: stopped by SIGINT, SIGTERM"), std::string(verb) == "run ")
+        << help.text;
+  }
+}
+
 TEST_F(VerbErrors, FlagsDoWhatTheirHelpSays) {
   const Outcome list = stowage("capture --list --json");
   EXPECT_EQ(list.code, 0);
