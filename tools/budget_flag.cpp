@@ -34,8 +34,8 @@ ir::Error badSize(StringRef text, const std::string& why) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "size '" + text.str() + "' " + why +
                            "; expected a number with a unit such as 24GiB, 1.5GiB, 24GB, 512MiB, "
-                           "80% (of the device), 50%peak (of the unplanned peak) or "
-                           "device:24GiB (with what lies beside the arena)");
+                           "50%peak (of the unplanned peak), 80% (of a GPU) or "
+                           "device:24GiB (with what lies beside the arena on a GPU)");
 }
 
 /// A decimal number as millionths, so that 1.5 and 33.3 are exact. -1 when the text is none or too

@@ -112,8 +112,9 @@ Verb addPlanVerb(CLI::App& app) {
   addPlanningFlags(*command, *flags);
   command
       ->add_option("--budget", flags->budget,
-                   "bytes of the device arena: 24GiB, 80% of the device, 50%peak of the unplanned "
-                   "peak; device:24GiB is arena, context, kernels and libraries together")
+                   "bytes of the device arena: 24GiB, or 50%peak of the unplanned peak; for GPU "
+                   "targets also 80% of the device, and device:24GiB for arena, context, kernels "
+                   "and libraries together")
       ->required();
   command->add_option(
       "--from", flags->from,

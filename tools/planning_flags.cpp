@@ -188,6 +188,18 @@ SizeFlag::Wholes wholesOf(const PlanningInputs& inputs) {
 }
 
 ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs) {
+  const bool isOfDevice = size.of == SizeFlag::Of::kDevice || size.withOutside;
+  if (isOfDevice && inputs.target.device == ir::DeviceKind::kCpu) {
+    return badFlag("found a budget of the " +
+                   std::string(size.withOutside ? "whole device ('device:')" : "device ('%')") +
+                   ", but the target '" + inputs.target.profile +
+                   "' is for CPUs, whose memory belongs to no device: expected bytes such as "
+                   "1.5GiB, or a share of the unplanned peak such as 50%peak");
+  }
+  return resolveSweptBudget(size, inputs);
+}
+
+ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInputs& inputs) {
   const ir::Target& target = inputs.target;
   const Bytes bytes = size.resolve(wholesOf(inputs));
   if (size.withOutside && bytes.value() <= 0) {

@@ -142,7 +142,7 @@ VerbResult runSweep(const SweepFlags& flags) {
   std::vector<SweepPoint> points;
   if (!flags.json) printHeading(*inputs, os);
   for (const SizeFlag& size : *sizes) {
-    ir::Expected<Bytes> asked = resolveBudget(size, *inputs);
+    ir::Expected<Bytes> asked = resolveSweptBudget(size, *inputs);
     if (!asked) return asked.takeError();
     progress.show("planning " + formatBytes(*asked));
     ir::Expected<Row> row = planAt(*planner, *asked);
@@ -179,8 +179,10 @@ Verb addSweepVerb(CLI::App& app) {
   CLI::App* command = app.add_subcommand("sweep", "plan a step at several budgets and compare");
   addPlanningFlags(*command, *flags);
   command
-      ->add_option("--budgets", flags->budgets,
-                   "a range such as 30%peak..100%peak or 4GiB..24GiB, or a comma list")
+      ->add_option(
+          "--budgets", flags->budgets,
+          "a range such as 30%peak..100%peak, 4GiB..24GiB or, of the memory that the target "
+          "states, 20%..100%; or a comma list")
       ->capture_default_str();
   command->add_option("--steps", flags->steps, "budgets in a range")
       ->check(CLI::Range(2, 1000))

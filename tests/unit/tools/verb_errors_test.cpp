@@ -113,6 +113,22 @@ TEST_F(VerbErrors, ValuesThatCannotBeMeantAreRefused) {
   }
 }
 
+TEST_F(VerbErrors, APartOfTheDeviceIsForGpus) {
+  const std::string plan = "plan " + at("step.stow") + " --budget ";
+  for (const char* budget : {"10%", "device:1GiB", "device:50%peak"}) {
+    expectRefused(plan + budget, 2, "expected bytes such as 1.5GiB, or a share of the unplanned");
+  }
+  expectRefused(plan + "80%", 2, "found a budget of the device ('%'), but the target 'cpu'");
+  expectRefused("profile " + at("step.stow") + " --in-steps 80% -f -o " + at("o"), 2,
+                "found a budget of the device");
+  expectRefused("sweep --steps 2 --budgets 20%..100% " + at("step.stow"), 0, "16.00 GiB");
+  const std::string gpu = at("gpu.stow");
+  ASSERT_EQ(stowage("capture gpt2 --device cuda --target h200 -o " + gpu).code, 0);
+  for (const char* budget : {"80%", "device:80%", "device:24GiB"}) {
+    expectRefused("plan " + gpu + " --budget " + budget, 0, "fits");
+  }
+}
+
 TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {
   namespace fs = std::filesystem;
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak -o ";
