@@ -260,7 +260,9 @@ class StoryTeller {
  private:
   GapStory tellGap(int64_t begin, int64_t end) const {
     const auto nodes = static_cast<int64_t>(in_.graph.nodes().size());
-    GapStory story{.before = ir::NodeId(static_cast<size_t>(begin)),
+    GapStory story{.begin = begin,
+                   .end = end,
+                   .before = ir::NodeId(static_cast<size_t>(begin)),
                    .after = ir::NodeId(static_cast<size_t>(end % nodes)),
                    .nextStep = end >= nodes,
                    .why = "fits"};

@@ -48,6 +48,8 @@ struct PlanExplanation {
 };
 
 struct GapStory {
+  int64_t begin = 0;  // of the gap, as a plan's decisions number it
+  int64_t end = 0;    // at least the number of nodes: in the next step
   ir::NodeId before;  // the node that touches it before the gap, and the one after
   ir::NodeId after;
   bool nextStep = false;  // that one is in the next step

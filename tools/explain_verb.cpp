@@ -183,7 +183,7 @@ std::string costOf(const GapStory& gap) {
 }
 
 void printStory(const ir::Graph& graph, const StorageStory& story, llvm::raw_ostream& os) {
-  os << "'" << graph.storage(story.storage).name << "', "
+  os << "'" << graph.storage(story.storage).name << "', storage " << story.storage.raw() << ", "
      << ir::roleName(graph.storage(story.storage).role) << ", " << formatBytes(story.bytes);
   if (story.waiting.value() > 0)
     os << ", compute waits " << formatDuration(story.waiting) << " for it";
@@ -193,14 +193,16 @@ void printStory(const ir::Graph& graph, const StorageStory& story, llvm::raw_ost
     os << fmt::format("  {:<9} from {} to {}{}, {} of node time\n", ir::gapActionName(gap.action),
                       graph.describeNode(gap.before), graph.describeNode(gap.after),
                       gap.nextStep ? " of the next step" : "", formatDuration(gap.away));
-    os << "            " << wordsFor(gap.why) << "; " << costOf(gap) << '\n';
+    os << fmt::format("            gap [{}, {}]: {}; {}\n", gap.begin, gap.end, wordsFor(gap.why),
+                      costOf(gap));
   }
 }
 
 Json toJson(const ir::Graph& graph, const StorageStory& story) {
   Json gaps = Json::array();
   for (const GapStory& gap : story.gaps) {
-    gaps.push_back({{"before", graph.describeNode(gap.before)},
+    gaps.push_back({{"gap", {gap.begin, gap.end}},
+                    {"before", graph.describeNode(gap.before)},
                     {"after", graph.describeNode(gap.after)},
                     {"next_step", gap.nextStep},
                     {"action", ir::gapActionName(gap.action)},
@@ -210,6 +212,7 @@ Json toJson(const ir::Graph& graph, const StorageStory& story) {
                     {"rerun_ns", gap.rerunTime.value()}});
   }
   return {{"storage", graph.storage(story.storage).name},
+          {"storage_id", story.storage.raw()},
           {"bytes", story.bytes.value()},
           {"waiting_ns", story.waiting.value()},
           {"gaps", gaps}};

@@ -230,6 +230,30 @@ TEST_F(PlanVerbs, TheHostLimitStaysWithThePlan) {
   expectRefused(planAt("60%peak") + "--from " + at("above.json"), 1, "with 1 B of host memory");
 }
 
+TEST_F(PlanVerbs, ExplainNumbersGapsAsDecisionsDo) {
+  const json plan = fileOf("plan.json");
+  ASSERT_FALSE(plan["decisions"].empty());
+  bool endsInNextStep = false;
+  const size_t count = plan["decisions"].size();
+  for (size_t i = 0; i < count; i += 1 + count / 8) {
+    const json& row = plan["decisions"][i];
+    const std::string name = row["name"];
+    const std::string explain = "explain " + at("plan.json") + " '" + name + "'";
+    const json story = json::parse(stowage(explain + " -q --json").text);
+    EXPECT_EQ(story["storage_id"], row["storage"]);
+    const auto isRow = [&](const json& gap) {
+      return gap["gap"] == row["gap"] && gap["action"] == row["action"];
+    };
+    EXPECT_TRUE(std::any_of(story["gaps"].begin(), story["gaps"].end(), isRow)) << row << story;
+    endsInNextStep = endsInNextStep || row["gap"][1] >= plan["graph"]["nodes"];
+    const std::string text = stowage(explain).text;
+    const std::string numbers = "gap [" + std::to_string(row["gap"][0].get<int64_t>()) + ", " +
+                                std::to_string(row["gap"][1].get<int64_t>()) + "]: ";
+    EXPECT_NE(text.find(numbers), std::string::npos) << text;
+  }
+  EXPECT_TRUE(endsInNextStep);
+}
+
 TEST_F(PlanVerbs, AllowNoneGoesWithNothingElse) {
   for (const char* words : {"none,offload", "offload,none", "none,none"}) {
     expectRefused(planAt("60%peak") + "--allow " + words, 2,
