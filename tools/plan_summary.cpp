@@ -43,6 +43,12 @@ const char* costsRemark(ir::CostSource source) {
   return "";
 }
 
+/// Bytes that are alive at once, wherever they are: an arena for all of them may take more.
+std::string unplannedText(const PlanSummary& summary) {
+  if (summary.keepAll.value() <= 0) return "";
+  return " (unplanned: " + formatBytes(summary.keepAll) + " at once)";
+}
+
 /// A line of its own; nothing on devices that are no GPU.
 void printOutside(const PlanSummary& summary, llvm::raw_ostream& os) {
   if (summary.outside.value() <= 0) return;
@@ -84,17 +90,15 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   const ir::Prediction& claim = summary.schedule.predicted;
   if (!summary.planNeeded) {
-    os << "fits       as it is: needs " << formatBytes(claim.peakBytes) << " of the budget of "
-       << formatBytes(summary.budget) << ", nothing has to leave or be made again, "
-       << formatDuration(claim.stepTime) << " a step predicted" << costsRemark(summary.costs)
-       << '\n';
+    os << "fits       as it is: laid out in " << formatBytes(claim.peakBytes)
+       << " of the budget of " << formatBytes(summary.budget) << unplannedText(summary)
+       << ", nothing has to leave or be made again, " << formatDuration(claim.stepTime)
+       << " a step predicted" << costsRemark(summary.costs) << '\n';
     printOutside(summary, os);
     return;
   }
   os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
-     << formatBytes(summary.budget);
-  if (summary.keepAll.value() > 0) os << " (unplanned: " << formatBytes(summary.keepAll) << ")";
-  os << '\n';
+     << formatBytes(summary.budget) << unplannedText(summary) << '\n';
   printOutside(summary, os);
   os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
   os << "step       " << formatDuration(claim.stepTime) << " predicted, ";

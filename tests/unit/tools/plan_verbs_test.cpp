@@ -230,6 +230,16 @@ TEST_F(PlanVerbs, TheHostLimitStaysWithThePlan) {
   expectRefused(planAt("60%peak") + "--from " + at("above.json"), 1, "with 1 B of host memory");
 }
 
+TEST_F(PlanVerbs, WhatIsAliveAtOnceAndWhatAnArenaTakesHaveTheirWords) {
+  const Outcome fits = stowage(planAt("1GiB"));
+  EXPECT_TRUE(fits.says("fits       as it is: laid out in ")) << fits.text;
+  for (const Outcome& outcome : {fits, stowage(planAt("60%peak"))}) {
+    EXPECT_TRUE(
+        std::regex_search(outcome.text, std::regex(R"(\(unplanned: [0-9.]+ KiB at once\))")))
+        << outcome.text;
+  }
+}
+
 TEST_F(PlanVerbs, ExplainNumbersGapsAsDecisionsDo) {
   const json plan = fileOf("plan.json");
   ASSERT_FALSE(plan["decisions"].empty());
