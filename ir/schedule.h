@@ -131,7 +131,7 @@ struct DecisionRow {
   int64_t gapEnd = 0;
   GapAction action = GapAction::kKeep;
   bool pinned = false;  // set by a person or a --pin: a constraint for the next planning
-  std::string why;      // short reason code: "hidden", "cheapest", "pinned", ...
+  std::string why;      // short reason code: "hidden", "cheap", "pinned", ...
   friend bool operator==(const DecisionRow&, const DecisionRow&) = default;
 };
 

@@ -45,7 +45,8 @@
 //       shared as V13
 //   V18 reserved regions: the target's, untouched                   placed
 //   V19 V16 and V13 on host and disk (disk in blocks of 4096); the   placed
-//       host arena is at most its limit
+//       host arena is at most its limit, and no arena there far
+//       larger than what is put into it
 //   V20 peaks and bytes moved as claimed, arena = budget            placed
 //   V21 take-over: the op table allows it, one type, one place,      ordered; order as V10
 //       the operand's last use, dies with the step

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Each range of bytes on its own: residencies aligned and inside their arena (V16 on the device,
-// V19 on host and disk), the host arena within its limit (V19), temp regions inside the device
-// arena and large enough (V17), reserved regions as the target asks and touched by nothing (V18).
-// Who shares bytes with whom: verify_sharing.cpp.
+// V19 on host and disk), the host arena within its limit and of a size that can be of use (V19),
+// temp regions inside the device arena and large enough (V17), reserved regions as the target asks
+// and touched by nothing (V18). Who shares bytes with whom: verify_sharing.cpp.
 #include "ir/interval.h"
 #include "ir/verify_internal.h"
 
@@ -22,6 +22,8 @@ class PlaceCheck {
   void run() {
     checkReserved();
     checkHostLimit();
+    checkIsUseful(Space::kHost);
+    checkIsUseful(Space::kDisk);
     for (size_t i = 0; i < facts_.schedule.residencies.size(); ++i) checkResidency(ResidencyId(i));
     for (size_t i = 0; i < facts_.schedule.commands.size(); ++i) {
       const Command& command = facts_.schedule.commands[i];
@@ -70,6 +72,23 @@ class PlaceCheck {
     report_.add(19, "host arena has " + std::to_string(arena.value()) +
                         " bytes, expected at most the limit, " +
                         std::to_string(facts_.hostLimit->value()));
+  }
+
+  /// An arena is taken whole: one far beyond what is ever put there is a slip of the pen. With the
+  /// room that a poor placement may waste.
+  void checkIsUseful(Space space) {
+    constexpr int64_t kAlwaysFine = int64_t{64} << 20;
+    const Bytes arena = facts_.schedule.arenaBytes(space);
+    Bytes most(kAlwaysFine);
+    for (size_t i = 0; i < facts_.schedule.residencies.size() && most < arena; ++i) {
+      if (facts_.schedule.residency(ResidencyId(i)).space != space) continue;
+      const Bytes bytes = roundUp(facts_.size(ResidencyId(i)), kDiskBlock);
+      most += bytes + bytes;
+    }
+    if (arena <= most) return;
+    report_.add(19, std::string(spaceName(space)) + " arena has " + std::to_string(arena.value()) +
+                        " bytes, expected at most " + std::to_string(most.value()) +
+                        ", twice what is ever put there and 64 MiB");
   }
 
   static ByteRange rangeOf(const ReservedRegion& region) {

@@ -1,5 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringRef.h>
+
 #include <algorithm>
+#include <array>
 #include <initializer_list>
 #include <tuple>
 #include <utility>
@@ -16,6 +20,10 @@ namespace {
 
 // In the order of the format's long arrays.
 enum LongArrayIndex : size_t { kDecisions, kResidencies, kBoundary, kCommands };
+
+// What the planner gives as the reason of a row; "": lowered by hand, nobody said.
+constexpr std::array<llvm::StringLiteral, 7> kReasons = {"pinned", "hidden", "waits", "cheap",
+                                                         "busy",   "only",   ""};
 
 template <typename IdType>
 IdType readId(const FieldReader& reader) {
@@ -130,6 +138,10 @@ class PlanReader {
     row.pinned = reader.field("pinned").flag();
     labelled.label.bytes = reader.field("bytes").bytes();
     row.why = reader.field("why").text();
+    // A person who pins a row may say why in words of his own.
+    if (!row.pinned && !llvm::is_contained(kReasons, row.why)) {
+      reader.field("why").failExpecting("pinned, hidden, waits, cheap, busy, only or nothing");
+    }
     rows_.push_back(std::move(labelled));
   }
 

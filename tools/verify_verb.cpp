@@ -2,6 +2,7 @@
 //
 // stowage verify plan.json: proves the plan again, from the bytes of the file, by the verifier's
 // rules; and recomputes its times from --costs, else from the costs that it was made from.
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -98,6 +99,32 @@ void checkStepTime(const LoadedPlan& plan, const ir::NodeCosts& costs,
                            .command = {}});
 }
 
+/// What only a finished plan claims: no schedule is faster than its ops, and compute waits when it
+/// does not work.
+void checkFigures(const planner::PlanFile& plan, std::vector<ir::Violation>& violations) {
+  const ir::Prediction& claim = plan.schedule.predicted;
+  if (claim == ir::Prediction{}) return;
+  const auto violate = [&](std::string message) {
+    violations.push_back({.rule = 30, .message = std::move(message), .command = {}});
+  };
+  if (claim.bound < claim.computeTime) {
+    violate("bound of " + std::to_string(claim.bound.value()) +
+            " ns claimed, expected at least the compute time, " +
+            std::to_string(claim.computeTime.value()) + " ns");
+  }
+  const planner::Stalls& stalls = plan.stalls;
+  int64_t room = std::max<int64_t>(0, claim.stepTime.value() - claim.computeTime.value());
+  for (const Nanoseconds part : {stalls.deviceToHost, stalls.hostToDevice, stalls.disk}) {
+    if (part.value() > room) {
+      violate("stall of " + std::to_string(part.value()) + " ns claimed, expected at most " +
+              std::to_string(room) + ", what compute and other stalls leave of the step");
+    }
+    room -= std::min(room, part.value());
+  }
+  llvm::stable_sort(violations,
+                    [](const ir::Violation& x, const ir::Violation& y) { return x.rule < y.rule; });
+}
+
 VerbResult runVerify(const VerifyFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
@@ -111,6 +138,7 @@ VerbResult runVerify(const VerifyFlags& flags) {
                                                       .budget = plan->file.budget,
                                                       .hostLimit = plan->file.hostLimit});
   if (known != nullptr) checkStepTime(*plan, *known, violations);
+  checkFigures(plan->file, violations);
   return answer(flags, plan->file.schedule, violations);
 }
 

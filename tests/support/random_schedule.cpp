@@ -229,7 +229,7 @@ class ScheduleMaker {
 
   void addRow(StorageId id, int64_t begin, int64_t end, GapAction action) {
     schedule_.decisions.push_back(
-        {.storage = id, .gapBegin = begin, .gapEnd = end, .action = action, .why = "dice"});
+        {.storage = id, .gapBegin = begin, .gapEnd = end, .action = action, .why = "hidden"});
   }
 
   void leave(StorageId id, int64_t now) {

@@ -77,7 +77,7 @@ ir::Schedule makeSchedule(const ir::Graph& graph, const ir::Target& target) {
   schedule.reserved = {{.what = "cublas", .stream = 0, .offset = Bytes(512), .bytes = Bytes(64)}};
   schedule.graphMode = ir::GraphMode::kNoUpdate;
   schedule.decisions = {{ir::StorageId(1), 2, 3, ir::GapAction::kHost, true, "pinned"},
-                        {ir::StorageId(2), 0, 1, ir::GapAction::kRecompute, false, "cheapest"},
+                        {ir::StorageId(2), 0, 1, ir::GapAction::kRecompute, false, "cheap"},
                         {ir::StorageId(2), 1, 2, ir::GapAction::kDisk, false, ""}};
   schedule.residencies = {
       {ir::StorageId(0), ir::Space::kHost, 0},    {ir::StorageId(0), ir::Space::kDevice, 1024},

@@ -144,6 +144,23 @@ TEST(PlanJson, DecisionsMayComeInAnyOrder) {
   EXPECT_EQ(plan.labels[0].name, "x");
 }
 
+TEST(PlanJson, AReasonIsAWordOfThePlannersUnlessTheRowIsPinned) {
+  const std::string text = writeToText(makeSamplePlan());
+  const std::string place = "\"why\":\"\"}]";
+  for (const char* word : {"pinned", "hidden", "waits", "cheap", "busy", "only"}) {
+    EXPECT_EQ(readBack(replaced(text, place, std::string("\"why\":\"") + word + "\"}]"))
+                  .schedule.decisions.back()
+                  .why,
+              word);
+  }
+  const std::string error = readingError(replaced(text, place, "\"why\":\"because\"}]"));
+  EXPECT_NE(
+      error.find("/why: found \"because\", expected pinned, hidden, waits, cheap, busy, only or "
+                 "nothing"),
+      std::string::npos)
+      << error;
+}
+
 TEST(PlanJson, AnotherMajorVersionIsRefused) {
   const std::string text = writeToText(makeSamplePlan());
   EXPECT_EQ(

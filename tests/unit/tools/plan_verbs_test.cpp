@@ -264,6 +264,26 @@ TEST_F(PlanVerbs, ExplainNumbersGapsAsDecisionsDo) {
   EXPECT_TRUE(endsInNextStep);
 }
 
+TEST_F(PlanVerbs, FiguresThatCannotBeAreViolations) {
+  const json good = fileOf("plan.json");
+  const auto expectViolation = [&](const char* pointer, int64_t value, const char* words) {
+    json plan = good;
+    plan[json::json_pointer(pointer)] = value;
+    writeText(at("odd.json"), plan.dump());
+    expectRefused("verify " + at("odd.json"), 1, words);
+  };
+  expectViolation("/spaces/host/arena_bytes", 10'000'000'000'000'000, ": V19: host arena has ");
+  const int64_t step = good["predicted"]["step_ns"];
+  expectViolation("/predicted/bound_ns", step + 1, ": V30: step of ");
+  expectViolation("/predicted/bound_ns", 0, ": V30: bound of 0 ns claimed, expected at least");
+  expectViolation("/predicted/stall_ns/h2d", step, ": V30: stall of ");
+  expectViolation("/predicted/out_bytes", 1, ": V20: bytes out of 1 bytes claimed");
+  json plan = good;
+  plan["spaces"]["host"]["arena_bytes"] = 10'000'000'000'000'000;
+  writeText(at("odd.json"), plan.dump());
+  expectRefused("run " + at("odd.json"), 1, "V19: host arena has ");
+}
+
 TEST_F(PlanVerbs, AllowNoneGoesWithNothingElse) {
   for (const char* words : {"none,offload", "offload,none", "none,none"}) {
     expectRefused(planAt("60%peak") + "--allow " + words, 2,
