@@ -5,6 +5,8 @@
 #include <cassert>
 #include <utility>
 
+#include "planner/take_over.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -12,6 +14,15 @@ namespace {
 constexpr int kSlowdowns = 8;  // evaluations to make a plan no faster than another one
 constexpr int64_t kSlowdownPart = 4;
 constexpr int kMostSettled = 4;  // plans with the least on the host, one out of another
+
+/// The node before the gap may write its result over the gap's storage.
+bool mayDieUnderResult(const GapTable& table, const Gap& gap) {
+  const Problem& problem = table.problem();
+  if (!problem.allowed.takeOver) return false;
+  const ir::NodeId node(static_cast<size_t>(gap.begin));
+  return takeOverCandidate(problem.graph, node, 0) == gap.storage ||
+         takeOverCandidate(problem.graph, node, 1) == gap.storage;
+}
 
 }  // namespace
 
@@ -41,9 +52,11 @@ void LimitedFrontier::findStayingBytes() {
   std::vector<int64_t> changes(2 * nodes + 1, 0);  // of what can be made again, over two steps
   for (size_t g = 0; g < table_->gaps().size(); ++g) {
     const Gap& gap = table_->gaps()[g];
-    const bool mayGo = gap.live && gap.mayRecompute && !fixed.isFixed[g];
-    if (!mayGo || gap.end <= gap.begin + 1) continue;
-    changes[static_cast<size_t>(gap.begin + 1)] += table_->bytes(gap.storage);
+    if (!gap.live || !gap.mayRecompute || fixed.isFixed[g]) continue;
+    // An operand that will be made again may already die under the result.
+    const int64_t from = mayDieUnderResult(*table_, gap) ? gap.begin : gap.begin + 1;
+    if (gap.end <= from) continue;
+    changes[static_cast<size_t>(from)] += table_->bytes(gap.storage);
     changes[static_cast<size_t>(gap.end)] -= table_->bytes(gap.storage);
   }
   for (size_t i = 1; i < changes.size(); ++i) changes[i] += changes[i - 1];

@@ -187,7 +187,7 @@ TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
 
 // Quick ones that show what breaks when a chain, the least of the host or what an answer must not
 // give back is left out.
-INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(3, 6, 12, 17, 21));
+INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(3, 6, 12, 17, 21, 27));
 
 }  // namespace
 }  // namespace stowage::planner
