@@ -22,11 +22,16 @@ namespace detail {
 inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const char* text) {
   return ir::makeError(code, what.str() + ": " + text);
 }
-/// The CPU's allocator refuses memory with an error of no class of its own.
+/// The CPU's allocator refuses memory with an error of no class of its own, and CUDA refuses it to
+/// whatever needs some: a kernel that is loaded when it first runs.
 inline ir::ErrorCode codeFor(const c10::Error& error) {
-  return llvm::StringRef(error.what_without_backtrace()).contains("can't allocate memory")
-             ? ir::ErrorCode::kOutOfDeviceMemory
-             : ir::ErrorCode::kTorch;
+  constexpr int32_t kCudaErrorMemoryAllocation = 2;
+  const auto* accelerator = dynamic_cast<const c10::AcceleratorError*>(&error);
+  const bool isRefused =
+      accelerator != nullptr
+          ? accelerator->get_error_code() == kCudaErrorMemoryAllocation
+          : llvm::StringRef(error.what_without_backtrace()).contains("can't allocate memory");
+  return isRefused ? ir::ErrorCode::kOutOfDeviceMemory : ir::ErrorCode::kTorch;
 }
 }  // namespace detail
 
