@@ -20,7 +20,7 @@ namespace stowage::runtime {
 
 namespace detail {
 inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const char* text) {
-  return ir::makeError(code, what.str() + ": " + text);
+  return ir::makeError(code, what.empty() ? std::string(text) : what.str() + ": " + text);
 }
 /// The CPU's allocator refuses memory with an error of no class of its own, and CUDA refuses it to
 /// whatever needs some: a kernel that is loaded when it first runs.
@@ -36,7 +36,7 @@ inline ir::ErrorCode codeFor(const c10::Error& error) {
 }  // namespace detail
 
 /// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
-/// an Error of its own. `what` is named in the message: an op, a file.
+/// an Error of its own. `what` is named in the message: an op, a file; "" if the caller names it.
 /// Errors: kOutOfDeviceMemory for refused memory, else kTorch with libtorch's text.
 template <typename Function>
 auto callTorch(llvm::StringRef what, Function&& function)

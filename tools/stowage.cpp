@@ -89,25 +89,26 @@ int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, cha
 constexpr char kNoMemory[] = "out of memory: this machine refused bytes that the command needs";
 constexpr char kNoThread[] = "out of memory or threads: this machine refused the command a thread";
 
-/// c10's allocator has no class of its own for this.
-bool isAboutMemory(llvm::StringRef text) { return text.contains("can't allocate memory"); }
+/// What the machine refused, if that is what `e` says; else null. Takes no memory.
+const char* findRefusal(const std::exception& e) {
+  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return kNoMemory;
+  const auto* system = dynamic_cast<const std::system_error*>(&e);
+  if (system != nullptr)
+    return system->code() == std::errc::resource_unavailable_try_again ? kNoThread : nullptr;
+  // c10's allocator has no class of its own for this.
+  return llvm::StringRef(e.what()).contains("can't allocate memory") ? kNoMemory : nullptr;
+}
 
 /// What the exception that is being handled says as an error.
 ir::Error takeException() {
   try {
     throw;
-  } catch (const std::bad_alloc&) {
-    return ir::makeError(ir::ErrorCode::kEnvironment, kNoMemory);
-  } catch (const std::system_error& e) {
-    if (e.code() == std::errc::resource_unavailable_try_again)
-      return ir::makeError(ir::ErrorCode::kEnvironment, kNoThread);
-    return ir::makeError(ir::ErrorCode::kInternal, e.what());
   } catch (const std::exception& e) {
     // libtorch appends a backtrace.
-    const llvm::StringRef text = llvm::StringRef(e.what()).split('\n').first;
-    return isAboutMemory(text) ? ir::makeError(ir::ErrorCode::kEnvironment,
-                                               std::string(kNoMemory) + ": " + text.str())
-                               : ir::makeError(ir::ErrorCode::kInternal, text.str());
+    const std::string text = llvm::StringRef(e.what()).split('\n').first.str();
+    const char* refusal = findRefusal(e);
+    return refusal != nullptr ? ir::makeError(ir::ErrorCode::kEnvironment, refusal + (": " + text))
+                              : ir::makeError(ir::ErrorCode::kInternal, text);
   }
 }
 
@@ -131,12 +132,8 @@ VerbResult runVerb(const Verb& verb) {
 [[noreturn]] void endProgram() {
   try {
     if (std::current_exception()) throw;
-  } catch (const std::bad_alloc&) {
-    endWithout(kNoMemory);
-  } catch (const std::system_error& e) {
-    if (e.code() == std::errc::resource_unavailable_try_again) endWithout(kNoThread);
   } catch (const std::exception& e) {
-    if (isAboutMemory(e.what())) endWithout(kNoMemory);
+    if (const char* refusal = findRefusal(e)) endWithout(refusal);
   } catch (...) {
   }
   __gnu_cxx::__verbose_terminate_handler();

@@ -96,11 +96,20 @@ ir::Error Tracer::takeRefusal() {
 void Tracer::fail(const OpFacts& op, ir::ErrorCode code, const std::string& why) {
   const std::string text = op.name + " (" + sink_.place() + ") " + why;
   if (!refusal_) refusal_.emplace(code, text);
+  TORCH_CHECK_WITH(OutOfMemoryError, code != ir::ErrorCode::kOutOfDeviceMemory, text);
   TORCH_CHECK(false, text);
 }
 
 void Tracer::refuse(const OpFacts& op, const std::string& why) {
   fail(op, ir::ErrorCode::kUnsupported, "cannot be captured: " + why);
+}
+
+// Memory that this machine refuses says nothing about the step.
+void Tracer::refuse(const OpFacts& op, ir::Error why) {
+  const ir::PlanError found = ir::takePayload(std::move(why));
+  if (found.code() == ir::ErrorCode::kOutOfDeviceMemory)
+    fail(op, found.code(), "while it was captured: " + found.text());
+  refuse(op, found.text());
 }
 
 bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const {
@@ -179,12 +188,15 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
   ir::Expected<CallResults> results =
       callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
-  if (!results) fail(op, ir::ErrorCode::kTorch, ir::describe(results.takeError()));
+  if (!results) {
+    const ir::PlanError found = ir::takePayload(results.takeError());
+    fail(op, found.code(), found.text());
+  }
   // A question that the rule has answered (which kernel libtorch would take) does nothing.
   const bool isAnswer = results->tensors.empty() && !results->values.empty();
   if ((!results->onlyViews && !isAnswer) || !op.writtenArguments.empty()) {
     if (ir::Error error = callTorch("", [&] { sink_.recordOp(call, results->tensors); })) {
-      refuse(op, ir::describe(std::move(error)));
+      refuse(op, std::move(error));
     }
     forbidAccessToArguments(call);
   }
@@ -194,7 +206,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
 void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
   const at::Tensor tensor = argumentsOf(op, *stack).front().toTensor();
   if (ir::Error error = callTorch("", [&] { sink_.recordReadBack(tensor); })) {
-    refuse(op, ir::describe(std::move(error)));
+    refuse(op, std::move(error));
   }
   replaceArguments(op, stack, {c10::IValue(poisonValue(poison_, tensor.scalar_type()))});
 }

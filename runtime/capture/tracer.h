@@ -81,6 +81,7 @@ class Tracer : public CallHandler {
   void readBack(const OpFacts& op, torch::jit::Stack* stack);
   void forbidAccessToArguments(const TracedCall& call);
   [[noreturn]] void refuse(const OpFacts& op, const std::string& why);
+  [[noreturn]] void refuse(const OpFacts& op, ir::Error why);
   [[noreturn]] void fail(const OpFacts& op, ir::ErrorCode code, const std::string& why);
 
   TracerOptions options_;
