@@ -247,25 +247,31 @@ VerbResult runDemo(const DemoFlags& flags) {
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
   if (!costs) return costs.takeError();
-  ir::Expected<TrainingRecord> record = waitFor(flags, "training by the plan", [&] {
-    return trainByPlan(**step,
-                       {.graph = planned->graph,
-                        .schedule = planned->schedule,
-                        .target = inputs->target,
-                        .costs = &*costs},
-                       kSeed, flags.steps, source);
+  RunOptions options;
+  options.seed = kSeed;
+  options.steps = flags.steps;
+  options.batches = source;
+  options.keepState = true;
+  ir::Expected<RunRecord> run = waitFor(flags, "training by the plan", [&] {
+    return runByPlan(**step,
+                     {.graph = planned->graph,
+                      .schedule = planned->schedule,
+                      .target = inputs->target,
+                      .costs = &*costs},
+                     options);
   });
-  if (!record) return record.takeError();
-  printRun(*eager, *record, *inputs, os);
+  if (!run) return run.takeError();
+  const TrainingRecord& record = run->training;
+  printRun(*eager, record, *inputs, os);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
   os << "wrote      " << flags.stepFile() << "  " << flags.costsFile() << "  " << flags.planFile()
      << '\n';
-  const std::string difference = firstDifference(*eager, *record);
+  const std::string difference = firstDifference(*eager, record);
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},
         {"plan", planSummaryJson(summary)},
-        {"run", runJson(*eager, *record, difference)},
+        {"run", runJson(*eager, record, difference)},
         {"wrote", {flags.stepFile(), flags.costsFile(), flags.planFile()}}};
     llvm::outs() << json.dump(2) << '\n';
   }

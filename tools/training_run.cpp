@@ -209,35 +209,6 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   return record;
 }
 
-ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
-                                         uint64_t seed, int64_t steps, const BatchSource& batches) {
-  ir::Expected<std::unique_ptr<runtime::Runner>> runner = runtime::Runner::create(
-      *step.captured,
-      {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
-      plan.options);
-  if (!runner) return runner.takeError();
-  seedSteps(seed);
-  TrainingRecord record;
-  StepTimer timer;
-  for (int64_t i = 0; i < steps; ++i) {
-    ir::Expected<Batch> batch = batches(i);
-    if (!batch) return batch.takeError();
-    ir::Expected<std::vector<at::Tensor>> reports = (*runner)->step(*batch);
-    if (!reports) return reports.takeError();
-    record.add(reports->front());
-    if (i == 0) {
-      if (ir::Error error = (*runner)->finish()) return error;
-    }
-    timer.stepDone();
-  }
-  if (ir::Error error = (*runner)->finish()) return error;
-  timer.finished();
-  record.secondsPerStep = timer.secondsPerStep();
-  if (ir::Error error = (*runner)->storeTo()) return error;
-  keepState(record, step.training);
-  return record;
-}
-
 namespace {
 
 using RunnerPtr = std::unique_ptr<runtime::Runner>;

@@ -54,9 +54,6 @@ struct PlannedTraining {
   const ir::NodeCosts* costs = nullptr;
   runtime::RunnerOptions options = {};
 };
-/// By plan. `step` must have been captured from the same recipe and seed; it is used up.
-ir::Expected<TrainingRecord> trainByPlan(ModelStep& step, const PlannedTraining& plan,
-                                         uint64_t seed, int64_t steps, const BatchSource& batches);
 
 /// The step op by op with ordinary memory, without a plan: what a planned run of an imported step
 /// is compared with. `step` gives inputs and first values, `weights` those of parameters and
@@ -95,7 +92,7 @@ struct RunRecord {
   std::optional<Bytes> memoryOutside;     // of a GPU
   std::vector<runtime::StepTimes> times;  // when they were asked for
 };
-/// By plan. `step` is used up.
+/// By plan. `step` is used up; one of a model was captured from the same recipe and seed.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
                                   const RunOptions& options);
 ir::Expected<RunRecord> runByPlan(runtime::GraphStep& step, const PlannedTraining& plan,

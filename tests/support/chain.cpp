@@ -74,17 +74,27 @@ std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
   return difference(planned, std::move(options));
 }
 
-tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
-                                   runtime::RunnerOptions options) const {
+tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
+                                   runtime::RunnerOptions runner, tools::RunOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
   const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
-  return orFail(tools::trainByPlan(*step,
-                                   {.graph = planned.graph,
-                                    .schedule = planned.schedule,
-                                    .target = target_,
-                                    .costs = &costs,
-                                    .options = std::move(options)},
-                                   kSeed, steps_, sourceOf(batches_)));
+  options.seed = kSeed;
+  options.steps = steps_;
+  options.batches = sourceOf(batches_);
+  return orFail(tools::runByPlan(*step,
+                                 {.graph = planned.graph,
+                                  .schedule = planned.schedule,
+                                  .target = target_,
+                                  .costs = &costs,
+                                  .options = std::move(runner)},
+                                 options));
+}
+
+tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
+                                   runtime::RunnerOptions options) const {
+  tools::RunOptions run;
+  run.keepState = true;
+  return runPlanned(planned, std::move(options), std::move(run)).training;
 }
 
 std::string Chain::difference(const passes::PlannedStep& planned,
@@ -94,20 +104,9 @@ std::string Chain::difference(const passes::PlannedStep& planned,
 
 void Chain::run(const passes::PlannedStep& planned,
                 const std::function<void(int64_t step)>& afterStep) const {
-  const std::unique_ptr<tools::ModelStep> step = capture();
-  const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
   tools::RunOptions options;
-  options.seed = kSeed;
-  options.steps = steps_;
-  options.batches = sourceOf(batches_);
   options.report = [&](int64_t number, double /*loss*/) { afterStep(number); };
-  orFail(tools::runByPlan(*step,
-                          {.graph = planned.graph,
-                           .schedule = planned.schedule,
-                           .target = target_,
-                           .costs = &costs,
-                           .options = {}},
-                          options));
+  runPlanned(planned, {}, std::move(options));
 }
 
 tools::TrainingRecord Chain::trainEagerly(uint64_t seed) const {

@@ -50,6 +50,10 @@ class Chain {
   std::unique_ptr<tools::ModelStep> capture() const;
 
  private:
+  /// With this chain's seed, steps and batches.
+  tools::RunRecord runPlanned(const passes::PlannedStep& planned, runtime::RunnerOptions runner,
+                              tools::RunOptions options) const;
+
   tools::Recipe recipe_;
   int64_t steps_;
   ir::Target target_;
