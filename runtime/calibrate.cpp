@@ -52,8 +52,7 @@ class CpuBench final : public OpBench {
     return buffers_.back().begin();
   }
   ir::Error fill(ir::Space /*home*/, uint8_t* at, Bytes bytes, const OperandFill& fill) override {
-    fillValidValues(fill.dtype, fill.integerBound, fill.seed,
-                    {at, static_cast<size_t>(bytes.value())});
+    fillValidValues(fill.dtype, fill.integers, fill.seed, {at, static_cast<size_t>(bytes.value())});
     return ir::success();
   }
   ir::Expected<Nanoseconds> time(const std::string& name,

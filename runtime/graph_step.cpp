@@ -70,9 +70,9 @@ class IntegerFlow {
       const ir::Value& value = graph_.value(id);
       if (!isOfInput_[value.storage.index()]) return;
       reads = true;
-      const int64_t bound = findIntegerBound(graph_, node, id);
-      if (bound <= 2) return;  // what the table says of arguments that are no indices
-      bound_ = std::min(bound_.value_or(bound), bound);
+      const std::optional<int64_t> bound = findIntegerBound(graph_, node, id);
+      if (!bound) return;
+      bound_ = std::min(bound_.value_or(*bound), *bound);
       const bool looksUp = graph_.node(node).op == "aten.embedding.default";
       isIndex_ |= looksUp && value.storage == input_;
     });

@@ -18,6 +18,11 @@ namespace {
 
 constexpr uint64_t kSeed = 1;  // of the random numbers that ops draw when they are repeated
 
+/// What integers are when nothing says that they are indices. Some ops look at them before they
+/// begin: a start that has to be 0, a pivot that has to be 1 at least.
+constexpr IntegerRange kIntegers[] = {
+    {.begin = 0, .end = 2}, {.begin = 0, .end = 1}, {.begin = 1, .end = 2}};
+
 class OpMeasurement {
  public:
   OpMeasurement(const ir::Graph& graph, const CalibrateOptions& options, BoundTensors tensors,
@@ -25,6 +30,30 @@ class OpMeasurement {
       : graph_(graph), options_(options), tensors_(std::move(tensors)), bench_(bench) {}
 
   ir::Expected<ir::OpCost> measure(ir::NodeId node) {
+    ir::Expected<ir::OpCost> cost = measureWith(node, kIntegers[0]);
+    // A GPU that an op has refused values on takes no other op of this process.
+    if (cost || bench_.isLostAfterAnError()) return cost;
+    const ir::PlanError first = ir::takePayload(cost.takeError());
+    if (first.code() != ir::ErrorCode::kTorch) return ir::makeError(first);
+    for (const IntegerRange& integers : llvm::ArrayRef(kIntegers).drop_front()) {
+      cost = measureWith(node, integers);
+      if (cost) return cost;
+      llvm::consumeError(cost.takeError());
+    }
+    return ir::makeError(
+        first.code(),
+        first.text() + " (it was measured with made-up values, and takes none of them)");
+  }
+
+ private:
+  struct Operand {
+    ir::StorageId storage;
+    ir::ValueId value;  // whose type says what the numbers are
+    uint8_t* at = nullptr;
+  };
+
+  ir::Expected<ir::OpCost> measureWith(ir::NodeId node, IntegerRange integers) {
+    integers_ = integers;
     auto call = prepareCall(graph_, node, CallForm::kAsCaptured,
                             [&](ir::ValueId value) { return tensors_.tensor(value); });
     if (!call) return call.takeError();
@@ -54,13 +83,6 @@ class OpMeasurement {
     return cost;
   }
 
- private:
-  struct Operand {
-    ir::StorageId storage;
-    ir::ValueId value;  // whose type says what the numbers are
-    uint8_t* at = nullptr;
-  };
-
   /// Behind blocks of `before` bytes.
   ir::Error makeOperands(ir::NodeId node, llvm::ArrayRef<int64_t> before = {}) {
     operands_.clear();
@@ -89,8 +111,9 @@ class OpMeasurement {
   ir::Error fillOperands(ir::NodeId node) {
     for (const Operand& operand : operands_) {
       const ir::Storage& info = graph_.storage(operand.storage);
+      const std::optional<int64_t> bound = findIntegerBound(graph_, node, operand.value);
       const OperandFill fill = {.dtype = graph_.value(operand.value).type.dtype,
-                                .integerBound = findIntegerBound(graph_, node, operand.value),
+                                .integers = bound ? IntegerRange{.end = *bound} : integers_,
                                 .seed = static_cast<uint64_t>(operand.storage.raw())};
       if (ir::Error error = bench_.fill(info.home, operand.at, info.bytes, fill)) return error;
     }
@@ -211,6 +234,7 @@ class OpMeasurement {
   BoundTensors tensors_;
   OpBench& bench_;
   std::vector<Operand> operands_;
+  IntegerRange integers_;  // of operands that are no indices
 };
 
 struct Unmeasured {

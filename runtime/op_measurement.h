@@ -21,6 +21,7 @@
 #include "runtime/calibrate.h"
 #include "runtime/op_call.h"
 #include "runtime/served_allocator.h"
+#include "runtime/valid_values.h"
 
 namespace stowage::runtime {
 
@@ -32,7 +33,7 @@ inline Nanoseconds since(std::chrono::steady_clock::time_point begin) {
 /// Which numbers an operand holds.
 struct OperandFill {
   ir::DType dtype = ir::DType::kF32;
-  int64_t integerBound = 2;  // integers stay below it
+  IntegerRange integers;
   uint64_t seed = 0;
 };
 
@@ -49,12 +50,15 @@ class OpBench {
                                          llvm::function_ref<void()> call) = 0;
   /// Copies that run while the next call does, on other memory.
   virtual ir::Error disturb() { return ir::success(); }
+  /// An op that failed leaves the device unusable.
+  virtual bool isLostAfterAnError() const { return false; }
   /// What the calling thread allocates from while a call runs.
   virtual AllocationSource& allocations() = 0;
 };
 
 /// Fills the table's gaps for `graph`; `options.report` and `options.spread` as said there. Errors:
-/// kUnsupported or kTorch naming the node that cannot be measured.
+/// kUnsupported or kTorch naming the node that cannot be measured, the latter for an op that
+/// accepts none of the values that are tried.
 ir::Error measureOps(const ir::Graph& graph, const CalibrateOptions& options, c10::Device device,
                      OpBench& bench, ir::CostTable& table);
 

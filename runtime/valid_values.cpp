@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/valid_values.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 #include <random>
@@ -111,7 +112,7 @@ void fill(llvm::MutableArrayRef<uint8_t> bytes, Draw draw) {
 
 }  // namespace
 
-int64_t findIntegerBound(const ir::Graph& graph, ir::NodeId id, ir::ValueId value) {
+std::optional<int64_t> findIntegerBound(const ir::Graph& graph, ir::NodeId id, ir::ValueId value) {
   const ir::Node& node = graph.node(id);
   for (const IndexArgument& row : kIndexArguments) {
     const auto index = static_cast<size_t>(row.index);
@@ -119,15 +120,16 @@ int64_t findIntegerBound(const ir::Graph& graph, ir::NodeId id, ir::ValueId valu
     const int64_t position = findIn(node.args[index], value);
     if (position >= 0) return boundOf(graph, node, row, position);
   }
-  return 2;
+  return std::nullopt;
 }
 
-void fillValidValues(ir::DType dtype, int64_t integerBound, uint64_t seed,
+void fillValidValues(ir::DType dtype, IntegerRange integers, uint64_t seed,
                      llvm::MutableArrayRef<uint8_t> bytes) {
   std::minstd_rand engine(static_cast<uint32_t>(seed * 2654435761U + 1));
   const auto real = [&] { return 0.1 + 0.9 * static_cast<double>(engine() & 0xffff) / 0x10000; };
   const auto integer = [&] {
-    return static_cast<int64_t>(engine()) % (integerBound > 0 ? integerBound : 1);
+    return integers.begin +
+           static_cast<int64_t>(engine()) % std::max<int64_t>(integers.end - integers.begin, 1);
   };
   // The upper half of a float's bits is a bfloat16; halves and 8-bit floats take patterns of small
   // positive numbers.

@@ -9,17 +9,24 @@
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
+#include <optional>
 
 #include "ir/graph.h"
 
 namespace stowage::runtime {
 
-/// Smallest number that an integer argument must stay below; 2 unless the table says more. The
-/// value must be a tensor argument of the node.
-int64_t findIntegerBound(const ir::Graph& graph, ir::NodeId node, ir::ValueId value);
+/// Smallest number that an argument of indices must stay below; nothing if it holds none that the
+/// table knows. The value must be a tensor argument of the node.
+std::optional<int64_t> findIntegerBound(const ir::Graph& graph, ir::NodeId node, ir::ValueId value);
 
-/// Fills `bytes` with elements of `dtype`. The same seed gives the same numbers.
-void fillValidValues(ir::DType dtype, int64_t integerBound, uint64_t seed,
+struct IntegerRange {
+  int64_t begin = 0;
+  int64_t end = 2;  // behind the largest
+};
+
+/// Fills `bytes` with elements of `dtype`, those wider than 8 bits in `integers` if they are
+/// integers. The same seed gives the same numbers.
+void fillValidValues(ir::DType dtype, IntegerRange integers, uint64_t seed,
                      llvm::MutableArrayRef<uint8_t> bytes);
 
 }  // namespace stowage::runtime

@@ -30,6 +30,7 @@ namespace {
 
 constexpr std::array<Tracer::Poison, kCapturedSteps> kPoisons = {
     Tracer::Poison::kOne, Tracer::Poison::kNan, Tracer::Poison::kHuge, Tracer::Poison::kZero};
+constexpr size_t kRepeatedStep = 1;  // its poison is that of one more step, where values are read
 
 c10::Device deviceOf(const ir::Target& target) {
   return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
@@ -96,13 +97,6 @@ bool looksLikePoison(double number) {
   const double size = std::abs(number);
   return std::isnan(number) || size >= kBeyondAnySetting ||
          (size > 0 && size <= 1 / kBeyondAnySetting);
-}
-
-/// item() gave integers in equal distances, or true and false in turn.
-bool followsIntegerPoison(double second, double third, double fourth) {
-  const bool isLine = third - second == fourth - third && second != third;
-  const bool takesTurns = second == fourth && second != third;
-  return isLine || takesTurns;
 }
 
 /// Created by the first step, as opposed to held by the module or made outside.
@@ -235,12 +229,18 @@ ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison
 ir::Error CapturedStep::Impl::observeSteps() {
   const DeterministicMode deterministic(options.target.deterministic);
   for (const Tracer::Poison poison : kPoisons) {
-    ir::Expected<ObservedStep> observed = observeStep(poison);
-    if (!observed) return observed.takeError();
-    steps.push_back(std::move(*observed));
-    if (functions.optimizer != nullptr) {
-      hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
-    }
+    if (ir::Error error = observeNext(poison)) return error;
+  }
+  const bool reads = !steps.back().trace.readBacks.empty();
+  return reads ? observeNext(kPoisons[kRepeatedStep]) : ir::success();
+}
+
+ir::Error CapturedStep::Impl::observeNext(Tracer::Poison poison) {
+  ir::Expected<ObservedStep> observed = observeStep(poison);
+  if (!observed) return observed.takeError();
+  steps.push_back(std::move(*observed));
+  if (functions.optimizer != nullptr) {
+    hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
   }
   return ir::success();
 }
@@ -256,19 +256,17 @@ ir::Error CapturedStep::Impl::compareSteps() {
   return ir::success();
 }
 
+// A number that changes with the poison, and is the same again under the same poison, is made from
+// what was read, whatever was made of it. One that the step's own numbers change as well shows at
+// least where nonsense reaches it unchanged.
 bool CapturedStep::Impl::comesFromRead(const ScalarSite& site) const {
   const StepTrace& last = steps.back().trace;
-  bool readsNumbers = false, readsIntegers = false;
-  for (const ReadBack& read : last.readBacks) {
-    if (read.before > site.node) continue;
-    const ir::DType dtype = last.tensors[read.tensor].type.dtype;
-    (c10::isFloatingType(toScalarType(dtype)) ? readsNumbers : readsIntegers) = true;
-  }
-  double values[kCapturedSteps];
-  for (size_t i = 1; i < steps.size(); ++i) values[i] = numberAt(steps[i].trace, site).value;
-  const bool anyPoison = std::any_of(values + 1, values + kCapturedSteps, looksLikePoison);
-  return (readsNumbers && anyPoison) ||
-         (readsIntegers && followsIntegerPoison(values[1], values[2], values[3]));
+  const auto readBefore = [&](const ReadBack& read) { return read.before <= site.node; };
+  if (std::none_of(last.readBacks.begin(), last.readBacks.end(), readBefore)) return false;
+  if (numberAt(last, site) == numberAt(steps[kRepeatedStep].trace, site)) return true;
+  return std::any_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
+    return looksLikePoison(numberAt(step.trace, site).value);
+  });
 }
 
 ir::Error CapturedStep::Impl::findStepScalars() {
@@ -323,7 +321,7 @@ ir::Error CapturedStep::Impl::assemble() {
                              .recipe = options.recipe,
                              .device = ir::deviceKindName(options.target.device),
                              .target = options.target.profile,
-                             .stepsCaptured = kCapturedSteps,
+                             .stepsCaptured = static_cast<int>(steps.size()),
                              .deterministic = options.target.deterministic});
   for (size_t i = 0; i < assembled.keys.size(); ++i) {
     idOf.emplace(assembled.keys[i], ir::StorageId(i));

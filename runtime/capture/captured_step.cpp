@@ -252,7 +252,7 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
                          "the tensors were stored back, expected a step that is still captured");
   }
   const size_t step = impl_->nextStep;
-  if (impl_->functions.hostState == HostState::kHidden && step < kCapturedSteps) {
+  if (impl_->functions.hostState == HostState::kHidden && step < impl_->steps.size()) {
     ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOfFirstSteps(step);
     if (values) ++impl_->nextStep;
     return values;

@@ -14,13 +14,13 @@
 namespace stowage::runtime {
 namespace {
 
-ir::Error cannotFollow(size_t step, const std::string& why) {
+ir::Error cannotFollow(size_t step, size_t capturedSteps, const std::string& why) {
   return ir::makeError(ir::ErrorCode::kPlanMismatch,
                        "the optimizer's options were changed by hand before step " +
                            std::to_string(step + 1) + ", and " + why +
                            "; set `hostState` to HostState::kDeclared and name the schedulers in "
                            "`schedulers`, or change options after the first " +
-                           std::to_string(kCapturedSteps) + " steps");
+                           std::to_string(capturedSteps) + " steps");
 }
 
 bool sameOps(const StepTrace& step, size_t begin, const StepTrace& part) {
@@ -78,10 +78,11 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOfFirstSteps(s
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(size_t step) {
   torch::optim::Optimizer& optimizer = *functions.optimizer;
   if (!hostNumbers[step].isComplete()) {
-    return cannotFollow(step, "capture does not know what this optimizer keeps on the host");
+    return cannotFollow(step, steps.size(),
+                        "capture does not know what this optimizer keeps on the host");
   }
   if (!hostNumbers[step].equals(hostNumbers[step + 1])) {
-    return cannotFollow(step, "the update changes them in that step as well");
+    return cannotFollow(step, steps.size(), "the update changes them in that step as well");
   }
   const OptimizerNumbers byHand = OptimizerNumbers::of(optimizer);
   const auto stepAlone = [&] { optimizer.step(); };
@@ -102,7 +103,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
     size_t step, const StepTrace& asCaptured, const StepTrace& now) const {
   const std::optional<size_t> begin = findInUpdate(now);
   if (!begin || findInUpdate(asCaptured) != begin) {
-    return cannotFollow(step, "the update does other than call the optimizer's step()");
+    return cannotFollow(step, steps.size(),
+                        "the update does other than call the optimizer's step()");
   }
   std::vector<ScalarValue> values = scalarsSeenIn(step);
   for (size_t i = 0; i < values.size(); ++i) {
@@ -110,7 +112,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
     if (site.node < *begin || site.node >= *begin + now.nodes.size()) continue;
     site.node -= static_cast<uint32_t>(*begin);
     if (!isSame(values[i], toScalarValue(numberAt(asCaptured, site)))) {
-      return cannotFollow(step, "the update gives the optimizer other numbers than it has alone");
+      return cannotFollow(step, steps.size(),
+                          "the update gives the optimizer other numbers than it has alone");
     }
     values[i] = toScalarValue(numberAt(now, site));
   }

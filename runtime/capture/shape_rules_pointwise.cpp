@@ -62,6 +62,9 @@ Outputs logical(const TracedCall& call) {
   return outputs({elementwise(call, {call.tensor(0), call.tensor(1)}, c10::kBool)});
 }
 
+/// In place, with operands that are broadcast to the first one.
+Outputs ontoSelf(const TracedCall& call) { return outputs({itself(call.tensor(0))}); }
+
 /// where(condition, self, other): all three broadcast.
 Outputs where(const TracedCall& call) {
   const c10::ScalarType dtype = promoted(call.tensor(1), call.tensor(2));
@@ -101,8 +104,10 @@ constexpr NamedRule kRules[] = {
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},
     {"aten.abs.default", likeSelf},
+    {"aten.abs_.default", ontoSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},
+    {"aten.floor_divide_.Scalar", ontoSelf},
     {"aten.glu_backward.default", contiguousLikeSecond},
     {"aten.hardswish.default", likeSelf},
     {"aten.hardswish_backward.default", twoOperands},
@@ -113,10 +118,16 @@ constexpr NamedRule kRules[] = {
     {"aten.log_sigmoid_backward.default", twoOperands},
     {"aten.log_sigmoid_forward.default", logSigmoid},
     {"aten.logical_and.default", logical},
+    {"aten.logical_and_.default", ontoSelf},
+    {"aten.logical_not.default", flagsLikeSelf},
+    {"aten.logical_not_.default", ontoSelf},
     {"aten.logical_or.default", logical},
+    {"aten.logical_or_.default", ontoSelf},
     {"aten.logical_xor.default", logical},
+    {"aten.logical_xor_.default", ontoSelf},
     {"aten.mish_backward.default", twoOperands},
     {"aten.nan_to_num.default", likeSelf},
+    {"aten.nan_to_num_.default", ontoSelf},
     {"aten.relu.default", likeSelf},
     {"aten.remainder.Scalar_Tensor", likeSecond},
     {"aten.roll.default", contiguousLikeSelf},

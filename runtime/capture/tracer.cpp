@@ -67,6 +67,18 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
   for (c10::IValue& value : results) stack->push_back(std::move(value));
 }
 
+/// What equal(a, b) says whatever the values are, if it does; NaN in a tensor compared with itself
+/// is left aside. libtorch's attention module asks it of query, key and value.
+std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  if (op.name != "aten.equal.default") return std::nullopt;
+  const at::Tensor &a = args[0].toTensor(), &b = args[1].toTensor();
+  if (a.sizes() != b.sizes()) return false;
+  const bool isSame = a.storage().unsafeGetStorageImpl() == b.storage().unsafeGetStorageImpl() &&
+                      a.storage_offset() == b.storage_offset() && a.strides() == b.strides() &&
+                      a.scalar_type() == b.scalar_type();
+  return isSame ? std::optional(true) : std::nullopt;
+}
+
 c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
   const auto order = static_cast<int64_t>(poison);
   if (type == c10::ScalarType::Bool) return order % 2 == 0;
@@ -149,6 +161,8 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   const OpFacts& op = ops_.lookUp(handle);
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
   if (runsForReal(op, args)) return runForReal(op, keys, stack);
+  if (const std::optional<bool> answer = knownEquality(op, args))
+    return replaceArguments(op, stack, {c10::IValue(*answer)});
   checkArguments(op, args);
   if (op.readsBack) return readBack(op, stack);
   // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to

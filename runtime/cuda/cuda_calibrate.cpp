@@ -105,7 +105,7 @@ class CudaBench final : public OpBench {
 
   ir::Error fill(ir::Space home, uint8_t* at, Bytes bytes, const OperandFill& fill) override {
     if (home == ir::Space::kHost) {
-      fillValidValues(fill.dtype, fill.integerBound, fill.seed,
+      fillValidValues(fill.dtype, fill.integers, fill.seed,
                       {at, static_cast<size_t>(bytes.value())});
       return ir::success();
     }
@@ -160,6 +160,7 @@ class CudaBench final : public OpBench {
     return ir::success();
   }
 
+  bool isLostAfterAnError() const override { return true; }
   AllocationSource& allocations() override { return allocations_; }
 
  private:
@@ -185,7 +186,7 @@ class CudaBench final : public OpBench {
 
   ir::Error makeNumbers(const Operand& operand, int64_t bytes, const OperandFill& fill) {
     numbers_.resize(static_cast<size_t>(bytes));
-    fillValidValues(fill.dtype, fill.integerBound, fill.seed, numbers_);
+    fillValidValues(fill.dtype, fill.integers, fill.seed, numbers_);
     return checkCuda(cudaMemcpyAsync(operand.numbers.get(), numbers_.data(), numbers_.size(),
                                      cudaMemcpyHostToDevice, stream_.stream()),
                      "filling an operand");

@@ -18,10 +18,12 @@ namespace {
 int calls = 0;
 at::Tensor countCalls(const at::Tensor& x) { return at::full_like(x, ++calls); }
 at::Tensor& countInPlace(at::Tensor& x) { return x.fill_(++calls); }
+at::Tensor never(const at::Tensor& /*x*/) { TORCH_CHECK(false, "not today"); }
 }  // namespace
 
 TORCH_LIBRARY(stowage_test, library) {
   library.def("count(Tensor x) -> Tensor", &countCalls);
+  library.def("never(Tensor x) -> Tensor", &never);
   library.def("count_(Tensor(a!) x) -> Tensor(a!)", &countInPlace);
 }
 
@@ -63,6 +65,37 @@ TEST(Calibrate, OpsThatDrawFromTheSameStateRepeatTheirBits) {
                              "%z : f32[64,64] = aten.mm.default(%x, %y)",
                              5)
                   .empty());
+}
+
+// Pivots are 1 or more, the start of the first bag is 0: one draw of integers does not suit both.
+TEST(Calibrate, OpsThatLookAtTheirIntegersAreMeasured) {
+  const ir::Graph graph = orFail(ir::parseGraph(
+      "graph @g version=1 device=\"cpu\" {\n"
+      "input %lu : f32[8,8]\n"
+      "input %pivots : i32[8]\n"
+      "input %b : f32[8,8]\n"
+      "%y : f32[8,8] strides=[1,8] = aten.linalg_lu_solve.default(%lu, %pivots, %b, true, false)\n"
+      "input %info : i32[64]\n"
+      "aten._linalg_check_errors.default(%info, \"solve\", false)\n"
+      "}\n"));
+  const ir::CostTable table = orFail(
+      runtime::calibrate(graph, {.intraOpThreads = 1, .runs = 1, .known = {}, .report = {}}));
+  EXPECT_EQ(table.bySignature.size(), 2U);
+}
+
+TEST(Calibrate, AnOpThatTakesNoneOfTheValuesIsNamed) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[8]\n"
+                            "%y : f32[8] = stowage_test.never.default(%x)\n"
+                            "}\n"));
+  auto table =
+      runtime::calibrate(graph, {.intraOpThreads = 1, .runs = 1, .known = {}, .report = {}});
+  ASSERT_FALSE(static_cast<bool>(table));
+  const std::string error = ir::describe(table.takeError());
+  EXPECT_NE(error.find("stowage_test.never.default"), std::string::npos) << error;
+  EXPECT_NE(error.find("not today (it was measured with made-up values"), std::string::npos)
+      << error;
 }
 
 }  // namespace

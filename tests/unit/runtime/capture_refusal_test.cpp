@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <torch/torch.h>
 
+#include <algorithm>
 #include <functional>
 
 #include "runtime/capture/capture.h"
@@ -121,7 +122,7 @@ INSTANTIATE_TEST_SUITE_P(
                     },
                     {"aten._embedding_bag_backward.default", "sparse"}},
         RefusalCase{"equal",
-                    [](const at::Tensor& h) { return at::equal(h, h) ? h : h * 2; },
+                    [](const at::Tensor& h) { return at::equal(h, h * 1) ? h : h * 2; },
                     {"aten.equal.default", "first", "host decision"}},
         RefusalCase{"is_nonzero",
                     [](const at::Tensor& h) { return h.sum().is_nonzero() ? h : h * 2; },
@@ -148,6 +149,16 @@ INSTANTIATE_TEST_SUITE_P(
                       return h * static_cast<double>(h.gt(0).sum().item<int64_t>());
                     },
                     {"item()", "aten.mul"}},
+        RefusalCase{"inverse_of_an_integer_item",
+                    [](const at::Tensor& h) {
+                      return h * (1.0 / static_cast<double>(h.gt(0).sum().item<int64_t>()));
+                    },
+                    {"item()", "aten.mul"}},
+        RefusalCase{"item_cut_to_a_range",
+                    [](const at::Tensor& h) {
+                      return h * std::clamp(h.detach().norm().item<double>(), 0.25, 0.5);
+                    },
+                    {"item()", "aten.mul"}},
         RefusalCase{
             "flag_as_number",
             [](const at::Tensor& h) { return h * (h.gt(0).any().item<bool>() ? 0.5 : 1.0); },
@@ -156,6 +167,27 @@ INSTANTIATE_TEST_SUITE_P(
 
 TEST(CaptureRefusals, AStepWithoutThemIsCaptured) {
   EXPECT_EQ(captureWith([](const at::Tensor& h) { return h.relu(); }), "");
+}
+
+// libtorch's attention asks it of query, key and value, to choose a projection.
+TEST(CaptureRefusals, WhatEqualSaysOfATensorAndItselfIsKnown) {
+  EXPECT_EQ(captureWith([](const at::Tensor& h) {
+              const bool isItself = at::equal(h, h.view_as(h));
+              const bool isOther = at::equal(h, h.flatten());
+              return isItself && !isOther ? h : at::zeros_like(h);
+            }),
+            "");
+}
+
+// The number changes from step to step, but not with the value that was read before it.
+TEST(CaptureRefusals, ANumberOfTheStepAfterAReadForTheLogIsNoRefusal) {
+  int step = 0;
+  double logged = 0;
+  EXPECT_EQ(captureWith([&](const at::Tensor& h) {
+              logged += static_cast<double>(h.gt(0).sum().item<int64_t>());
+              return h * (1.0 + 0.125 * ++step);
+            }),
+            "");
 }
 
 TEST(CaptureRefusals, ReadingAValueForTheLogIsNoRefusal) {
