@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // All that a training loop on libtorch needs of Stowage: capture a step, plan it within a budget,
-// run it. See runtime/session.h; sizes are written with `using namespace stowage::literals`:
-// 24_GiB.
+// run it; and stowage::AdamW. See runtime/session.h; sizes are written with `using namespace
+// stowage::literals`: 24_GiB.
 #ifndef STOWAGE_RUNTIME_STOWAGE_H_
 #define STOWAGE_RUNTIME_STOWAGE_H_
 
 #include "ir/units.h"
+#include "runtime/adamw.h"
 #include "runtime/capture/without_memory.h"
 #include "runtime/session.h"
 

@@ -146,7 +146,7 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
   command.add_option(
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "
-      "the optimizer state of parameters; may be repeated");
+      "the optimizer state of parameters; may be repeated, the last one that names a tensor holds");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
                      "no_update (forward and backward) or whole; default: none");

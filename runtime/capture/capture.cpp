@@ -30,7 +30,9 @@ namespace {
 
 constexpr std::array<Tracer::Poison, kCapturedSteps> kPoisons = {
     Tracer::Poison::kOne, Tracer::Poison::kNan, Tracer::Poison::kHuge, Tracer::Poison::kZero};
-constexpr size_t kRepeatedStep = 1;  // its poison is that of one more step, where values are read
+/// Where values are read: another answer, and the same again as in step 2.
+constexpr size_t kRepeatedStep = 1;
+constexpr Tracer::Poison kPoisonsOfReads[] = {Tracer::Poison::kNegative, kPoisons[kRepeatedStep]};
 
 c10::Device deviceOf(const ir::Target& target) {
   return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
@@ -76,9 +78,16 @@ at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
 ir::Error explainByReads(ir::Error error, const StepTrace& step) {
   if (step.readBacks.empty()) return error;
   const ir::PlanError found = ir::takePayload(std::move(error));
-  return ir::makeError(found.code(), found.text() + "; the step reads a value with item() (" +
-                                         step.readBacks.front().place +
-                                         "), on which nothing that it does may depend");
+  const std::string& place = step.readBacks.front().place;
+  // Nobody's own item(): autograd has formulas that branch.
+  const bool isAutograds = llvm::StringRef(place).endswith("backward");
+  return ir::makeError(
+      found.code(),
+      found.text() + "; the step reads a value with item() (" + place +
+          "), on which nothing that it does may depend" +
+          (isAutograds ? "; libtorch's own backward of max(), min(), median() and prod() does so "
+                         "(amax() and amin() do not)"
+                       : ""));
 }
 
 /// What the value that item() asked for was made by.
@@ -231,8 +240,11 @@ ir::Error CapturedStep::Impl::observeSteps() {
   for (const Tracer::Poison poison : kPoisons) {
     if (ir::Error error = observeNext(poison)) return error;
   }
-  const bool reads = !steps.back().trace.readBacks.empty();
-  return reads ? observeNext(kPoisons[kRepeatedStep]) : ir::success();
+  if (steps.back().trace.readBacks.empty()) return ir::success();
+  for (const Tracer::Poison poison : kPoisonsOfReads) {
+    if (ir::Error error = observeNext(poison)) return error;
+  }
+  return ir::success();
 }
 
 ir::Error CapturedStep::Impl::observeNext(Tracer::Poison poison) {

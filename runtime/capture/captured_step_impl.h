@@ -24,7 +24,7 @@
 namespace stowage::runtime {
 
 /// Steps that capture runs: the first creates state, the others must be the same step. One that
-/// reads values with item() runs once more.
+/// reads values with item() runs twice more.
 inline constexpr int kCapturedSteps = 4;
 
 /// One step as it ran during capture.
@@ -84,7 +84,7 @@ struct CapturedStep::Impl {
   StorageTable storages;
   StepRecorder recorder;
   Tracer tracer;
-  std::vector<ObservedStep> steps;                           // kCapturedSteps or one more
+  std::vector<ObservedStep> steps;                           // kCapturedSteps or two more
   std::vector<OptimizerNumbers> hostNumbers;                 // before step 1, after step 1, ...
   std::vector<unsigned> savedCounts;                         // of the schedulers, before step 1
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;  // parameter, gradient of the last step

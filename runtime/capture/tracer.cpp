@@ -67,6 +67,8 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
   for (c10::IValue& value : results) stack->push_back(std::move(value));
 }
 
+constexpr const char* kNoRule = "no rule says what shape its results have";
+
 /// What equal(a, b) says whatever the values are, if it does; NaN in a tensor compared with itself
 /// is left aside. libtorch's attention module asks it of query, key and value.
 std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
@@ -79,11 +81,13 @@ std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue>
   return isSame ? std::optional(true) : std::nullopt;
 }
 
+/// Of integers: one, what no count is, none, many, a few.
 c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
-  const auto order = static_cast<int64_t>(poison);
+  constexpr int64_t kIntegers[] = {1, -2, 0, 1021, 3};
+  constexpr double kNumbers[] = {NAN, 1e30, 0.0, -1e30, 1.0};
+  const auto order = static_cast<size_t>(poison);
   if (type == c10::ScalarType::Bool) return order % 2 == 0;
-  if (c10::isIntegralType(type, /*includeBool=*/false)) return 1 - 3 * order;
-  constexpr double kNumbers[] = {NAN, 1e30, 0.0, 1.0};
+  if (c10::isIntegralType(type, /*includeBool=*/false)) return kIntegers[order];
   return kNumbers[order];
 }
 
@@ -173,7 +177,7 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
     return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
   }
   if (op.resultsBy == ResultsBy::kNothing) {
-    refuse(op, "no rule says what shape its results have");
+    refuse(op, kNoRule);
   }
   trace(op, stack);
 }
@@ -204,6 +208,8 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
       callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
   if (!results) {
     const ir::PlanError found = ir::takePayload(results.takeError());
+    // The op is made of another one, which has none.
+    if (llvm::StringRef(found.text()).contains("Meta tensors")) refuse(op, kNoRule);
     fail(op, found.code(), found.text());
   }
   // A question that the rule has answered (which kernel libtorch would take) does nothing.

@@ -62,7 +62,7 @@ class Tracer : public CallHandler {
   Tracer(TracerOptions options, OpSink& sink);
 
   /// What item() gives; changed from step to step, so that a value that reaches the step shows.
-  enum class Poison : uint8_t { kNan, kHuge, kZero, kOne };
+  enum class Poison : uint8_t { kNan, kHuge, kZero, kNegative, kOne };
   void setPoison(Poison poison) { poison_ = poison; }
 
   /// Why the first call that threw did, as an error; success when none did.

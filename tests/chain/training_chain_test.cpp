@@ -14,7 +14,7 @@
 namespace stowage::tests {
 namespace {
 
-constexpr int64_t kSteps = 6;
+constexpr int64_t kSteps = 8;  // two more than capture sees of a step that reads values
 
 struct Training {
   const char* name;

@@ -12,6 +12,7 @@
 #include <stowage/stowage.h>
 #include <cstdio>
 #include <cstring>
+#include <type_traits>
 #include <vector>
 
 namespace {
@@ -20,6 +21,7 @@ using namespace stowage::literals;
 using torch::Tensor;
 
 constexpr int kSteps = 6;
+static_assert(std::is_base_of_v<torch::optim::Optimizer, stowage::AdamW>);
 
 struct Training {
   torch::nn::Sequential model{nullptr};

@@ -101,6 +101,9 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"sparse",
                     [](const at::Tensor& h) { return h + h.to_sparse().to_dense(); },
                     {"aten.", "first"}},
+        RefusalCase{"made_of_an_op_without_a_rule",
+                    [](const at::Tensor& h) { return h + at::polar(h, h).abs(); },
+                    {"aten.polar.default (near first, forward) cannot be captured: no rule"}},
         RefusalCase{"repeats_of_a_tensor",
                     [](const at::Tensor& h) {
                       return h + h.repeat_interleave(at::ones({3}, at::kLong), 0).sum();
@@ -130,6 +133,23 @@ INSTANTIATE_TEST_SUITE_P(
         RefusalCase{"branch_on_item",
                     [](const at::Tensor& h) { return h.sum().item<float>() > 0 ? h * 2 : h; },
                     {"item()", "first"}},
+        RefusalCase{"branch_on_a_negative_item",
+                    [](const at::Tensor& h) { return h.sum().item<float>() < -3 ? h * 2 : h; },
+                    {"item()", "first"}},
+        RefusalCase{
+            "branch_on_a_count_of_none",
+            [](const at::Tensor& h) { return h.gt(9).sum().item<int64_t>() == 0 ? h * 2 : h; },
+            {"item()", "first"}},
+        RefusalCase{
+            "branch_on_a_large_count",
+            [](const at::Tensor& h) { return h.gt(0).sum().item<int64_t>() > 500 ? h * 2 : h; },
+            {"item()", "first"}},
+        RefusalCase{"backward_that_branches_on_a_count",
+                    [](const at::Tensor& h) { return h * h.prod(1, true); },
+                    {"item()", "backward", "prod()"}},
+        RefusalCase{"backward_that_branches_on_nan",
+                    [](const at::Tensor& h) { return h * h.max(); },
+                    {"item()", "backward", "amax()"}},
         RefusalCase{"item_as_number",
                     [](const at::Tensor& h) { return h * h.sum().item<float>(); },
                     {"item()", "aten.mul"}},
