@@ -67,7 +67,7 @@ TEST(Calibrate, OpsThatDrawFromTheSameStateRepeatTheirBits) {
                   .empty());
 }
 
-// Pivots are 1 or more, the start of the first bag is 0: one draw of integers does not suit both.
+// Pivots are 1 or more, codes of errors are 0: one draw of integers does not suit both.
 TEST(Calibrate, OpsThatLookAtTheirIntegersAreMeasured) {
   const ir::Graph graph = orFail(ir::parseGraph(
       "graph @g version=1 device=\"cpu\" {\n"
