@@ -39,10 +39,10 @@ ir::StorageId takeOverCandidate(const ir::Graph& graph, ir::NodeId id, int which
   const ir::Storage& to = graph.storage(result.storage);
   if (operand.storage == result.storage || from.persistent || to.persistent) return {};
   if (from.home == ir::Space::kHost || to.home == ir::Space::kHost) return {};
-  const bool sameLayout =
-      operand.type.sizes == result.type.sizes && operand.type.strides == result.type.strides &&
-      ir::elementBytes(operand.type.dtype) == ir::elementBytes(result.type.dtype);
-  if (!sameLayout || !coversStorage(graph, operand) || !coversStorage(graph, result)) return {};
+  if (operand.type != result.type || !coversStorage(graph, operand) ||
+      !coversStorage(graph, result)) {
+    return {};
+  }
   if (!isReadAsOneTensor(graph, node, operand)) return {};
   return operand.storage;
 }

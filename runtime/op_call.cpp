@@ -68,8 +68,8 @@ IValue toIValue(const ScalarValue& value) {
 
 class StackMaker {
  public:
-  StackMaker(const ir::Graph& graph, OpCall& call, TensorOf tensorOf)
-      : graph_(graph), call_(call), tensorOf_(tensorOf) {}
+  StackMaker(llvm::ArrayRef<ir::StepScalar> scalars, OpCall& call, TensorOf tensorOf)
+      : scalars_(scalars), call_(call), tensorOf_(tensorOf) {}
 
   ir::Error push(const ir::Argument& argument, const c10::TypePtr& schemaType) {
     // Where a tensor must be, none is an undefined one (the bias of an attention without any).
@@ -117,7 +117,7 @@ class StackMaker {
   // As captured; every launch puts the step's value in its place.
   IValue scalarAt(int32_t element, ir::ScalarId id) {
     call_.scalars.push_back({call_.stack.size(), element, id});
-    const ir::StepScalar& scalar = graph_.scalars()[id.index()];
+    const ir::StepScalar& scalar = scalars_[id.index()];
     return toIValue({scalar.isInteger, scalar.value, scalar.integer});
   }
 
@@ -129,7 +129,7 @@ class StackMaker {
       value.value = *number;
     } else {
       const ir::ScalarId id = std::get<ir::ScalarId>(wrapped.value);
-      const ir::StepScalar& scalar = graph_.scalars()[id.index()];
+      const ir::StepScalar& scalar = scalars_[id.index()];
       value = {scalar.isInteger, scalar.value, scalar.integer};
       call_.scalars.push_back({call_.stack.size(), -1, id});
     }
@@ -190,19 +190,20 @@ class StackMaker {
     }
   }
 
-  const ir::Graph& graph_;
+  llvm::ArrayRef<ir::StepScalar> scalars_;
   OpCall& call_;
   TensorOf tensorOf_;
 };
 
-ir::Error fillStack(const ir::Graph& graph, const ir::Node& node, OpCall& call, TensorOf tensorOf) {
+ir::Error fillStack(llvm::ArrayRef<ir::StepScalar> scalars, const ir::Node& node, OpCall& call,
+                    TensorOf tensorOf) {
   const auto& arguments = call.op.schema().arguments();
   if (node.args.size() > arguments.size()) {
     return ir::makeError(ir::ErrorCode::kInvalidIr, "found " + std::to_string(node.args.size()) +
                                                         " arguments, expected " +
                                                         std::to_string(arguments.size()));
   }
-  StackMaker maker(graph, call, tensorOf);
+  StackMaker maker(scalars, call, tensorOf);
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (i >= node.args.size()) {
       if (!arguments[i].default_value()) {
@@ -236,8 +237,19 @@ ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, CallFo
   const std::string where = graph.describeNode(node);
   // A list refuses elements of another type by throwing.
   if (ir::Error error =
-          callTorch(where, [&] { return fillStack(graph, called, call, givenTensor); })) {
+          callTorch(where, [&] { return fillStack(graph.scalars(), called, call, givenTensor); })) {
     return ir::makeError(ir::ErrorCode::kInvalidIr, where + ": " + ir::describe(std::move(error)));
+  }
+  return call;
+}
+
+ir::Expected<OpCall> prepareCall(const ir::Node& node, TensorOf tensorOf) {
+  auto handle = findOperator(node.op);
+  if (!handle) return handle.takeError();
+  OpCall call{*handle, {}, {}};
+  if (ir::Error error =
+          callTorch("arguments", [&] { return fillStack({}, node, call, tensorOf); })) {
+    return error;
   }
   return call;
 }

@@ -45,6 +45,9 @@ enum class CallForm : uint8_t { kAsCaptured, kReplay };
 /// op), kInvalidIr naming node and argument.
 ir::Expected<OpCall> prepareCall(const ir::Graph& graph, ir::NodeId node, CallForm form,
                                  TensorOf tensorOf);
+/// The same, as captured, for a node of no graph yet. It takes no step scalars. Errors name the
+/// argument alone.
+ir::Expected<OpCall> prepareCall(const ir::Node& node, TensorOf tensorOf);
 
 /// The stack for one launch. `scalars` by ScalarId; may be empty when the call takes none. Wrapped
 /// numbers are changed in place, so a call is launched by one thread at a time.

@@ -33,7 +33,8 @@ class StandIns {
     output.shape = shapeOf(result);
     for (const auto& [original, standIn] : tensors_) {
       if (!standIn.is_same(result)) continue;
-      output.kind = OutputTensor::Kind::kArgument;
+      output.kind = hasChangedShape(original, standIn) ? OutputTensor::Kind::kView
+                                                       : OutputTensor::Kind::kArgument;
       output.base = original;
       return output;
     }
@@ -52,14 +53,16 @@ class StandIns {
 
   bool anyArgumentChangedShape() const {
     for (const auto& [original, standIn] : tensors_) {
-      if (original.sizes() != standIn.sizes() || original.strides() != standIn.strides()) {
-        return true;
-      }
+      if (hasChangedShape(original, standIn)) return true;
     }
     return false;
   }
 
  private:
+  static bool hasChangedShape(const at::Tensor& original, const at::Tensor& standIn) {
+    return original.sizes() != standIn.sizes() || original.strides() != standIn.strides();
+  }
+
   at::Tensor make(const at::Tensor& tensor) {
     at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
         storageFor(tensor), c10::DispatchKeySet(c10::DispatchKey::Meta), tensor.dtype());
@@ -153,7 +156,7 @@ Outputs runMetaKernel(const TracedCall& call) {
     stack.push_back(standInForArgument(call.args[i], arguments[i], isFactory, standIns));
   }
   call.op.handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::Meta), &stack);
-  TORCH_CHECK(!standIns.anyArgumentChangedShape(),
+  TORCH_CHECK(call.op.changesShape || !standIns.anyArgumentChangedShape(),
               "it resizes an argument (an `out` of another size)");
   Outputs outputs;
   for (const c10::IValue& value : stack) outputs.push_back(explainReturn(value, standIns));

@@ -47,7 +47,7 @@ constexpr const char* kDataDependent =
     "size instead";
 constexpr const char* kBranches =
     "it turns values into a host decision; compute with the tensor instead (where, clamp)";
-constexpr std::array<Refusal, 14> kRefusals = {{
+constexpr std::array<Refusal, 15> kRefusals = {{
     {"aten::nonzero", kDataDependent},
     {"aten::masked_select", kDataDependent},
     {"aten::unique_dim", kDataDependent},
@@ -63,6 +63,9 @@ constexpr std::array<Refusal, 14> kRefusals = {{
     {"aten::set_", "it moves a tensor to another storage; copy_ the values instead"},
     {"aten::_cudnn_rnn_flatten_weight", "it moves parameters to one storage behind the module"},
     {"aten::record_stream", "streams are chosen by the plan"},
+    {"aten::mkldnn_rnn_layer",
+     "the size of its workspace is known to oneDNN alone; trace the step with oneDNN switched off "
+     "(torch.backends.mkldnn.flags(enabled=False))"},
 }};
 
 template <typename Names>

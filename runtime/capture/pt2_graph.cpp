@@ -11,6 +11,7 @@
 
 #include "ir/check_graph.h"
 #include "runtime/capture/pt2_arguments.h"
+#include "runtime/capture/pt2_shapes.h"
 
 namespace stowage::runtime {
 namespace {
@@ -38,8 +39,9 @@ bool coversStorage(const ir::Value& value, const ir::Storage& storage) {
 
 class GraphMaker {
  public:
-  GraphMaker(const Pt2Program& program, Pt2Ops& ops, ir::GraphBuilder builder)
-      : program_(program), ops_(ops), builder_(std::move(builder)) {
+  GraphMaker(const Pt2Program& program, Pt2Ops& ops, const ir::Target& target,
+             ir::GraphBuilder builder)
+      : program_(program), ops_(ops), builder_(std::move(builder)), shapes_(target) {
     valueOf_.resize(program.tensors.size());
   }
 
@@ -94,16 +96,19 @@ class GraphMaker {
     const int32_t tensor = program_.inputs[position].tensor;
     inputs_.emplace_back();
     if (tensor < 0) return ir::success();
-    ir::Expected<ir::ValueId> value = addStorage(tensor, ir::Role::kInput);
+    const ir::TensorType& type = tensorOf(tensor).type;
+    ir::Expected<ir::StorageId> storage = addStorage(tensor, type.extentBytes(), ir::Role::kInput);
+    if (!storage) return storage.takeError();
+    ir::Expected<ir::ValueId> value = addValue(tensor, type, *storage);
     if (!value) return value.takeError();
     inputs_.back() = *value;
     return define(tensor, *value);
   }
 
-  /// A storage that begins with this tensor.
-  ir::Expected<ir::ValueId> addStorage(int32_t tensor, ir::Role role) {
+  /// A storage for this tensor, and named after it.
+  ir::Expected<ir::StorageId> addStorage(int32_t tensor, Bytes bytes, ir::Role role) {
     const Pt2Tensor& source = tensorOf(tensor);
-    ir::Storage storage{.name = source.name, .bytes = source.type.extentBytes(), .role = role};
+    ir::Storage storage{.name = source.name, .bytes = bytes, .role = role};
     if (builder_.provenance().device != "cpu" && source.device == "cpu") {
       storage.home = ir::Space::kHost;
       if (storage.bytes > ir::kMaxHostStorageBytes) {
@@ -118,23 +123,24 @@ class GraphMaker {
       return malformed("tensor '" + source.name + "' brings the step above " +
                        formatBytes(Bytes(kMaxTotalBytes)));
     }
-    const ir::StorageId id = builder_.addStorage(std::move(storage));
+    if (ir::Error error = shapes_.addStorage(storage)) return error;
     valuesOf_.emplace_back();
-    return addValue(tensor, id);
+    return builder_.addStorage(std::move(storage));
   }
 
   /// Equal tensors over one storage are one value.
-  ir::ValueId addValue(int32_t tensor, ir::StorageId storage) {
-    const Pt2Tensor& source = tensorOf(tensor);
+  ir::Expected<ir::ValueId> addValue(int32_t tensor, const ir::TensorType& type,
+                                     ir::StorageId storage) {
     for (const ir::ValueId value : valuesOf_[storage.index()]) {
-      if (builder_.value(value).type == source.type) return value;
+      if (builder_.value(value).type == type) return value;
     }
-    std::string name = pt2Identifier(source.name);
+    std::string name = pt2Identifier(tensorOf(tensor).name);
     while (!names_.insert(name).second) name += "_";
-    const ir::ValueId value =
-        builder_.addValue({.name = std::move(name), .storage = storage, .type = source.type});
-    valuesOf_[storage.index()].push_back(value);
-    return value;
+    ir::Value value{.name = std::move(name), .storage = storage, .type = type};
+    if (ir::Error error = shapes_.addValue(value)) return error;
+    const ir::ValueId id = builder_.addValue(std::move(value));
+    valuesOf_[storage.index()].push_back(id);
+    return id;
   }
 
   ir::Error define(int32_t tensor, ir::ValueId value) {
@@ -152,11 +158,31 @@ class GraphMaker {
                             [&](int32_t tensor) { return valueOf_[static_cast<size_t>(tensor)]; });
     if (!arguments) return arguments.takeError();
     node_ = ir::Node{.op = (*op)->name(), .args = std::move(*arguments)};
+    groups_.clear();
+    if (ir::Error error = checkStrides(**op)) return error;
     addWrites(**op);
+    ir::Expected<Pt2Results> results = shapes_.findResults(*(*op)->facts, node_);
+    if (!results) return results.takeError();
+    results_ = std::move(*results);
     if (ir::Error error = addResults(**op, source.outputs)) return error;
     builder_.addNode(std::move(node_));
     nodeOps_.push_back(*op);
     return ir::success();
+  }
+
+  /// Ops that are given strides were given those that the archive's trace had.
+  ir::Error checkStrides(const Pt2Op& op) {
+    const bool takesStrides = op.name().find("as_strided") != std::string::npos;
+    if (!takesStrides || !isMoved(node_.args[0])) return ir::success();
+    return unsupported(
+        "it is given strides, and libtorch lays its argument out otherwise than the "
+        "archive says");
+  }
+
+  bool isMoved(const ir::Argument& argument) {
+    const auto* base = std::get_if<ir::ValueArg>(&argument);
+    return base != nullptr && base->value.isValid() &&
+           moved_.count(builder_.value(base->value).storage.raw()) > 0;
   }
 
   /// Such a call does nothing on the device.
@@ -199,7 +225,7 @@ class GraphMaker {
         if (ir::Error error = addResult(op, op.returns[i], tensor.tensor)) return error;
       }
     }
-    return ir::success();
+    return results_.checkCount();
   }
 
   static ir::Expected<Pt2TensorList> tensorsOf(const Pt2Value& output, bool isList) {
@@ -216,24 +242,42 @@ class GraphMaker {
 
   ir::Error addResult(const Pt2Op& op, const Pt2Return& how, int32_t tensor) {
     node_.results.emplace_back();
-    if (tensor < 0) return ir::success();
+    if (tensor < 0) {
+      results_.skip();
+      return ir::success();
+    }
+    const bool isFresh = how.kind == Pt2Return::Kind::kFresh;
+    const Pt2Tensor& source = tensorOf(tensor);
+    const bool mayMove = isFresh || isMoved(node_.args[how.argument]);
+    ir::Expected<Pt2ResultType> result = results_.next(source.name, source.type, mayMove);
+    if (!result) return result.takeError();
     ir::Expected<ir::ValueId> value =
-        how.kind == Pt2Return::Kind::kFresh ? addFresh(tensor) : addAlias(op, how, tensor);
+        isFresh ? addFresh(*result, tensor) : addAlias(op, how, result->type, tensor);
     if (!value) return value.takeError();
     node_.results.back() = *value;
     return define(tensor, *value);
   }
 
-  ir::Expected<ir::ValueId> addFresh(int32_t tensor) {
+  ir::Expected<ir::ValueId> addFresh(const Pt2ResultType& result, int32_t tensor) {
     const Pt2Tensor& source = tensorOf(tensor);
-    if (source.type.offset != 0) {
-      return unsupported("result '" + source.name + "' begins at element " +
-                         std::to_string(source.type.offset) + " of a storage that no argument has");
+    if (result.group >= 0) {
+      for (const auto& [group, storage] : groups_) {
+        if (group == result.group) return addValue(tensor, result.type, storage);
+      }
     }
-    return addStorage(tensor, ir::Role::kActivation);
+    if (result.type.offset != 0) {
+      return unsupported("result '" + source.name + "' begins at element " +
+                         std::to_string(result.type.offset) + " of a storage that no argument has");
+    }
+    ir::Expected<ir::StorageId> storage = addStorage(tensor, result.storage, ir::Role::kActivation);
+    if (!storage) return storage.takeError();
+    if (result.group >= 0) groups_.emplace_back(result.group, *storage);
+    if (!atSamePlaces(source.type, result.type)) moved_.insert(storage->raw());
+    return addValue(tensor, result.type, *storage);
   }
 
-  ir::Expected<ir::ValueId> addAlias(const Pt2Op& op, const Pt2Return& how, int32_t tensor) {
+  ir::Expected<ir::ValueId> addAlias(const Pt2Op& op, const Pt2Return& how,
+                                     const ir::TensorType& type, int32_t tensor) {
     const Pt2Tensor& source = tensorOf(tensor);
     const std::string what = "result '" + source.name + "' ";
     const auto* base = std::get_if<ir::ValueArg>(&node_.args[how.argument]);
@@ -241,19 +285,19 @@ class GraphMaker {
       return unsupported(what + "is a view of an argument that is no single tensor");
     }
     const ir::Value& operand = builder_.value(base->value);
-    if (how.kind == Pt2Return::Kind::kArgument && operand.type != source.type) {
+    if (how.kind == Pt2Return::Kind::kArgument && operand.type != type) {
       return malformed(what + "has another type than the argument that it is");
     }
-    if (!op.changesType && operand.type.dtype != source.type.dtype) {
+    if (!op.changesType && operand.type.dtype != type.dtype) {
       return malformed(what + "is a view of elements of another type");
     }
     const ir::Storage& storage = builder_.storage(operand.storage);
-    if (source.type.extentBytes() > storage.bytes) {
-      return malformed(what + "ends at byte " + std::to_string(source.type.extentBytes().value()) +
+    if (type.extentBytes() > storage.bytes) {
+      return malformed(what + "ends at byte " + std::to_string(type.extentBytes().value()) +
                        " of storage '" + storage.name + "', which has " +
                        std::to_string(storage.bytes.value()));
     }
-    return addValue(tensor, operand.storage);
+    return addValue(tensor, type, operand.storage);
   }
 
   const Pt2Program& program_;
@@ -265,8 +309,13 @@ class GraphMaker {
   std::vector<ir::ValueId> outputs_;
   llvm::StringSet<> names_;
   std::vector<const Pt2Op*> nodeOps_;
+  Pt2Shapes shapes_;
+  llvm::DenseSet<int32_t> moved_;  // storages that the archive has laid out otherwise
   int64_t totalBytes_ = 0;
-  ir::Node node_;  // the one being made
+  // Of the node being made:
+  ir::Node node_;
+  Pt2Results results_;
+  llvm::SmallVector<std::pair<int32_t, ir::StorageId>, 2> groups_;
 };
 
 }  // namespace
@@ -287,9 +336,10 @@ ir::Error inPt2Node(const Pt2Program& program, size_t position, ir::Error error)
   return ir::makeError(payload.code(), describePt2Node(program, position) + ": " + payload.text());
 }
 
-ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops, const std::string& name,
+ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops,
+                                    const ir::Target& target, const std::string& name,
                                     ir::Provenance provenance) {
-  return GraphMaker(program, ops, ir::GraphBuilder(name, std::move(provenance))).make();
+  return GraphMaker(program, ops, target, ir::GraphBuilder(name, std::move(provenance))).make();
 }
 
 }  // namespace stowage::runtime

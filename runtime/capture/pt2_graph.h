@@ -4,8 +4,8 @@
 // storage it looks at, the result of an in-place op its operand's, writes and whole writes are
 // marked. Twice: `calls` has all calls of the program, `graph` those that are launched. Every input
 // is an input, every phase is forward, storages have the names of the archive: what they are for is
-// found out later (pt2_roles.h, pt2_phases.h, pt2_names.h). Types of values are the archive's
-// (checked by pt2_shapes.h). Errors: kParse and kUnsupported, naming the node.
+// found out later (pt2_roles.h, pt2_phases.h, pt2_names.h). Types of inputs are the archive's,
+// those of results libtorch's (pt2_shapes.h). Errors: kParse and kUnsupported, naming the node.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_GRAPH_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_GRAPH_H_
 
@@ -16,6 +16,7 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
+#include "ir/target.h"
 #include "runtime/capture/pt2_ops.h"
 #include "runtime/capture/pt2_program.h"
 
@@ -37,7 +38,8 @@ std::string describePt2Node(const Pt2Program& program, size_t position);
 /// The error, with the node in front of its text.
 ir::Error inPt2Node(const Pt2Program& program, size_t position, ir::Error error);
 
-ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops, const std::string& name,
+ir::Expected<Pt2Graph> makePt2Graph(const Pt2Program& program, Pt2Ops& ops,
+                                    const ir::Target& target, const std::string& name,
                                     ir::Provenance provenance);
 
 }  // namespace stowage::runtime

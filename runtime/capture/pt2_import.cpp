@@ -16,7 +16,6 @@
 #include "runtime/capture/pt2_json.h"
 #include "runtime/capture/pt2_phases.h"
 #include "runtime/capture/pt2_roles.h"
-#include "runtime/capture/pt2_shapes.h"
 #include "runtime/capture/pt2_weights.h"
 #include "runtime/capture/pt2_zip.h"
 
@@ -42,12 +41,9 @@ class Importer {
     if (ir::Error error = readSideFile()) return error;
     ir::Expected<std::string> fingerprint = archiveFingerprint(path_);
     if (!fingerprint) return fingerprint.takeError();
-    ir::Expected<Pt2Graph> draft =
-        makePt2Graph(*program, ops_, stepName(), provenance(*program, *device, *fingerprint));
+    ir::Expected<Pt2Graph> draft = makePt2Graph(*program, ops_, target_, stepName(),
+                                                provenance(*program, *device, *fingerprint));
     if (!draft) return inArchive(draft.takeError());
-    if (ir::Error error = checkPt2Shapes(*program, *draft, target_)) {
-      return inArchive(std::move(error));
-    }
     const Pt2Losses losses = findLosses(*program, *draft);
     const std::vector<bool> forward = findAncestors(draft->graph, losses.loss);
     const Pt2RoleFacts facts{.program = *program, .draft = *draft, .forward = forward};

@@ -9,6 +9,8 @@
 #include <optional>
 #include <utility>
 
+#include "ir/affix.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -63,23 +65,49 @@ bool isWritten(const Pt2Graph& draft, size_t input) {
   return storage.isValid() && draft.graph.lastVersion(storage) > 0;
 }
 
+/// What torch.fx calls a tensor that a trace found beside its arguments. Exported once more it is a
+/// buffer of the traced module.
+bool isTraceConstant(llvm::StringRef name) {
+  const size_t dot = name.rfind('.');
+  return ir::startsWith(dot == llvm::StringRef::npos ? name : name.substr(dot + 1),
+                        "_tensor_constant");
+}
+
+/// What the signature says of an input; nothing of those that whoever calls gives.
+std::optional<ir::Role> roleBySignature(const Pt2RoleFacts& facts, size_t input) {
+  const bool written = isWritten(facts.draft, input);
+  switch (facts.program.inputs[input].kind) {
+    case Pt2Input::Kind::kParameter:
+      return written ? ir::Role::kParameter : ir::Role::kFrozen;
+    case Pt2Input::Kind::kBuffer:
+      return !written && isTraceConstant(facts.program.inputs[input].name) ? ir::Role::kConstant
+                                                                           : ir::Role::kBuffer;
+    case Pt2Input::Kind::kConstant:
+      return written ? ir::Role::kBuffer : ir::Role::kConstant;
+    case Pt2Input::Kind::kUser:
+      break;
+  }
+  return std::nullopt;
+}
+
 class SideFileRoles {
  public:
   SideFileRoles(const Pt2RoleFacts& facts, const Pt2SideFile& side, const std::string& file)
       : facts_(facts), side_(side), file_(file) {}
 
   ir::Expected<std::vector<Pt2InputRole>> find() {
-    if (ir::Error error = checkCounts()) return error;
+    if (ir::Error error = findDescribed()) return error;
     for (const Pt2SideFile::Group& group : side_.groups) {
       const GroupKind* kind = findGroup(kGroups, group.name);
       if (kind == nullptr) return misfit("no group of inputs is called '" + group.name + "'");
       if (group.name == "train") {
-        trainFirst_ = roles_.size();
+        trainFirst_ = next_;
         trainCount_ = count(group);
       }
       for (size_t i = 0; i < count(group); ++i) {
-        roles_.push_back(makeRole(group, *kind, i));
-        if (ir::Error error = checkWrites(roles_.size() - 1)) return error;
+        const size_t input = described_[next_++];
+        roles_[input] = makeRole(group, *kind, i);
+        if (ir::Error error = checkWrites(input)) return error;
       }
     }
     return std::move(roles_);
@@ -92,17 +120,38 @@ class SideFileRoles {
     return ir::makeError(ir::PlanError(ir::ErrorCode::kParse, message).at({.file = file_}));
   }
 
-  ir::Error checkCounts() const {
-    // Compared before any sum, so that no sum overflows.
+  /// All inputs, or those that are not in the archive itself: tensors that the trace found beside
+  /// its arguments are inputs too, and who wrote the file may not know of them.
+  ir::Error findDescribed() {
     const size_t inputs = facts_.program.inputs.size();
+    std::vector<size_t> given;
+    roles_.resize(inputs);
+    for (size_t i = 0; i < inputs; ++i) {
+      const std::optional<ir::Role> role = roleBySignature(facts_, i);
+      if (role) {
+        roles_[i] = {.role = *role, .name = facts_.program.inputs[i].name};
+      } else {
+        given.push_back(i);
+      }
+    }
+    // Compared before any sum, so that no sum overflows.
     size_t named = 0;
     for (const Pt2SideFile::Group& group : side_.groups) {
       if (count(group) > inputs) named = inputs + 1;
       if (named <= inputs) named += count(group);
     }
-    if (named == inputs) return ir::success();
+    if (named == inputs) {
+      for (size_t i = 0; i < inputs; ++i) described_.push_back(i);
+      return ir::success();
+    }
+    described_ = std::move(given);
+    if (named == described_.size()) return ir::success();
+    const std::string inside = described_.size() == inputs
+                                   ? ""
+                                   : ", " + std::to_string(inputs - described_.size()) +
+                                         " of which are tensors inside the archive";
     return misfit("the groups do not add up to the archive's " + std::to_string(inputs) +
-                  " inputs");
+                  " inputs" + inside);
   }
 
   Pt2InputRole makeRole(const Pt2SideFile::Group& group, const GroupKind& kind, size_t i) const {
@@ -112,11 +161,11 @@ class SideFileRoles {
     if (!group.names.empty()) {
       role.name = group.names[i];
     } else if (perParameter) {
-      role.name = called(kind.function, roles_[trainFirst_ + i].name);
+      role.name = called(kind.function, roles_[described_[trainFirst_ + i]].name);
     } else {
       role.name = count(group) == 1 ? group.name : numbered(group.name, i);
     }
-    if (perParameter) role.owner = storageOf(facts_.draft, trainFirst_ + i);
+    if (perParameter) role.owner = storageOf(facts_.draft, described_[trainFirst_ + i]);
     return role;
   }
 
@@ -134,7 +183,9 @@ class SideFileRoles {
   const Pt2SideFile& side_;
   const std::string& file_;
   std::vector<Pt2InputRole> roles_;
-  size_t trainFirst_ = 0;
+  std::vector<size_t> described_;  // inputs, in the order of the groups
+  size_t next_ = 0;                // of those
+  size_t trainFirst_ = 0;          // of those
   size_t trainCount_ = 0;
 };
 
@@ -221,22 +272,12 @@ class DataRoles {
 
   void findRole(size_t input) {
     Pt2InputRole& role = roles_[input];
-    const bool written = isWritten(facts_.draft, input);
-    switch (facts_.program.inputs[input].kind) {
-      case Pt2Input::Kind::kParameter:
-        role.role = written ? ir::Role::kParameter : ir::Role::kFrozen;
-        return;
-      case Pt2Input::Kind::kBuffer:
-        role.role = ir::Role::kBuffer;
-        return;
-      case Pt2Input::Kind::kConstant:
-        role.role = written ? ir::Role::kBuffer : ir::Role::kConstant;
-        return;
-      case Pt2Input::Kind::kUser:
-        break;
+    if (const std::optional<ir::Role> inside = roleBySignature(facts_, input)) {
+      role.role = *inside;
+      return;
     }
     // What a fused optimizer told about it stays.
-    if (!written || role.role != ir::Role::kInput) return;
+    if (!isWritten(facts_.draft, input) || role.role != ir::Role::kInput) return;
     role.role = findWrittenRole(storageOf(facts_.draft, input));
   }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What an archive's inputs are for, and what they are called. Three sources, the first that there
-// is: the side file's groups; the signature (parameters, buffers, constants inside the archive);
-// the data. By the data, an input that no node writes is bound anew each step, which is right for
-// every input, if not the fastest for all; an input that is written lives from step to step: a
-// parameter when the loss needs it, a buffer when the forward pass writes it, else optimizer state.
-// A learning rate that is a tensor is an input: whoever runs the step gives its value each time.
-// Errors: kParse for a side file that does not fit the archive.
+// is: the side file's groups; the signature (parameters, buffers, constants inside the archive,
+// which a side file may leave out); the data. By the data, an input that no node writes is bound
+// anew each step, which is right for every input, if not the fastest for all; an input that is
+// written lives from step to step: a parameter when the loss needs it, a buffer when the forward
+// pass writes it, else optimizer state. A learning rate that is a tensor is an input: whoever runs
+// the step gives its value each time. Errors: kParse for a side file that does not fit the archive.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_ROLES_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_ROLES_H_
 

@@ -3,18 +3,44 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/capture/fake_tensor.h"
 #include "runtime/capture/meta_kernel.h"
+#include "runtime/capture/trace.h"
 #include "runtime/op_call.h"
 #include "runtime/torch_boundary.h"
 
 namespace stowage::runtime {
 namespace {
 
-/// The same elements at the same places: strides of dimensions of size 1 do not count.
-bool samePlaces(const TensorShape& a, const TensorShape& b) {
+std::string listText(llvm::ArrayRef<int64_t> numbers) {
+  std::string text = "[";
+  for (const int64_t number : numbers) {
+    text += (text.size() > 1 ? "," : "") + std::to_string(number);
+  }
+  return text + "]";
+}
+
+std::string describe(const ir::TensorType& type) {
+  return std::string(ir::dtypeName(type.dtype)) + " " + listText(type.sizes) + " with strides " +
+         listText(type.strides) + " from element " + std::to_string(type.offset);
+}
+
+ir::Error malformed(const std::string& message) {
+  return ir::makeError(ir::ErrorCode::kParse, message);
+}
+
+/// No two elements at one place and none between them.
+bool isDense(const ir::TensorType& type) {
+  return type.offset == 0 &&
+         type.extentBytes() == Bytes(type.numElements() * ir::elementBytes(type.dtype));
+}
+
+}  // namespace
+
+bool atSamePlaces(const ir::TensorType& a, const ir::TensorType& b) {
   if (a.dtype != b.dtype || a.sizes != b.sizes) return false;
   if (llvm::is_contained(a.sizes, 0)) return true;
   for (size_t i = 0; i < a.sizes.size(); ++i) {
@@ -23,115 +49,76 @@ bool samePlaces(const TensorShape& a, const TensorShape& b) {
   return a.offset == b.offset;
 }
 
-std::string listText(const c10::DimVector& numbers) {
-  std::string text = "[";
-  for (const int64_t number : numbers) {
-    text += (text.size() > 1 ? "," : "") + std::to_string(number);
+Pt2Results::Pt2Results(Outputs outputs) : known_(true) {
+  for (Output& output : outputs) {
+    for (OutputTensor& tensor : output.tensors) tensors_.push_back(std::move(tensor));
   }
-  return text + "]";
 }
 
-std::string describe(const TensorShape& shape) {
-  return std::string(c10::toString(shape.dtype)) + " " + listText(shape.sizes) + " with strides " +
-         listText(shape.strides) + " from element " + std::to_string(shape.offset);
+ir::Expected<Pt2ResultType> Pt2Results::next(const std::string& name, const ir::TensorType& found,
+                                             bool mayMove) {
+  if (!known_) return Pt2ResultType{.type = found, .storage = found.extentBytes()};
+  const size_t position = next_++;
+  if (position >= tensors_.size()) return malformed("found result '" + name + "', expected none");
+  const OutputTensor& made = tensors_[position];
+  if (made.kind == OutputTensor::Kind::kUndefined) {
+    return malformed("found result '" + name + "', expected none");
+  }
+  Pt2ResultType result;
+  result.type =
+      irType(made.kind == OutputTensor::Kind::kArgument ? shapeOf(made.base) : made.shape);
+  const bool same = atSamePlaces(found, result.type);
+  const bool moved = mayMove && found.dtype == result.type.dtype &&
+                     found.sizes == result.type.sizes &&
+                     (made.kind != OutputTensor::Kind::kFresh || isDense(found));
+  if (!same && !moved) {
+    return malformed("found result '" + name + "' as " + describe(found) + ", expected " +
+                     describe(result.type));
+  }
+  result.storage = std::max(result.type.extentBytes(), Bytes(made.storageBytes));
+  result.group = made.storageGroup;
+  return result;
 }
 
-class ShapeChecker {
- public:
-  ShapeChecker(const Pt2Graph& draft, const ir::Target& target)
-      : draft_(draft),
-        target_(target),
-        device_(target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
-                                                       : c10::Device(c10::kCPU)) {}
+ir::Error Pt2Results::checkCount() const {
+  if (!known_ || next_ == tensors_.size()) return ir::success();
+  return malformed("found " + std::to_string(next_) + " results, expected " +
+                   std::to_string(tensors_.size()));
+}
 
-  void makeTensors() {
-    const ir::Graph& graph = draft_.calls;
-    std::vector<c10::Storage> storages;
-    for (const ir::Storage& storage : graph.storages()) {
-      const bool onHost = storage.home == ir::Space::kHost;
-      storages.push_back(makeFakeStorage(storage.bytes.value(),
-                                         onHost ? c10::Device(c10::kCPU) : device_,
-                                         /*hostWritable=*/false));
-    }
-    for (const ir::Value& value : graph.values()) {
-      tensors_.push_back(makeTensor(storages[value.storage.index()], shapeOf(value.type)));
-    }
-  }
+Pt2Shapes::Pt2Shapes(const ir::Target& target)
+    : target_(target),
+      device_(target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
+                                                     : c10::Device(c10::kCPU)) {}
 
-  ir::Error check(ir::NodeId node) {
-    const OpFacts& facts = *draft_.ops[node.index()]->facts;
-    const bool byRule = facts.resultsBy == ResultsBy::kRule;
-    if (!byRule && facts.resultsBy != ResultsBy::kMeta) return ir::success();
-    const auto tensorOf = [&](ir::ValueId value) { return tensors_[value.index()]; };
-    ir::Expected<OpCall> prepared =
-        prepareCall(draft_.calls, node, CallForm::kAsCaptured, tensorOf);
-    if (!prepared) return prepared.takeError();
-    const TracedCall call{
-        .op = facts, .args = prepared->stack, .target = target_, .device = device_};
-    ir::Expected<Outputs> outputs = callTorch("libtorch refuses these arguments", [&] {
-      const at::AutoDispatchBelowADInplaceOrView below;
-      return byRule ? facts.rule(call) : runMetaKernel(call);
-    });
-    if (!outputs) return malformed(ir::describe(outputs.takeError()));
-    return compare(node, *outputs);
-  }
+ir::Error Pt2Shapes::addStorage(const ir::Storage& storage) {
+  return callTorch("a storage without memory", [&] {
+    const bool onHost = storage.home == ir::Space::kHost;
+    storages_.push_back(makeFakeStorage(storage.bytes.value(),
+                                        onHost ? c10::Device(c10::kCPU) : device_,
+                                        /*hostWritable=*/false));
+  });
+}
 
- private:
-  static ir::Error malformed(const std::string& message) {
-    return ir::makeError(ir::ErrorCode::kParse, message);
-  }
+ir::Error Pt2Shapes::addValue(const ir::Value& value) {
+  return callTorch("a tensor without memory", [&] {
+    tensors_.push_back(makeTensor(storages_[value.storage.index()], shapeOf(value.type)));
+  });
+}
 
-  ir::Error compare(ir::NodeId id, const Outputs& outputs) const {
-    const ir::Node& node = draft_.calls.node(id);
-    size_t next = 0;
-    for (const Output& output : outputs) {
-      for (const OutputTensor& expected : output.tensors) {
-        if (next >= node.results.size()) return wrongCount(node, next + 1);
-        if (ir::Error error = compare(node.results[next++], expected)) return error;
-      }
-    }
-    return next == node.results.size() ? ir::success() : wrongCount(node, next);
-  }
-
-  static ir::Error wrongCount(const ir::Node& node, size_t expected) {
-    return malformed("found " + std::to_string(node.results.size()) + " results, expected " +
-                     std::to_string(expected));
-  }
-
-  ir::Error compare(ir::ValueId found, const OutputTensor& expected) const {
-    const bool wanted = expected.kind != OutputTensor::Kind::kUndefined;
-    // A result that nothing uses is none in some archives.
-    if (!found.isValid()) return ir::success();
-    const ir::Value& value = draft_.calls.value(found);
-    if (!wanted) return malformed("found result '" + value.name + "', expected none");
-    const TensorShape foundShape = shapeOf(value.type);
-    const TensorShape expectedShape =
-        expected.kind == OutputTensor::Kind::kArgument ? shapeOf(expected.base) : expected.shape;
-    if (samePlaces(foundShape, expectedShape)) return ir::success();
-    return malformed("found result '" + value.name + "' as " + describe(foundShape) +
-                     ", expected " + describe(expectedShape));
-  }
-
-  const Pt2Graph& draft_;
-  const ir::Target& target_;
-  c10::Device device_;
-  std::vector<at::Tensor> tensors_;  // by value
-};
-
-}  // namespace
-
-ir::Error checkPt2Shapes(const Pt2Program& program, const Pt2Graph& draft,
-                         const ir::Target& target) {
-  ShapeChecker checker(draft, target);
-  if (ir::Error error = callTorch("tensors without memory", [&] { checker.makeTensors(); })) {
-    return error;
-  }
-  for (size_t i = 0; i < program.nodes.size(); ++i) {
-    if (ir::Error error = checker.check(ir::NodeId(i))) {
-      return inPt2Node(program, i, std::move(error));
-    }
-  }
-  return ir::success();
+ir::Expected<Pt2Results> Pt2Shapes::findResults(const OpFacts& op, const ir::Node& call) const {
+  const bool byRule = op.resultsBy == ResultsBy::kRule;
+  if (!byRule && op.resultsBy != ResultsBy::kMeta) return Pt2Results();
+  ir::Expected<OpCall> prepared =
+      prepareCall(call, [&](ir::ValueId value) { return tensors_[value.index()]; });
+  if (!prepared) return prepared.takeError();
+  const TracedCall traced{.op = op, .args = prepared->stack, .target = target_, .device = device_};
+  ir::Expected<Outputs> outputs = callTorch("libtorch refuses these arguments", [&] {
+    const at::AutoDispatchBelowADInplaceOrView below;
+    return byRule ? op.rule(traced) : runMetaKernel(traced);
+  });
+  if (!outputs) return malformed(ir::describe(outputs.takeError()));
+  return Pt2Results(std::move(*outputs));
 }
 
 }  // namespace stowage::runtime

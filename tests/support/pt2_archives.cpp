@@ -33,7 +33,8 @@ runtime::Pt2Graph readPt2Draft(const std::string& path) {
   const auto program =
       llvm::cantFail(runtime::readPt2Program(llvm::cantFail(archive.read(entry->name)), path));
   runtime::Pt2Ops ops;
-  auto draft = llvm::cantFail(runtime::makePt2Graph(program, ops, "draft", {.device = "cpu"}));
+  const ir::Target cpu{.profile = "cpu", .device = ir::DeviceKind::kCpu};
+  auto draft = llvm::cantFail(runtime::makePt2Graph(program, ops, cpu, "draft", {.device = "cpu"}));
   draft.ops.clear();  // they end with `ops`
   return draft;
 }
