@@ -3,6 +3,7 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 
 #include <algorithm>
 #include <string>
@@ -19,13 +20,15 @@ namespace stowage::runtime {
 
 struct Replay::State {
   const ir::Graph& graph;
+  c10::Device device;
   BoundTensors tensors;
   std::vector<OpCall> calls;                     // by node
   std::vector<at::Tensor> holders;               // by storage: what owns its bytes
   std::vector<std::vector<ir::StorageId>> dead;  // by node: storages not used afterwards
 
-  State(const ir::Graph& replayed, BoundTensors made)
+  State(const ir::Graph& replayed, c10::Device where, BoundTensors made)
       : graph(replayed),
+        device(where),
         tensors(std::move(made)),
         holders(replayed.storages().size()),
         dead(replayed.nodes().size()) {}
@@ -66,8 +69,9 @@ struct Replay::State {
 
   ir::Error makeBytes(ir::StorageId storage) {
     return callTorch("allocating '" + graph.storage(storage).name + "'", [&] {
-      at::Tensor bytes =
-          at::empty({graph.storage(storage).bytes.value()}, at::TensorOptions().dtype(at::kByte));
+      const ir::Storage& info = graph.storage(storage);
+      const c10::Device home = info.home == ir::Space::kHost ? c10::Device(c10::kCPU) : device;
+      at::Tensor bytes = at::empty({info.bytes.value()}, at::device(home).dtype(at::kByte));
       void* address = bytes.data_ptr();
       hold(storage, std::move(bytes), address);
     });
@@ -123,18 +127,21 @@ struct Replay::State {
     return ir::makeError(ir::ErrorCode::kInternal, graph.describeNode(node) + ": result " + wrong);
   }
 
-  llvm::MutableArrayRef<uint8_t> bytesOf(ir::StorageId storage) {
+  /// uint8, all of the storage, where it is; undefined when it has no bytes now.
+  at::Tensor bytesOf(ir::StorageId storage) const {
     const at::Tensor& holder = holders[storage.index()];
     if (!holder.defined()) return {};
-    return {static_cast<uint8_t*>(holder.storage().mutable_data()),
-            static_cast<size_t>(graph.storage(storage).bytes.value())};
+    return at::empty({0}, holder.options().dtype(at::kByte))
+        .set_(holder.storage(), 0, {graph.storage(storage).bytes.value()}, {1});
   }
 };
 
 ir::Expected<std::unique_ptr<Replay>> Replay::make(const ir::Graph& graph) {
-  auto tensors = BoundTensors::make(graph, c10::Device(c10::DeviceType::CPU));
+  const c10::Device device =
+      graph.provenance().device == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  auto tensors = BoundTensors::make(graph, device);
   if (!tensors) return tensors.takeError();
-  auto state = std::make_unique<State>(graph, std::move(*tensors));
+  auto state = std::make_unique<State>(graph, device, std::move(*tensors));
   if (ir::Error error = state->makeLasting()) return error;
   state->findDead();
   for (size_t n = 0; n < graph.nodes().size(); ++n) {
@@ -152,14 +159,7 @@ Replay::~Replay() = default;
 
 ir::Error Replay::runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<ScalarValue> scalars) {
   for (const InputBytes& input : inputs) {
-    const auto place = bytes(input.storage);
-    if (place.size() != input.bytes.size()) {
-      return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                           "input '" + state_->graph.storage(input.storage).name + "' has " +
-                               std::to_string(input.bytes.size()) + " bytes, expected " +
-                               std::to_string(place.size()));
-    }
-    std::copy(input.bytes.begin(), input.bytes.end(), place.begin());
+    if (ir::Error error = write(input.storage, input.bytes)) return error;
   }
   for (size_t n = 0; n < state_->calls.size(); ++n) {
     if (ir::Error error = state_->runNode(ir::NodeId(n), scalars)) return error;
@@ -170,8 +170,34 @@ ir::Error Replay::runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<Scal
   return ir::success();
 }
 
-llvm::MutableArrayRef<uint8_t> Replay::bytes(ir::StorageId storage) {
-  return state_->bytesOf(storage);
+ir::Expected<std::vector<uint8_t>> Replay::read(ir::StorageId storage) const {
+  std::vector<uint8_t> bytes;
+  if (ir::Error error = callTorch("reading '" + state_->graph.storage(storage).name + "'", [&] {
+        const at::Tensor there = state_->bytesOf(storage);
+        if (!there.defined()) return;
+        const at::Tensor here = there.cpu();
+        const auto* first = here.const_data_ptr<uint8_t>();
+        bytes.assign(first, first + here.numel());
+      })) {
+    return error;
+  }
+  return bytes;
+}
+
+ir::Error Replay::write(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+  const ir::Storage& info = state_->graph.storage(storage);
+  const auto size = static_cast<int64_t>(bytes.size());
+  if (Bytes(size) != info.bytes) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "'" + info.name + "' is given " + std::to_string(size) +
+                             " bytes, expected " + std::to_string(info.bytes.value()));
+  }
+  return callTorch("writing '" + info.name + "'", [&] {
+    // copy_ only reads it.
+    auto* first =
+        const_cast<uint8_t*>(bytes.data());  // NOLINT(cppcoreguidelines-pro-type-const-cast)
+    state_->bytesOf(storage).copy_(at::from_blob(first, {size}, at::kByte));
+  });
 }
 
 }  // namespace stowage::runtime

@@ -2,8 +2,8 @@
 //
 // The graph run op by op with ordinary allocations: no schedule, no budget, nothing placed. What a
 // planned run is compared with, beside true eager; and what a user gets without a plan.
-// Runs on the calling thread, with its intra-op threads. Storages that the step makes are released
-// after their last use.
+// Runs on the calling thread, with its intra-op threads, on the device that the graph is for.
+// Storages that the step makes are released after their last use.
 #ifndef STOWAGE_RUNTIME_REPLAY_H_
 #define STOWAGE_RUNTIME_REPLAY_H_
 
@@ -11,6 +11,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <vector>
 
 #include "ir/error.h"
 #include "ir/graph.h"
@@ -21,15 +22,18 @@ namespace stowage::runtime {
 
 class Replay {
  public:
-  /// For CPU graphs; the graph must outlive it. Errors: kUnsupported, kInvalidIr naming the node.
+  /// The graph must outlive it. For a GPU, libtorch's CUDA libraries have to be there. Errors:
+  /// kUnsupported, kInvalidIr naming the node; what libtorch says of memory.
   static ir::Expected<std::unique_ptr<Replay>> make(const ir::Graph& graph);
   ~Replay();
 
   /// Inputs as for Executor::issueStep. `scalars` by ScalarId.
   ir::Error runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<ScalarValue> scalars);
-  /// What a persistent storage or an output holds now; writable before a step. Empty for others and
-  /// for outputs before the first step.
-  llvm::MutableArrayRef<uint8_t> bytes(ir::StorageId storage);
+  /// What a persistent storage or an output holds now. Empty for others and for outputs before the
+  /// first step.
+  ir::Expected<std::vector<uint8_t>> read(ir::StorageId storage) const;
+  /// All bytes of a persistent storage, before a step. Errors: kInvalidArgument for another number.
+  ir::Error write(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
 
  private:
   struct State;

@@ -64,7 +64,7 @@ class ReplayRun {
   }
 
   /// What the planned run has between steps as well.
-  void keepState(TrainingRecord& record) const {
+  ir::Error keepState(TrainingRecord& record) const {
     for (const ir::BoundaryEntry& entry : replay_.schedule.boundary) {
       const std::string& name = replay_.planned.storage(entry.storage).name;
       for (size_t i = 0; i < graph_.storages().size(); ++i) {
@@ -72,12 +72,17 @@ class ReplayRun {
         if (storage.name != name || !storage.persistent) continue;
         at::Tensor bytes = at::empty({storage.bytes.value()}, at::kByte).zero_();
         // Without a place between steps it holds nothing; the planned run says zeros.
-        if (!entry.at.empty()) copy(run_->bytes(ir::StorageId(i)), bytes);
+        if (!entry.at.empty()) {
+          ir::Expected<std::vector<uint8_t>> held = run_->read(ir::StorageId(i));
+          if (!held) return held.takeError();
+          copy(*held, bytes);
+        }
         record.state.emplace_back(name, digestOf(bytes));
       }
     }
     std::sort(record.state.begin(), record.state.end(),
               [](const auto& a, const auto& b) { return a.first < b.first; });
+    return ir::success();
   }
 
  private:
@@ -86,20 +91,22 @@ class ReplayRun {
   }
 
   ir::Error fill(ir::StorageId storage) {
-    const llvm::MutableArrayRef<uint8_t> place = run_->bytes(storage);
+    std::vector<uint8_t> place(static_cast<size_t>(graph_.storage(storage).bytes.value()));
     if (weights_ && runtime::isModelState(graph_.storage(storage))) {
-      return weights_->read(graph_, storage, {}, place);
+      if (ir::Error error = weights_->read(graph_, storage, {}, place)) return error;
+      return run_->write(storage, place);
     }
     const auto valueOf = [&](ir::StorageId id) -> ir::Expected<at::Tensor> {
-      const llvm::ArrayRef<uint8_t> bytes = run_->bytes(id);
-      at::Tensor value = at::empty({static_cast<int64_t>(bytes.size())}, at::kByte);
-      copy(bytes, value);
+      ir::Expected<std::vector<uint8_t>> bytes = run_->read(id);
+      if (!bytes) return bytes.takeError();
+      at::Tensor value = at::empty({static_cast<int64_t>(bytes->size())}, at::kByte);
+      copy(*bytes, value);
       return value;
     };
     ir::Expected<at::Tensor> value = replay_.step.makeState(storage, valueOf);
     if (!value) return value.takeError();
     std::memcpy(place.data(), value->data_ptr(), std::min(place.size(), value->nbytes()));
-    return ir::success();
+    return run_->write(storage, place);
   }
 
   std::vector<runtime::ScalarValue> capturedScalars() const {
@@ -110,12 +117,14 @@ class ReplayRun {
     return scalars;
   }
 
-  at::Tensor loss() const {
+  ir::Expected<at::Tensor> loss() const {
     const ir::Value& value = graph_.value(replay_.step.reports().front());
     at::Tensor tensor =
         at::empty({value.type.numElements()}, runtime::toScalarType(value.type.dtype));
     const auto first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
-    copy(llvm::ArrayRef<uint8_t>(run_->bytes(value.storage)).drop_front(first), tensor);
+    ir::Expected<std::vector<uint8_t>> bytes = run_->read(value.storage);
+    if (!bytes) return bytes.takeError();
+    copy(llvm::ArrayRef<uint8_t>(*bytes).drop_front(first), tensor);
     return tensor.reshape(c10::IntArrayRef(value.type.sizes.data(), value.type.sizes.size()));
   }
 
@@ -144,7 +153,7 @@ ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_
     timer.stepDone();
   }
   record.secondsPerStep = timer.secondsPerStep();
-  run.keepState(record);
+  if (ir::Error error = run.keepState(record)) return error;
   return record;
 }
 

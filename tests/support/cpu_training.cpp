@@ -48,7 +48,9 @@ class Training {
     if (!executor) return executor.takeError();
     if (ir::Error error = runPlanned(**executor)) return error;
     return runtime::drainState(**executor, [&](StorageId id, llvm::ArrayRef<uint8_t> bytes) {
-      return compare(id, bytes, (*replay)->bytes(id), "state after the last step");
+      auto replayed = (*replay)->read(id);
+      if (!replayed) return replayed.takeError();
+      return compare(id, bytes, *replayed, "state after the last step");
     });
   }
 
@@ -79,7 +81,7 @@ class Training {
     for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
       if (!plan_.graph.storages()[i].persistent) continue;
       const auto numbers = makeNumbers(plan_.graph, StorageId(i), -1, options_);
-      std::copy(numbers.begin(), numbers.end(), replay.bytes(StorageId(i)).begin());
+      if (ir::Error error = replay.write(StorageId(i), numbers)) return error;
     }
     CountingFeed feed(plan_.graph);
     for (int step = 0; step < options_.steps; ++step) {
@@ -88,7 +90,10 @@ class Training {
       if (ir::Error error = replay.runStep(inputs.bytes, *feed.join())) return error;
       outputs_.emplace_back(plan_.graph.storages().size());
       for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
-        if (plan_.graph.storages()[i].output) outputs_.back()[i] = replay.bytes(StorageId(i)).vec();
+        if (!plan_.graph.storages()[i].output) continue;
+        auto bytes = replay.read(StorageId(i));
+        if (!bytes) return bytes.takeError();
+        outputs_.back()[i] = std::move(*bytes);
       }
     }
     return ir::success();
