@@ -5,8 +5,12 @@
 #include <llvm/ADT/DenseSet.h>
 #include <llvm/ADT/STLExtras.h>
 
+#include <algorithm>
 #include <array>
+#include <bit>
 #include <cassert>
+#include <cmath>
+#include <type_traits>
 #include <utility>
 
 namespace stowage::ir {
@@ -149,6 +153,39 @@ std::string Graph::describeNode(NodeId id) const {
   return text + phaseName(described.phase) + ")";
 }
 
+namespace {
+
+/// Arguments of nodes, numbers bit by bit; a NaN is as good as another.
+struct SameArguments {
+  static bool same(double a, double b) {
+    if (std::isnan(a) && std::isnan(b)) return true;
+    return std::bit_cast<uint64_t>(a) == std::bit_cast<uint64_t>(b);
+  }
+  static bool same(const ComplexArg& a, const ComplexArg& b) {
+    return same(a.real, b.real) && same(a.imaginary, b.imaginary);
+  }
+  static bool same(const WrappedNumberArg& a, const WrappedNumberArg& b) {
+    return a.dtype == b.dtype && same(a.value, b.value);
+  }
+  template <typename... Kinds>
+  static bool same(const std::variant<Kinds...>& a, const std::variant<Kinds...>& b) {
+    if (a.index() != b.index()) return false;
+    return std::visit(
+        [&](const auto& left) { return same(left, std::get<std::decay_t<decltype(left)>>(b)); }, a);
+  }
+  template <typename Element>
+  static bool same(const std::vector<Element>& a, const std::vector<Element>& b) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                      [](const Element& x, const Element& y) { return same(x, y); });
+  }
+  template <typename Other>
+  static bool same(const Other& a, const Other& b) {
+    return a == b;
+  }
+};
+
+}  // namespace
+
 bool operator==(const Graph& a, const Graph& b) {
   if (a.name_ != b.name_ || a.provenance_ != b.provenance_ || a.storages_ != b.storages_ ||
       a.values_ != b.values_ || a.scalars_ != b.scalars_ || a.nodes_.size() != b.nodes_.size()) {
@@ -157,8 +194,8 @@ bool operator==(const Graph& a, const Graph& b) {
   for (size_t i = 0; i < a.nodes_.size(); ++i) {
     const Node& left = a.nodes_[i];
     const Node& right = b.nodes_[i];
-    if (left.op != right.op || left.args != right.args || left.results != right.results ||
-        left.writes != right.writes || left.phase != right.phase ||
+    if (left.op != right.op || !SameArguments::same(left.args, right.args) ||
+        left.results != right.results || left.writes != right.writes || left.phase != right.phase ||
         a.scope(left) != b.scope(right)) {
       return false;
     }

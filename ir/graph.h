@@ -191,7 +191,7 @@ class Graph {
   /// "aten.mm.default (layers.31.mlp.down, backward)": how messages name a node.
   std::string describeNode(NodeId id) const;
   /// Everything equal, ids of storages, values, scalars and nodes included; module paths by their
-  /// text. A NaN among the arguments equals nothing.
+  /// text. Numbers among the arguments bit by bit, and a NaN equals a NaN.
   friend bool operator==(const Graph& a, const Graph& b);
 
  private:

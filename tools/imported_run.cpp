@@ -137,10 +137,6 @@ ir::Error ImportedRun::openArchive(const std::string& path, const std::string& f
 
 ir::Error ImportedRun::openValues(const ImportedRunOptions& options) {
   const bool hasWeights = !options.weights.empty();
-  if (random_) {
-    origin_ = "random first values";
-    return ir::success();
-  }
   ir::Expected<Recipe> recipe = parseRecipe(graph_->provenance().recipe);
   if (!recipe) return recipe.takeError();
   std::string path = options.archive;
@@ -149,10 +145,16 @@ ir::Error ImportedRun::openValues(const ImportedRunOptions& options) {
     llvm::sys::path::append(beside, recipe->model);
     path = beside.str().str();
   }
-  const bool needsArchive = !hasWeights || !missingIn(/*constantsOnly=*/true).empty();
+  // Constants are the archive's, wherever weights come from.
+  const bool drawn = random_ || hasWeights;
+  const bool needsArchive = !drawn || !missingIn(/*constantsOnly=*/true).empty();
   const bool isThere = llvm::sys::fs::exists(path);
   if (needsArchive && (isThere || !options.archive.empty())) {
     if (ir::Error error = openArchive(path, recipe->fingerprint)) return error;
+  }
+  if (random_) {
+    origin_ = "random first values";
+    return ir::success();
   }
   origin_ = hasWeights ? "weights of " + options.weights.front() : "weights of " + path;
   const std::vector<std::string> missing = missingIn(hasWeights);
@@ -189,7 +191,8 @@ at::Tensor ImportedRun::drawBytes(ir::StorageId storage) const {
 
 ir::Expected<at::Tensor> ImportedRun::firstBytes(ir::StorageId storage) const {
   const ir::Storage& info = graph_->storage(storage);
-  if (random_) return drawBytes(storage);
+  const bool inArchive = archive_ && archive_->holds(info.name);
+  if (random_ && (runtime::isModelState(info) || !inArchive)) return drawBytes(storage);
   const ir::Value* value = findValue(*graph_, storage);
   if (!archive_ || value == nullptr) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument, "'" + info.name + "' has no first value");

@@ -92,6 +92,7 @@ class Finisher {
     for (const Pt2InputRole* role : roleOf_) {
       const bool updated = role != nullptr && isUpdated(role->role);
       facts.updated.push_back(updated);
+      facts.rates.push_back(role != nullptr && role->learningRate);
       facts.settings.push_back(role != nullptr &&
                                (role->learningRate || role->role == ir::Role::kState ||
                                 role->role == ir::Role::kStepCounter));

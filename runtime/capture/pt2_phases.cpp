@@ -84,7 +84,8 @@ class PhaseFinder {
 
   bool readsUpdates(ir::NodeId node) const {
     return llvm::any_of(graph_.accesses(node), [&](const ir::Access& access) {
-      return access.reads() && fromOptimizer_[access.storage.index()];
+      return access.reads() &&
+             (fromOptimizer_[access.storage.index()] || facts_.rates[access.storage.index()]);
     });
   }
 

@@ -2,7 +2,7 @@
 //
 // Which part of the step a node belongs to. An archive does not say, so it follows from the data:
 // - optimizer: writes a parameter, master weight, optimizer state or step counter; or, if the loss
-//   does not need it, reads what such a node wrote, or is computed from state and learning rates
+//   does not need it, reads what such a node wrote or a learning rate, or is computed from state
 //   alone;
 // - forward: the loss needs it;
 // - backward: none of these, and an update or a gradient that is delivered needs it (clipping
@@ -27,6 +27,7 @@ struct PhaseFacts {
   std::vector<bool> forward;           // by node: the loss needs it
   std::vector<bool> updated;           // by storage: parameters, masters, state, counters
   std::vector<bool> settings;          // by storage: state, counters and learning rates
+  std::vector<bool> rates;             // by storage: learning rates
   std::vector<ir::ValueId> gradients;  // delivered by the step
 };
 

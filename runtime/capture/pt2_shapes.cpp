@@ -38,6 +38,13 @@ bool isDense(const ir::TensorType& type) {
          type.extentBytes() == Bytes(type.numElements() * ir::elementBytes(type.dtype));
 }
 
+/// Norms that return the mean and the deviation that their backward needs. Python's traces on the
+/// CPU have these in the input's type, where the kernels compute them in the weights'.
+bool isNormWithStatistics(llvm::StringRef op) {
+  return op == "aten.native_layer_norm.default" || op == "aten.native_group_norm.default" ||
+         op == "aten.native_batch_norm.default";
+}
+
 }  // namespace
 
 bool atSamePlaces(const ir::TensorType& a, const ir::TensorType& b) {
@@ -49,7 +56,8 @@ bool atSamePlaces(const ir::TensorType& a, const ir::TensorType& b) {
   return a.offset == b.offset;
 }
 
-Pt2Results::Pt2Results(Outputs outputs) : known_(true) {
+Pt2Results::Pt2Results(const OpFacts& op, Outputs outputs)
+    : known_(true), isNorm_(isNormWithStatistics(op.name)) {
   for (Output& output : outputs) {
     for (OutputTensor& tensor : output.tensors) tensors_.push_back(std::move(tensor));
   }
@@ -67,10 +75,13 @@ ir::Expected<Pt2ResultType> Pt2Results::next(const std::string& name, const ir::
   Pt2ResultType result;
   result.type =
       irType(made.kind == OutputTensor::Kind::kArgument ? shapeOf(made.base) : made.shape);
-  const bool same = atSamePlaces(found, result.type);
-  const bool moved = mayMove && found.dtype == result.type.dtype &&
-                     found.sizes == result.type.sizes &&
-                     (made.kind != OutputTensor::Kind::kFresh || isDense(found));
+  const bool isFresh = made.kind == OutputTensor::Kind::kFresh;
+  ir::TensorType traced = found;
+  const bool isViewOfMoved = mayMove && !isFresh;
+  if ((isNorm_ && position > 0) || isViewOfMoved) traced.dtype = result.type.dtype;
+  const bool same = atSamePlaces(traced, result.type);
+  const bool moved = mayMove && traced.dtype == result.type.dtype &&
+                     found.sizes == result.type.sizes && (!isFresh || isDense(found));
   if (!same && !moved) {
     return malformed("found result '" + name + "' as " + describe(found) + ", expected " +
                      describe(result.type));
@@ -118,7 +129,7 @@ ir::Expected<Pt2Results> Pt2Shapes::findResults(const OpFacts& op, const ir::Nod
     return byRule ? op.rule(traced) : runMetaKernel(traced);
   });
   if (!outputs) return malformed(ir::describe(outputs.takeError()));
-  return Pt2Results(std::move(*outputs));
+  return Pt2Results(op, std::move(*outputs));
 }
 
 }  // namespace stowage::runtime

@@ -35,7 +35,7 @@ struct Pt2ResultType {
 class Pt2Results {
  public:
   Pt2Results() = default;
-  explicit Pt2Results(Outputs outputs);
+  Pt2Results(const OpFacts& op, Outputs outputs);
 
   /// What the archive calls `name` and says to be of type `found`. `mayMove`: libtorch may lay it
   /// out otherwise.
@@ -48,6 +48,7 @@ class Pt2Results {
 
  private:
   bool known_ = false;
+  bool isNorm_ = false;  // whose second and third results are statistics
   llvm::SmallVector<OutputTensor, 4> tensors_;
   size_t next_ = 0;
 };

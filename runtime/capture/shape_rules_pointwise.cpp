@@ -45,6 +45,11 @@ Outputs contiguousLikeSecond(const TracedCall& call) {
   return outputs({fresh(call.tensor(1).sizes().vec(), call.tensor(1).scalar_type())});
 }
 
+/// Like the operand, dense strides kept; a complex number's absolute value is real.
+Outputs realLikeSelf(const TracedCall& call) {
+  return outputs({freshLike(call.tensor(0), c10::toRealValueType(call.tensor(0).scalar_type()))});
+}
+
 /// The type that two operands are brought to; one without dimensions counts less.
 c10::ScalarType promoted(const at::Tensor& a, const at::Tensor& b) {
   at::native::ResultTypeState state;
@@ -103,7 +108,7 @@ Outputs logSigmoid(const TracedCall& call) {
 constexpr NamedRule kRules[] = {
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},
-    {"aten.abs.default", likeSelf},
+    {"aten.abs.default", realLikeSelf},
     {"aten.abs_.default", ontoSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},

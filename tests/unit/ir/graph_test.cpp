@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "ir/liveness.h"
 #include "ir/schedule.h"
 
@@ -170,6 +172,26 @@ TEST(Liveness, HostAndUntouchedStoragesCountNothing) {
   const Graph graph = std::move(sample.builder).finish();
   EXPECT_EQ(computeKeepAllBytes(graph, 512, {Bytes(0)}), (std::vector<int64_t>{0}));
   EXPECT_TRUE(computeLives(graph)[1].live.isEmpty());
+}
+
+// A step with a NaN in it (logdet's backward, masked_fill) is not a changed one after a pass that
+// changed nothing.
+TEST(Graph, ComparesNumbersBitByBit) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto made = [](const Argument& argument) {
+    Sample sample;
+    sample.builder.addNode({.op = "aten.clamp.default", .args = {ValueArg{sample.xv}, argument}});
+    return std::move(sample.builder).finish();
+  };
+  EXPECT_TRUE(made(nan) == made(nan));
+  EXPECT_TRUE(made(nan) == made(-nan));
+  EXPECT_TRUE(made(ComplexArg{nan, 1}) == made(ComplexArg{nan, 1}));
+  EXPECT_TRUE(made(NumberList{1.0, nan}) == made(NumberList{1.0, nan}));
+  EXPECT_TRUE(made(WrappedNumberArg{.value = nan}) == made(WrappedNumberArg{.value = nan}));
+  EXPECT_FALSE(made(nan) == made(1.0));
+  EXPECT_FALSE(made(0.0) == made(-0.0));
+  EXPECT_FALSE(made(1.0) == made(int64_t{1}));
+  EXPECT_FALSE(made(NumberList{1.0}) == made(NumberList{1.0, 1.0}));
 }
 
 TEST(Names, EveryEnumeratorReadsBack) {

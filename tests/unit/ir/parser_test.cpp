@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <bit>
+#include <cmath>
 #include <ctime>
 #include <limits>
 
@@ -298,6 +299,10 @@ TEST(Literal, DoublesReadBackExactlyAndAreNoIntegers) {
   EXPECT_EQ(written(0.1), "0.1");
   EXPECT_EQ(written(1e300), "1e+300");
   EXPECT_EQ(written(std::numeric_limits<double>::quiet_NaN()), "nan");
+  for (const double nan : {std::numeric_limits<double>::quiet_NaN(), -std::nan("")}) {
+    const Graph graph = parsed(withBody("  aten.x.y(" + written(nan) + ")\n"));
+    EXPECT_TRUE(std::isnan(std::get<double>(graph.nodes()[0].args[0])));
+  }
   for (const double value : {5e-324, 1.7976931348623157e308, 2.0 / 3, -0.0, 123456789.0}) {
     const Graph graph = parsed(withBody("  aten.x.y(" + written(value) + ")\n"));
     EXPECT_EQ(std::bit_cast<uint64_t>(std::get<double>(graph.nodes()[0].args[0])),

@@ -254,6 +254,8 @@ void checkPointwise() {
   expectAgreement(inputs, {[](const Tensors& t) { at::where(t[4], t[0], t[1]); },
                            [](const Tensors& t) { at::where(t[4], t[1], 0.0); },
                            [](const Tensors& t) { at::isnan(t[1]); },
+                           [](const Tensors& t) { at::abs(t[1]); },
+                           [](const Tensors& t) { at::abs(t[0].to(at::kComplexFloat)); },
                            [](const Tensors& t) { at::isinf(t[2]); },
                            [](const Tensors& t) { at::isfinite(t[2]); },
                            [](const Tensors& t) { at::remainder(t[0], 2.0); },

@@ -231,6 +231,28 @@ TEST(Pt2Import, RefusesASideFileThatDoesNotFit) {
   EXPECT_NE(refusal(none, "{").find("no JSON"), std::string::npos);
 }
 
+// Plain gradient descent: what multiplies a gradient by the rate is no gradient.
+TEST(Pt2Import, WhatReadsTheLearningRateBelongsToTheOptimizer) {
+  json program = smallStepProgram();
+  json& nodes = graphOf(program)["nodes"];
+  graphOf(program)["tensor_values"]["scaled"] = tensorMeta(7, {3, 2}, {2, 1});
+  graphOf(program)["tensor_values"]["sub_"] = tensorMeta(7, {3, 2}, {2, 1});
+  nodes.erase(13);
+  nodes.push_back(programNode("aten.mul.Tensor",
+                              {{"self", tensorArgument("mm_1")}, {"other", tensorArgument("a_4")}},
+                              json::array({tensorArgument("scaled")})));
+  nodes.push_back(programNode(
+      "aten.sub_.Tensor", {{"self", tensorArgument("a_0")}, {"other", tensorArgument("scaled")}},
+      json::array({tensorArgument("sub_")})));
+  const ImportedStep step = llvm::cantFail(importProgram(program, smallStepSideFile()));
+  const auto& made = step.graph.nodes();
+  ASSERT_GE(made.size(), 2U);
+  EXPECT_EQ(made[made.size() - 2].op, "aten.mul.Tensor");
+  EXPECT_EQ(made[made.size() - 2].phase, ir::Phase::kOptimizer);
+  EXPECT_NE(storageOf(step, made[made.size() - 2].results[0]).role, ir::Role::kGradient);
+  EXPECT_EQ(made.back().phase, ir::Phase::kOptimizer);
+}
+
 // torch.fx makes inputs of tensors that a trace finds beside its arguments; the archive holds them,
 // and whoever wrote the side file need not know of them.
 TEST(Pt2Import, TakesConstantsThatNoGroupDescribes) {

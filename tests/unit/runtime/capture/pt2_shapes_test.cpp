@@ -37,6 +37,23 @@ class ChangedStep {
     graph()["nodes"].push_back(programNode(target, inputs, json::array({tensorArgument(result)})));
   }
 
+  /// native_layer_norm over the last dimension, of size 2, with its three results.
+  void addNorm(const std::string& input, const std::string& weight,
+               const std::vector<std::pair<std::string, json>>& results) {
+    json outputs = json::array();
+    for (const auto& [name, meta] : results) {
+      setType(name, meta);
+      outputs.push_back(tensorArgument(name));
+    }
+    graph()["nodes"].push_back(programNode("aten.native_layer_norm.default",
+                                           {{"input", tensorArgument(input)},
+                                            {"normalized_shape", {{"as_ints", {2}}}},
+                                            {"weight", tensorArgument(weight)},
+                                            {"bias", tensorArgument(weight)},
+                                            {"eps", {{"as_float", 1e-5}}}},
+                                           outputs));
+  }
+
   ir::Expected<runtime::ImportedStep> import() const {
     const ir::Target target{.profile = "cpu", .device = ir::DeviceKind::kCpu};
     return runtime::importTrainingStep(writePt2("shapes_test", packPt2(program_.dump())), target);
@@ -132,6 +149,28 @@ TEST(Pt2Shapes, TakesViewsThatAreMadeInPlace) {
     EXPECT_NE(node.op, "aten.as_strided_.default");
     EXPECT_NE(node.op, "aten.unsqueeze_.default");
   }
+}
+
+// Python's traces on the CPU say bf16 of the statistics too (torch 2.11).
+TEST(Pt2Shapes, StatisticsOfANormHaveTheTypeThatLibtorchComputesThemIn) {
+  constexpr int kBFloat16 = 13;
+  ChangedStep step;
+  step.add("aten._to_copy.default",
+           {{"self", tensorArgument("sub")}, {"dtype", {{"as_scalar_type", kBFloat16}}}}, "half",
+           tensorMeta(kBFloat16, {4, 2}, {2, 1}));
+  step.add("aten.sum.dim_IntList", {{"self", tensorArgument("sub")}, {"dim", ints({0})}}, "weight",
+           tensorMeta(kFloat, {2}, {1}));
+  step.addNorm("half", "weight",
+               {{"normed", tensorMeta(kBFloat16, {4, 2}, {2, 1})},
+                {"mean", tensorMeta(kBFloat16, {4, 1}, {1, 1})},
+                {"deviation", tensorMeta(kBFloat16, {4, 1}, {1, 1})}});
+  step.add("aten.t.default", {{"self", tensorArgument("mean")}}, "row",
+           tensorMeta(kBFloat16, {1, 4}, {1, 1}));
+  const ir::Graph graph = step.graphOfImport();
+  EXPECT_EQ(valueOf(graph, "row").type.dtype, ir::DType::kF32);
+  EXPECT_EQ(valueOf(graph, "normed").type.dtype, ir::DType::kBF16);
+  EXPECT_EQ(valueOf(graph, "mean").type.dtype, ir::DType::kF32);
+  EXPECT_EQ(valueOf(graph, "deviation").type.dtype, ir::DType::kF32);
 }
 
 TEST(Pt2Shapes, RefusesAWorkspaceOfUnknownSize) {
