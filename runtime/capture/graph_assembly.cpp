@@ -6,6 +6,8 @@
 #include <unordered_set>
 #include <utility>
 
+#include "runtime/capture/held_state.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -55,7 +57,7 @@ class Assembler {
     addScalars();
     for (size_t i = 0; i < record_.step.nodes.size(); ++i) addNode(i);
     for (const ir::ValueId report : record_.reports) markOutput(report);
-    AssembledGraph assembled{.graph = std::move(builder_).finish(),
+    AssembledGraph assembled{.graph = holdStateBetweenSteps(std::move(builder_).finish()),
                              .keys = std::move(keys_),
                              .valueOf = std::move(valueOf_),
                              .firstValues = {}};

@@ -7,6 +7,7 @@
 
 #include <utility>
 
+#include "runtime/capture/held_state.h"
 #include "runtime/capture/module_tensors.h"
 #include "runtime/capture/pt2_names.h"
 #include "runtime/capture/pt2_phases.h"
@@ -70,7 +71,8 @@ class Finisher {
     markOutputs();
     nameOthers();
     addNodes();
-    ImportedStep step{.graph = std::move(builder_).finish(), .arguments = facts_.draft.inputs};
+    ImportedStep step{.graph = holdStateBetweenSteps(std::move(builder_).finish()),
+                      .arguments = facts_.draft.inputs};
     for (size_t i = 0; i < roles_.size(); ++i) {
       const ir::ValueId value = facts_.draft.inputs[i];
       if (!value.isValid() || roles_[i].role != ir::Role::kInput) continue;
