@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/type.h"
 
+#include <algorithm>
 #include <array>
 #include <cassert>
 #include <utility>
@@ -84,6 +85,26 @@ bool TensorType::isContiguous() const {
   return true;
 }
 
+bool TensorType::isDense() const {
+  assert(sizes.size() == strides.size() && "one stride per size");
+  if (numElements() == 0) return true;
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dimensions;  // stride, size
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] != 1) dimensions.emplace_back(strides[i], sizes[i]);
+  }
+  std::sort(dimensions.begin(), dimensions.end());
+  int64_t expected = 1;
+  for (const auto& [stride, size] : dimensions) {
+    if (stride != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+
+bool TensorType::covers(Bytes storage) const {
+  return offset == 0 && Bytes(elementBytes(dtype)) * numElements() == storage && isDense();
+}
+
 Bytes TensorType::extentBytes() const {
   const std::optional<Bytes> extent = findExtentBytes();
   assert(extent && "a malformed tensor type has no extent");
@@ -107,6 +128,14 @@ std::optional<Bytes> TensorType::findExtentBytes() const {
   if (__builtin_add_overflow(last, 1, &last)) return std::nullopt;
   if (__builtin_mul_overflow(last, elementBytes(dtype), &bytes)) return std::nullopt;
   return Bytes(bytes);
+}
+
+std::string listText(llvm::ArrayRef<int64_t> numbers) {
+  std::string text = "[";
+  for (const int64_t number : numbers) {
+    text += (text.size() > 1 ? "," : "") + std::to_string(number);
+  }
+  return text + "]";
 }
 
 std::optional<llvm::SmallVector<int64_t, 4>> findContiguousStrides(llvm::ArrayRef<int64_t> sizes) {

@@ -56,12 +56,20 @@ struct TensorType {
   int64_t numElements() const;
   /// Row-major without gaps, ignoring the offset.
   bool isContiguous() const;
+  /// Row-major without gaps for some order of the dimensions: no two elements at one place and none
+  /// between them. Ignores the offset.
+  bool isDense() const;
+  /// Dense, and all of a storage of so many bytes.
+  bool covers(Bytes storage) const;
   /// Bytes from the storage's base to one past the last element touched; 0 for an empty tensor.
   Bytes extentBytes() const;
   /// The same for a type that nobody has checked yet: none if sizes and strides differ in number,
   /// if something is negative, or if a product overflows.
   std::optional<Bytes> findExtentBytes() const;
 };
+
+/// "[2,3]", of sizes or strides in messages.
+std::string listText(llvm::ArrayRef<int64_t> numbers);
 
 /// Row-major strides for `sizes`; a size of 0 counts as 1, as in ATen. None if something is
 /// negative or a product overflows.

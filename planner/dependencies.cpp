@@ -10,6 +10,7 @@ namespace stowage::planner {
 namespace {
 
 constexpr int kSpaces = 3;
+constexpr int kNoBytes = kSpaces;
 
 // The step is walked twice; what the second walk finds in the first one lies a step back.
 class Deriver {
@@ -46,22 +47,31 @@ class Deriver {
     }
     for (const ir::ResidencyId id : command.in) read(id, global, command.stream, waits);
     for (const ir::ResidencyId id : command.out) write(id, global, command.stream, waits);
+    if (command.temp.bytes == Bytes(0)) return waits;
     const ir::ByteRange temp{.begin = command.temp.offset,
                              .end = command.temp.offset + command.temp.bytes.value()};
-    if (command.temp.bytes > Bytes(0)) {
-      history(ir::Space::kDevice).write(temp, global, command.stream, waits);
-    }
+    histories_[static_cast<size_t>(ir::Space::kDevice)].write(temp, global, command.stream, waits);
     return waits;
   }
 
   void read(ir::ResidencyId id, GlobalCommand global, ir::Stream stream, StreamClock& waits) {
-    history(residencies_[id.index()].space).read(rangeOf(id), global, stream, waits);
+    historyOf(id).read(rangeOf(id), global, stream, waits);
   }
   void write(ir::ResidencyId id, GlobalCommand global, ir::Stream stream, StreamClock& waits) {
-    history(residencies_[id.index()].space).write(rangeOf(id), global, stream, waits);
+    historyOf(id).write(rangeOf(id), global, stream, waits);
   }
-  ByteHistory& history(ir::Space space) { return histories_[static_cast<size_t>(space)]; }
+  // A storage without bytes shares none with others, but is made before it is read, too: its
+  // residencies stand side by side in a history of their own.
+  bool hasNoBytes(ir::ResidencyId id) const { return sizes_[id.index()] == 0; }
+  ByteHistory& historyOf(ir::ResidencyId id) {
+    const auto space = static_cast<size_t>(residencies_[id.index()].space);
+    return histories_[hasNoBytes(id) ? kNoBytes : space];
+  }
   ir::ByteRange rangeOf(ir::ResidencyId id) const {
+    if (hasNoBytes(id)) {
+      const auto own = static_cast<int64_t>(id.index());
+      return {.begin = own, .end = own + 1};
+    }
     const int64_t offset = residencies_[id.index()].offset;
     return {.begin = offset, .end = offset + sizes_[id.index()]};
   }
@@ -83,7 +93,7 @@ class Deriver {
   llvm::ArrayRef<ir::Residency> residencies_;
   llvm::ArrayRef<ir::Command> commands_;
   std::vector<int64_t> sizes_;
-  ByteHistory histories_[kSpaces];
+  ByteHistory histories_[kSpaces + 1];
   Dependencies result_;
 };
 

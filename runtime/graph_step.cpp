@@ -24,7 +24,15 @@ bool isOneNumber(const ir::Value& value) {
   return value.type.numElements() == 1 && isFloatingPoint(value.type.dtype);
 }
 
-/// The tensor that a storage is, rather than a view of a part: the largest contiguous one.
+/// What the graph says a storage is, before it speaks of views.
+ir::ValueId findDeclaredValue(const ir::Graph& graph, ir::StorageId storage) {
+  for (size_t i = 0; i < graph.values().size(); ++i) {
+    if (graph.values()[i].storage == storage) return ir::ValueId(i);
+  }
+  return {};
+}
+
+/// All that a step reports of a storage: the largest contiguous tensor in it.
 ir::ValueId findWholeValue(const ir::Graph& graph, ir::StorageId storage) {
   ir::ValueId whole;
   for (size_t i = 0; i < graph.values().size(); ++i) {
@@ -35,6 +43,13 @@ ir::ValueId findWholeValue(const ir::Graph& graph, ir::StorageId storage) {
     if (isLarger) whole = ir::ValueId(i);
   }
   return whole;
+}
+
+/// A storage's bytes as a tensor.
+at::Tensor viewAs(const ir::TensorType& type, const at::Tensor& bytes) {
+  return bytes.view(toScalarType(type.dtype))
+      .as_strided({type.sizes.data(), type.sizes.size()},
+                  {type.strides.data(), type.strides.size()}, type.offset);
 }
 
 bool readByOptimizerAlone(const ir::Graph& graph, ir::StorageId storage) {
@@ -105,12 +120,14 @@ ir::Expected<std::unique_ptr<GraphStep>> GraphStep::make(const ir::Graph& graph,
 
 ir::Error GraphStep::findInputs() {
   for (size_t i = 0; i < graph_.storages().size(); ++i) {
-    if (graph_.storages()[i].role != ir::Role::kInput) continue;
-    const ir::ValueId value = findWholeValue(graph_, ir::StorageId(i));
-    if (!value.isValid()) {
+    const ir::Storage& storage = graph_.storages()[i];
+    if (storage.role != ir::Role::kInput) continue;
+    const ir::ValueId value = findDeclaredValue(graph_, ir::StorageId(i));
+    if (!value.isValid() || !graph_.value(value).type.covers(storage.bytes)) {
       return ir::makeError(ir::ErrorCode::kUnsupported,
-                           "input '" + graph_.storages()[i].name +
-                               "' is not contiguous, expected inputs that are; export the step so");
+                           "input '" + storage.name +
+                               "' has gaps between its elements or shares some, expected one that "
+                               "is dense; export the step so");
     }
     inputs_.push_back(value);
     if (isOneNumber(graph_.value(value)) && readByOptimizerAlone(graph_, ir::StorageId(i))) {
@@ -193,15 +210,18 @@ ir::Expected<at::Tensor> GraphStep::makeState(ir::StorageId storage, const Value
   if (info.role != ir::Role::kMaster) return at::zeros({info.bytes.value()}, at::kByte);
   const ir::StorageId parameter = parameterOf(storage);
   if (!parameter.isValid()) return firstBytes_(storage);
-  const ir::ValueId from = findWholeValue(graph_, parameter);
-  const ir::ValueId to = findWholeValue(graph_, storage);
+  const ir::ValueId from = findDeclaredValue(graph_, parameter);
+  const ir::ValueId to = findDeclaredValue(graph_, storage);
   if (!from.isValid() || !to.isValid()) return firstBytes_(storage);
+  const ir::TensorType& read = graph_.value(from).type;
+  const ir::TensorType& written = graph_.value(to).type;
+  if (read.sizes != written.sizes) return firstBytes_(storage);
   ir::Expected<at::Tensor> bytes = valueOf(parameter);
   if (!bytes) return bytes.takeError();
   at::Tensor made;
   if (ir::Error error = callTorch("copying '" + info.name + "' from its parameter", [&] {
-        const at::Tensor values = bytes->view(toScalarType(graph_.value(from).type.dtype));
-        made = values.to(toScalarType(graph_.value(to).type.dtype)).view(at::kByte);
+        made = at::zeros({info.bytes.value()}, at::kByte);
+        viewAs(written, made).copy_(viewAs(read, *bytes));
       })) {
     return error;
   }

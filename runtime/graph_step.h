@@ -22,8 +22,7 @@ class GraphStep : public RunnableStep {
 
   /// The first report is the loss: the output of that name, else the first that is one number.
   /// `graph` outlives the step. Errors: kUnsupported when nothing is reported that is one number,
-  /// for inputs that are not contiguous, or
-  /// for state whose first value nobody can know.
+  /// for inputs that are not dense, or for state whose first value nobody can know.
   static ir::Expected<std::unique_ptr<GraphStep>> make(const ir::Graph& graph,
                                                        FirstBytes firstBytes);
 

@@ -15,6 +15,7 @@
 #include "runtime/result_check.h"
 #include "runtime/run_accesses.h"
 #include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 
@@ -137,8 +138,8 @@ struct Replay::State {
 };
 
 ir::Expected<std::unique_ptr<Replay>> Replay::make(const ir::Graph& graph) {
-  const c10::Device device =
-      graph.provenance().device == "cuda" ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+  const auto kind = ir::findDeviceKind(graph.provenance().device);
+  const c10::Device device = toDevice(kind.value_or(ir::DeviceKind::kCpu));
   auto tensors = BoundTensors::make(graph, device);
   if (!tensors) return tensors.takeError();
   auto state = std::make_unique<State>(graph, device, std::move(*tensors));

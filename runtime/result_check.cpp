@@ -9,18 +9,12 @@ namespace stowage::runtime {
 
 namespace {
 
-std::string listText(llvm::ArrayRef<int64_t> values) {
-  std::string text = "[";
-  for (size_t i = 0; i < values.size(); ++i)
-    text += (i == 0 ? "" : ",") + std::to_string(values[i]);
-  return text + "]";
-}
-
 std::string compareLists(const char* what, c10::IntArrayRef found,
                          llvm::ArrayRef<int64_t> expected) {
   const llvm::ArrayRef<int64_t> own(found.data(), found.size());
   if (own == expected) return "";
-  return std::string("has ") + what + " " + listText(own) + ", expected " + listText(expected);
+  return std::string("has ") + what + " " + ir::listText(own) + ", expected " +
+         ir::listText(expected);
 }
 
 }  // namespace

@@ -51,6 +51,8 @@ class RunnableStep {
   /// Is it still the step that the graph is of? Asked before each step, so it must be cheap; what
   /// it cannot see, nextScalars may. Errors: kPlanMismatch.
   virtual ir::Error checkUnchanged() const { return ir::success(); }
+  /// Somebody is going to take its steps. Errors: when its numbers have gone on with another.
+  virtual ir::Error beginSteps() { return ir::success(); }
   /// The step scalars of the next step, by ScalarId. To be called once per step, from one thread at
   /// a time. Errors: kPlanMismatch when the step is no longer the captured one.
   virtual ir::Expected<std::vector<ScalarValue>> nextScalars() = 0;

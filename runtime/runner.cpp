@@ -28,12 +28,6 @@ ir::Error hostStateRefused(const ir::Storage& storage) {
                        "state '" + storage.name + "' lives on the host of a CUDA step");
 }
 
-std::string shapeText(llvm::ArrayRef<int64_t> sizes) {
-  std::string text = "[";
-  for (const int64_t size : sizes) text += (text.size() > 1 ? "," : "") + std::to_string(size);
-  return text + "]";
-}
-
 }  // namespace
 
 ir::Error Runner::Impl::overError() const {
@@ -194,6 +188,14 @@ ir::Error Runner::Impl::fillState() {
   return ir::success();
 }
 
+/// Before the first step, or a checkpoint instead of it.
+ir::Error Runner::Impl::begin() {
+  if (begun) return ir::success();
+  if (ir::Error error = captured.beginSteps()) return error;
+  begun = true;
+  return ir::success();
+}
+
 ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
   const std::vector<ir::ValueId>& expected = captured.inputs();
   if (inputs.size() != expected.size()) {
@@ -209,12 +211,12 @@ ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
                           llvm::ArrayRef<int64_t>(value.type.sizes);
     if (fits) continue;
     const std::string found =
-        inputs[i].defined() ? shapeText({inputs[i].sizes().data(), inputs[i].sizes().size()}) +
+        inputs[i].defined() ? ir::listText({inputs[i].sizes().data(), inputs[i].sizes().size()}) +
                                   " of " + c10::toString(inputs[i].scalar_type())
                             : "nothing";
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "input '" + captured.graph().storage(value.storage).name + "': found " +
-                             found + ", expected " + shapeText(value.type.sizes) + " of " +
+                             found + ", expected " + ir::listText(value.type.sizes) + " of " +
                              ir::dtypeName(value.type.dtype) + " on the CPU");
   }
   return ir::success();
@@ -258,13 +260,14 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
   if (impl_->over) return impl_->overError();
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
   if (ir::Error error = impl_->captured.checkUnchanged()) return error;
+  if (ir::Error error = impl_->begin()) return error;
   std::vector<at::Tensor> held;
   std::vector<InputBytes> bound;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ir::ValueId value = impl_->captured.inputs()[i];
     const ir::StorageId storage =
         impl_->match.plannedOf(impl_->captured.graph().value(value).storage);
-    held.push_back(inputs[i].contiguous());
+    held.push_back(layOutAs(impl_->captured.graph().value(value).type, inputs[i]));
     if (storage.isValid()) bound.push_back({.storage = storage, .bytes = bytesOf(held[i])});
   }
   ir::Expected<int64_t> step = impl_->executor->issueStep(bound);

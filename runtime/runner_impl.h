@@ -30,6 +30,7 @@ struct Runner::Impl {
   std::optional<StateFiles> weights;         // while the state is filled
   int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
   std::map<std::string, std::string> notes;  // for checkpoints
+  bool begun = false;                        // took a step, or a checkpoint
   bool over = false;
 
   ir::Error open(const RunnerOptions& options);
@@ -45,6 +46,7 @@ struct Runner::Impl {
   /// By a captured step's id; also of what the plan does without.
   ir::Expected<at::Tensor> capturedValue(ir::StorageId captured);
   ir::Expected<at::Tensor> firstValueOf(ir::StorageId captured);
+  ir::Error begin();
   ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;

@@ -99,6 +99,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   if (!checkpoint) return checkpoint.takeError();
   const TrainingProgress& progress = checkpoint->progress();
   if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
+  if (ir::Error error = impl_->begin()) return error;
   for (int64_t i = 0; i < progress.steps; ++i) {
     ir::Expected<std::vector<ScalarValue>> scalars = impl_->captured.nextScalars();
     if (!scalars) return scalars.takeError();

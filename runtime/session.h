@@ -37,6 +37,7 @@
 namespace stowage {
 
 using runtime::HostState;
+using runtime::OptimizerList;
 
 /// What went wrong, with the code that tells kinds apart.
 class Failure : public std::runtime_error {
@@ -85,14 +86,18 @@ struct StepDescription {
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update = {};
   ModulePointer module = {};
-  /// Names its state, in plans and in checkpoints, and gets it back at the end.
-  torch::optim::Optimizer* optimizer = nullptr;
+  /// What `update` steps: `&adam`, or `{&generatorsAdam, &criticsAdam}`. Names its state, in plans
+  /// and in checkpoints, and gets it back at the end.
+  OptimizerList optimizer = {};
   std::string device = "cpu";
   std::vector<std::string> inputNames = {};  // default: "input0", "input1", ...
-  /// Capture runs `update` four times. The optimizer's numbers are put back afterwards; kDeclared
-  /// says that every other number that `update` advances is in `schedulers`, or is put back by
-  /// `rewind`. Only needed where learning rates are set by hand during the first four steps and
-  /// `update` steps a scheduler, or computes with the rate itself. Naming any declares.
+  /// Capture runs `update` four times. The optimizers' numbers are put back afterwards. Schedulers
+  /// and counters inside `update` stay four steps ahead, which the first four steps of a runner
+  /// allow for; plain libtorch after a step that was dropped or stored earlier than that would go
+  /// on with a wrong rate. kDeclared says that every number that `update` advances is in
+  /// `optimizer` or `schedulers`, or is put back by `rewind`: then all are. Also needed where rates
+  /// are set by hand during those steps and `update` steps a scheduler, or computes with the rate
+  /// itself. Naming any declares.
   HostState hostState = HostState::kHidden;
   std::vector<torch::optim::LRScheduler*> schedulers = {};
   std::function<void()> rewind = {};

@@ -13,21 +13,6 @@ namespace stowage::runtime {
 
 namespace {
 
-// Every element once, without gaps, in some order of the dimensions.
-bool isDense(const ir::TensorType& type) {
-  std::vector<size_t> order(type.sizes.size());
-  std::iota(order.begin(), order.end(), size_t{0});
-  std::stable_sort(order.begin(), order.end(),
-                   [&](size_t a, size_t b) { return type.strides[a] < type.strides[b]; });
-  int64_t expected = 1;
-  for (const size_t dimension : order) {
-    if (type.sizes[dimension] == 1) continue;
-    if (type.strides[dimension] != expected) return false;
-    expected *= type.sizes[dimension];
-  }
-  return true;
-}
-
 bool isRowMajor(const StateTensor& tensor) {
   const auto strides = ir::contiguousStrides(tensor.sizes);
   for (size_t i = 0; i < tensor.sizes.size(); ++i) {
@@ -74,12 +59,6 @@ class Reorder {
   size_t element_;
 };
 
-std::string shapeText(const std::string& dtype, llvm::ArrayRef<int64_t> sizes) {
-  std::string text = dtype + " [";
-  for (size_t i = 0; i < sizes.size(); ++i) text += (i == 0 ? "" : ",") + std::to_string(sizes[i]);
-  return text + "]";
-}
-
 const std::string& fileName(const ir::Storage& storage, const StateFileOptions& options) {
   const auto found = options.names.find(storage.name);
   return found == options.names.end() ? storage.name : found->second;
@@ -97,9 +76,7 @@ StateTensor describeState(const ir::Graph& graph, ir::StorageId storage) {
   for (const ir::Value& value : graph.values()) {
     if (value.storage != storage) continue;
     const ir::TensorType& type = value.type;
-    const bool isWhole = type.offset == 0 && isDense(type) &&
-                         Bytes(type.numElements() * ir::elementBytes(type.dtype)) == bytes;
-    if (!isWhole || !safetensorsTypeName(type.dtype)) break;
+    if (!type.covers(bytes) || !safetensorsTypeName(type.dtype)) break;
     return {type.dtype,
             {type.sizes.begin(), type.sizes.end()},
             {type.strides.begin(), type.strides.end()}};
@@ -138,8 +115,9 @@ ir::Error StateFiles::check(const ir::Graph& graph, const StateFileOptions& opti
     }
     const StateTensor expected = describeState(graph, ir::StorageId(i));
     if (entry->dtype == expected.dtype && entry->sizes == expected.sizes) continue;
-    problems.note("'" + name + "' is " + shapeText(entry->dtypeText, entry->sizes) + ", expected " +
-                  shapeText(*safetensorsTypeName(expected.dtype), expected.sizes));
+    problems.note("'" + name + "' is " + entry->dtypeText + " " + ir::listText(entry->sizes) +
+                  ", expected " + *safetensorsTypeName(expected.dtype) + " " +
+                  ir::listText(expected.sizes));
   }
   for (const auto& [name, file] : fileOf_) {
     if (options.allowExtra || wanted.count(name) > 0 || options.known.count(name) > 0) continue;

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/torch_types.h"
 
+#include <ATen/ops/empty_strided.h>
+
 #include <array>
 #include <utility>
 
@@ -42,6 +44,16 @@ std::optional<DType> toDType(c10::ScalarType type) {
     if (theirs == type) return own;
   }
   return std::nullopt;
+}
+
+c10::Device toDevice(ir::DeviceKind kind) {
+  return kind == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0) : c10::Device(c10::kCPU);
+}
+
+at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values) {
+  const c10::IntArrayRef strides(type.strides.data(), type.strides.size());
+  if (values.strides() == strides) return values;
+  return at::empty_strided(values.sizes(), strides, values.options()).copy_(values);
 }
 
 ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op) {

@@ -4,19 +4,29 @@
 #ifndef STOWAGE_RUNTIME_TORCH_TYPES_H_
 #define STOWAGE_RUNTIME_TORCH_TYPES_H_
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <c10/core/Device.h>
 #include <c10/core/ScalarType.h>
 #include <llvm/ADT/StringRef.h>
 
 #include <optional>
 
 #include "ir/error.h"
+#include "ir/target.h"
 #include "ir/type.h"
 
 namespace stowage::runtime {
 
 c10::ScalarType toScalarType(ir::DType dtype);
 std::optional<ir::DType> toDType(c10::ScalarType type);
+
+/// The one device that a step is for: the CPU, or the first GPU.
+c10::Device toDevice(ir::DeviceKind kind);
+
+/// `values` with the strides of `type`, whose sizes they have: the bytes from its first element on
+/// are those of a storage that `type` covers. `values` itself if it is laid out so.
+at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values);
 
 /// The registered op of "aten.mm.default". Errors: kUnsupported when there is none.
 ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op);

@@ -15,6 +15,7 @@
 #include "runtime/capture/without_memory.h"
 #include "runtime/gpu_library.h"
 #include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
 
 namespace stowage::tools {
 
@@ -39,9 +40,7 @@ llvm::StringRef dropLastWord(llvm::StringRef text) { return text.rsplit(' ').fir
 /// Without memory nothing of the model is held: its first values come from the record, or from a
 /// file.
 ir::Expected<TrainingStep> buildTraining(const Recipe& recipe, const ModelStepOptions& options) {
-  const c10::Device device = options.target.device == ir::DeviceKind::kCuda
-                                 ? c10::Device(c10::kCUDA, 0)
-                                 : c10::Device(c10::kCPU);
+  const c10::Device device = runtime::toDevice(options.target.device);
   at::manual_seed(options.seed);
   std::optional<runtime::WithoutMemory> withoutMemory;
   if (options.withoutMemory) withoutMemory.emplace();

@@ -53,8 +53,8 @@ class ReplayRun {
     std::vector<runtime::InputBytes> inputs;
     Batch held;
     for (size_t i = 0; i < batch.size(); ++i) {
-      held.push_back(batch[i].contiguous());
       const ir::Value& value = graph_.value(replay_.step.inputs()[i]);
+      held.push_back(runtime::layOutAs(value.type, batch[i]));
       inputs.push_back(
           {value.storage, {static_cast<const uint8_t*>(held[i].data_ptr()), held[i].nbytes()}});
     }

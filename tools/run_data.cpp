@@ -29,12 +29,6 @@ ir::Error badData(const std::string& file, std::string what) {
   return ir::makeError(ir::PlanError(ir::ErrorCode::kParse, std::move(what)).at({.file = file}));
 }
 
-std::string listText(const std::vector<int64_t>& sizes) {
-  std::string text = "[";
-  for (const int64_t size : sizes) text += (text.size() > 1 ? "," : "") + std::to_string(size);
-  return text + "]";
-}
-
 int64_t countOf(const std::vector<int64_t>& sizes) {
   return std::accumulate(sizes.begin(), sizes.end(), int64_t{1}, std::multiplies<>());
 }
@@ -123,7 +117,7 @@ class StoredData : public RunData {
     constexpr int64_t kEnd = int64_t{1} << 20;
     std::string text;
     const auto add = [&](const SafetensorsEntry& entry) -> ir::Error {
-      text += entry.name + " " + entry.dtypeText + " " + listText(entry.sizes) + "\n";
+      text += entry.name + " " + entry.dtypeText + " " + ir::listText(entry.sizes) + "\n";
       const int64_t bytes = countOf(entry.sizes) * scalarTypeBytes(entry);
       const int64_t length = std::min(bytes, kEnd);
       for (const int64_t offset : {int64_t{0}, bytes - length}) {
@@ -185,9 +179,9 @@ class StoredData : public RunData {
     const std::optional<c10::ScalarType> type = scalarTypeOf(*entry);
     const bool hasRows = !entry->sizes.empty() && entry->sizes[0] > 0;
     if (!hasRows || sizes != input.sizes || !type || !mayBecome(*type, input)) {
-      problems.note("'" + input.name + "' is " + entry->dtypeText + " " + listText(entry->sizes) +
-                    ", expected " + c10::toString(input.dtype) + " " + listText(input.sizes) +
-                    " behind a dimension for the steps");
+      problems.note("'" + input.name + "' is " + entry->dtypeText + " " +
+                    ir::listText(entry->sizes) + ", expected " + c10::toString(input.dtype) + " " +
+                    ir::listText(input.sizes) + " behind a dimension for the steps");
       return;
     }
     if (batches_ > 0 && batches_ != entry->sizes[0]) {

@@ -19,6 +19,7 @@
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/capture/without_memory.h"
 #include "runtime/state_io.h"
+#include "runtime/torch_types.h"
 #include "tools/reference_mode.h"
 #include "tools/step_timer.h"
 
@@ -32,7 +33,7 @@ void forEachState(const TrainingStep& training,
   for (const auto& item : training.module->named_parameters()) {
     keep(item.key(), item.value());
     if (!training.optimizer) continue;
-    runtime::forEachStateTensor(*training.optimizer, item.value(),
+    runtime::forEachStateTensor(training.optimizer.get(), item.value(),
                                 [&](const char* function, ir::Role, at::Tensor& tensor) {
                                   keep(std::string(function) + "(" + item.key() + ")", tensor);
                                 });
@@ -147,11 +148,6 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   return ir::success();
 }
 
-c10::Device deviceOf(const ir::Target& target) {
-  return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::DeviceType::CUDA, 0)
-                                                : c10::Device(c10::DeviceType::CPU);
-}
-
 void waitFor(c10::Device device) {
   if (device.is_cuda()) at::accelerator::synchronizeDevice(device.index());
 }
@@ -177,7 +173,7 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
   const ReferenceMode mode(target);
-  const c10::Device device = deviceOf(target);
+  const c10::Device device = runtime::toDevice(target.device);
   if (device.is_cuda()) at::getDeviceAllocator(device.type())->resetPeakStats(device.index());
   at::manual_seed(seed);
   ir::Expected<TrainingStep> training = buildTraining(recipe, device, weights.empty());

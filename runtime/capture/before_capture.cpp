@@ -19,40 +19,40 @@ std::unique_ptr<OptimizerParamState> copyOf(const OptimizerParamState& state) {
 
 }  // namespace
 
-BeforeCapture::BeforeCapture(const ModuleTensors& tensors, torch::optim::Optimizer* optimizer)
-    : optimizer_(optimizer) {
+BeforeCapture::BeforeCapture(const ModuleTensors& tensors, const OptimizerList& optimizers)
+    : optimizers_(optimizers), numbers_(OptimizerNumbers::of(optimizers)) {
   for (const ModuleTensor& entry : tensors.all()) {
     if (entry.role == ir::Role::kParameter) {
       gradients_.emplace_back(entry.tensor, entry.tensor.grad());
     }
   }
-  if (optimizer == nullptr) return;
-  numbers_ = OptimizerNumbers::of(*optimizer);
-  for (const auto& [parameter, state] : optimizer->state()) {
-    state_.push_back({parameter, state == nullptr ? nullptr : copyOf(*state)});
+  for (torch::optim::Optimizer* optimizer : optimizers) {
+    for (const auto& [parameter, state] : optimizer->state()) {
+      state_.push_back({optimizer, parameter, state == nullptr ? nullptr : copyOf(*state)});
+    }
   }
 }
 
 void BeforeCapture::putBack() {
   for (auto& [parameter, gradient] : gradients_) parameter.mutable_grad() = gradient;
-  if (optimizer_ == nullptr) return;
-  putStateBack();
-  numbers_->putBack(*optimizer_);
-  forgetWorkingTensors(*optimizer_);
+  for (torch::optim::Optimizer* optimizer : optimizers_) putStateBack(*optimizer);
+  numbers_.putBack(optimizers_);
+  forgetWorkingTensors(optimizers_);
 }
 
-void BeforeCapture::putStateBack() {
-  auto& live = optimizer_->state();
+void BeforeCapture::putStateBack(torch::optim::Optimizer& optimizer) {
+  auto& live = optimizer.state();
   std::vector<void*> added;
   for (const auto& entry : live) {
     const bool isOld = std::any_of(state_.begin(), state_.end(), [&](const State& state) {
-      return state.parameter == entry.first;
+      return state.optimizer == &optimizer && state.parameter == entry.first;
     });
     if (!isOld) added.push_back(entry.first);
   }
   for (void* parameter : added) live.erase(parameter);
   for (State& state : state_) {
-    if (state.copy != nullptr) live[state.parameter] = std::move(state.copy);
+    if (state.optimizer != &optimizer || state.copy == nullptr) continue;
+    live[state.parameter] = std::move(state.copy);
   }
 }
 

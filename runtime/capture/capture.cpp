@@ -34,11 +34,6 @@ constexpr std::array<Tracer::Poison, kCapturedSteps> kPoisons = {
 constexpr size_t kRepeatedStep = 1;
 constexpr Tracer::Poison kPoisonsOfReads[] = {Tracer::Poison::kNegative, kPoisons[kRepeatedStep]};
 
-c10::Device deviceOf(const ir::Target& target) {
-  return target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
-                                                : c10::Device(c10::kCPU);
-}
-
 ir::Error checkDevice(c10::Device device) {
   if (device.is_cpu() || c10::impl::hasDeviceGuardImpl(device.type())) return ir::success();
   return ir::makeError(
@@ -58,11 +53,6 @@ ir::Error checkClosures(const StepFunctions& functions) {
   if (!functions.loss) return missing("loss", "runs forward and backward and returns the loss");
   if (!functions.update) return missing("update", "steps the optimizer and drops the gradients");
   return ir::success();
-}
-
-ir::Error wrongLoss(const std::string& found, const std::string& expected) {
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "the closure `loss` " + found + ", expected " + expected);
 }
 
 at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
@@ -144,7 +134,7 @@ CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> spe
     : functions(std::move(stepFunctions)),
       inputSpecs(std::move(specs)),
       options(std::move(captureOptions)),
-      device(deviceOf(options.target)),
+      device(toDevice(options.target.device)),
       storages(device.type()),
       recorder(storages),
       tracer({.target = options.target, .allDevices = false, .origin = {}}, recorder) {}
@@ -169,36 +159,9 @@ ir::Error CapturedStep::Impl::prepare() {
   std::unordered_map<StorageKey, std::string> paths;
   for (const ModuleTensor& entry : moduleTensors.all()) paths.emplace(entry.id, entry.path);
   recorder.setModulePaths(std::move(paths));
-  if (functions.optimizer != nullptr) {
-    hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
-  }
+  hostNumbers.push_back(OptimizerNumbers::of(functions.optimizer));
   savedCounts = schedulerCounts(functions.schedulers);
   return ir::success();
-}
-
-/// A gradient from before the capture that this step has not written.
-bool CapturedStep::Impl::isLeftOver(const at::Tensor& gradient) const {
-  if (moduleTensors.find(fakeId(gradient)) == nullptr) return false;
-  const auto& nodes = recorder.trace().nodes;
-  return std::none_of(nodes.begin(), nodes.end(),
-                      [](const TracedNode& node) { return node.phase == ir::Phase::kBackward; });
-}
-
-ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned) const {
-  for (const at::Tensor& report : returned) {
-    if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
-    if (report.numel() == 1) continue;
-    std::string sizes;
-    for (const int64_t size : report.sizes()) {
-      sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-    }
-    return wrongLoss("returned a tensor of sizes [" + sizes + "]", "a scalar");
-  }
-  const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
-                                  [&](const auto& pair) { return !isLeftOver(pair.second); });
-  if (anyNew) return ir::success();
-  return wrongLoss("left no parameter with a gradient",
-                   "it to call backward() on a loss that depends on the module's parameters");
 }
 
 ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
@@ -251,9 +214,7 @@ ir::Error CapturedStep::Impl::observeNext(Tracer::Poison poison) {
   ir::Expected<ObservedStep> observed = observeStep(poison);
   if (!observed) return observed.takeError();
   steps.push_back(std::move(*observed));
-  if (functions.optimizer != nullptr) {
-    hostNumbers.push_back(OptimizerNumbers::of(*functions.optimizer));
-  }
+  hostNumbers.push_back(OptimizerNumbers::of(functions.optimizer));
   return ir::success();
 }
 
@@ -305,6 +266,8 @@ ir::Error CapturedStep::Impl::findStepScalars() {
 }
 
 ir::Error CapturedStep::Impl::assemble() {
+  if (ir::Error error = checkOwners()) return error;
+  if (ir::Error error = checkReports()) return error;
   const StepTrace& first = steps.front().trace;
   const ObservedStep& last = steps.back();
   StepRecord record{.step = last.trace,
@@ -312,7 +275,7 @@ ir::Error CapturedStep::Impl::assemble() {
                     .known = findKnownStorages(first, last.trace, storages,
                                                {.inputs = inputTensors,
                                                 .module = moduleTensors,
-                                                .optimizer = functions.optimizer,
+                                                .optimizers = functions.optimizer,
                                                 .gradients = gradients}),
                     .scopes = {},
                     .stepScalars = stepScalars,

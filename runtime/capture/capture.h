@@ -25,6 +25,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "runtime/capture/optimizer_list.h"
 #include "runtime/runnable_step.h"
 #include "runtime/scalar_feed.h"
 
@@ -33,8 +34,7 @@ class Module;
 }
 namespace torch::optim {
 class LRScheduler;
-class Optimizer;
-}  // namespace torch::optim
+}
 
 namespace stowage::runtime {
 
@@ -57,7 +57,7 @@ struct StepFunctions {
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update;
   std::shared_ptr<torch::nn::Module> module;
-  torch::optim::Optimizer* optimizer = nullptr;  // names its state; may be absent
+  OptimizerList optimizer = {};  // all that `update` uses: name their state; may be absent
   HostState hostState = HostState::kHidden;
   std::vector<torch::optim::LRScheduler*> schedulers;  // with kDeclared
   std::function<void()> rewind;                        // with kDeclared; may be absent
@@ -100,6 +100,8 @@ class CapturedStep : public RunnableStep {
   /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
   ir::Expected<std::vector<ScalarValue>> nextScalars() override;
 
+  /// Errors: kInvalidArgument when somebody began before.
+  ir::Error beginSteps() override;
   /// Nothing when the step names no optimizer. Not while nextScalars runs.
   HostProgress hostProgress() const override;
   void setLearningRates(const std::vector<double>& rates) override;
@@ -120,8 +122,9 @@ class CapturedStep : public RunnableStep {
   /// persistent storages that it is made from (a master weight from its parameter).
   ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const override;
 
-  /// Gives every tensor of module and optimizer its memory back: `bytesOf` returns uint8 [n], whose
-  /// storage the tensors then share. Afterwards nextScalars fails.
+  /// Gives every tensor of module and optimizers its memory back: `bytesOf` returns uint8 [n],
+  /// whose storage the tensors then share. Tensors from outside that the step writes get their
+  /// values. Afterwards nextScalars fails.
   ir::Error storeTo(const ValueOf& bytesOf) override;
 
   /// For captureStep, which fills it.

@@ -12,6 +12,7 @@
 #include "runtime/capture/construction.h"
 #include "runtime/capture/graph_replay.h"
 #include "runtime/capture/host_rewind.h"
+#include "runtime/capture/optimizer_state.h"
 #include "runtime/torch_boundary.h"
 
 namespace stowage::runtime {
@@ -57,13 +58,14 @@ const StorageFacts& CapturedStep::Impl::factsOf(ir::StorageId storage) const {
 
 HostProgress CapturedStep::hostProgress() const {
   HostProgress progress;
-  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
-  if (optimizer == nullptr) return progress;
-  for (const torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
-    progress.learningRates.push_back(group.options().get_lr());
+  const OptimizerList& optimizers = impl_->functions.optimizer;
+  for (torch::optim::Optimizer* optimizer : optimizers) {
+    for (const torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
+      progress.learningRates.push_back(group.options().get_lr());
+    }
   }
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
-    if (const std::optional<double> count = stepCountOf(*optimizer, entry.tensor)) {
+    if (const std::optional<double> count = stepCountOf(optimizers, entry.tensor)) {
       progress.stepCounts.emplace(entry.name, *count);
     }
   }
@@ -71,11 +73,11 @@ HostProgress CapturedStep::hostProgress() const {
 }
 
 void CapturedStep::setLearningRates(const std::vector<double>& rates) {
-  torch::optim::Optimizer* optimizer = impl_->functions.optimizer;
-  if (optimizer == nullptr) return;
-  auto& groups = optimizer->param_groups();
-  for (size_t i = 0; i < groups.size() && i < rates.size(); ++i) {
-    groups[i].options().set_lr(rates[i]);
+  size_t next = 0;
+  for (torch::optim::Optimizer* optimizer : impl_->functions.optimizer) {
+    for (torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
+      if (next < rates.size()) group.options().set_lr(rates[next++]);
+    }
   }
 }
 
@@ -129,13 +131,11 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
     held.emplace_back(entry.tensor, entry.id);
   }
-  if (impl_->functions.optimizer != nullptr) {
-    for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
-      forEachStateTensor(*impl_->functions.optimizer, entry.tensor,
-                         [&](const char*, ir::Role, at::Tensor& tensor) {
-                           if (isFake(tensor)) held.emplace_back(tensor, fakeId(tensor));
-                         });
-    }
+  for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
+    forEachStateTensor(impl_->functions.optimizer, entry.tensor,
+                       [&](const char*, ir::Role, at::Tensor& tensor) {
+                         if (isFake(tensor)) held.emplace_back(tensor, fakeId(tensor));
+                       });
   }
   std::unordered_map<FakeId, c10::Storage> storages;
   for (auto& entry : held) {
@@ -148,9 +148,25 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
     const auto give = [&] { entry.first.set_data(makeTensor(storage, shapeOf(entry.first))); };
     if (ir::Error error = callTorch("storing a tensor back", give)) return error;
   }
+  if (ir::Error error = impl_->storeOutsideTensors(bytesOf)) return error;
   if (ir::Error error = impl_->storeGradients(bytesOf)) return error;
-  if (impl_->functions.optimizer != nullptr) forgetWorkingTensors(*impl_->functions.optimizer);
+  forgetWorkingTensors(impl_->functions.optimizer);
   impl_->stored = true;
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::storeOutsideTensors(const ValueOf& bytesOf) {
+  for (size_t i = 0; i < assembled.keys.size(); ++i) {
+    const ir::StorageId id(i);
+    const ir::Storage& storage = assembled.graph.storage(id);
+    const StorageFacts* facts = storages.find(assembled.keys[i]);
+    const bool isWritten = storage.persistent && storage.role != ir::Role::kConstant;
+    if (!isWritten || facts == nullptr || !facts->real) continue;
+    ir::Expected<at::Tensor> bytes = bytesOf(id);
+    if (!bytes) return bytes.takeError();
+    const auto give = [&] { bytesTensor(facts->real).copy_(*bytes); };
+    if (ir::Error error = callTorch("storing '" + storage.name + "' back", give)) return error;
+  }
   return ir::success();
 }
 
@@ -216,14 +232,14 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOf(const StepT
 }
 
 void CapturedStep::Impl::rewindHost() {
-  if (!hostNumbers.empty()) hostNumbers.front().putBack(*functions.optimizer);
+  if (!hostNumbers.empty()) hostNumbers.front().putBack(functions.optimizer);
   rewindSchedulers(functions.schedulers, savedCounts);
   if (functions.rewind) functions.rewind();
 }
 
 ir::Error CapturedStep::Impl::checkRewind() {
   if (functions.hostState == HostState::kHidden) {
-    if (functions.optimizer != nullptr) hostNumbers.front().putBack(*functions.optimizer);
+    hostNumbers.front().putBack(functions.optimizer);
     return ir::success();
   }
   rewindHost();
@@ -244,6 +260,13 @@ ir::Error CapturedStep::Impl::checkRewind() {
             "holds it there, or leave hostState kHidden");
   }
   return ir::success();
+}
+
+ir::Error CapturedStep::beginSteps() {
+  if (!std::exchange(impl_->begun, true)) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "another runner has taken steps of this captured step, whose host numbers "
+                       "went on with it; capture again for a second one");
 }
 
 ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {

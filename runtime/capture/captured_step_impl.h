@@ -43,6 +43,8 @@ struct CapturedStep::Impl {
   ir::Error compareSteps();
   ir::Error findStepScalars();
   bool comesFromRead(const ScalarSite& site) const;
+  ir::Error checkOwners() const;
+  ir::Error checkReports() const;
   ir::Error assemble();
   ir::Error checkRewind();
 
@@ -65,6 +67,8 @@ struct CapturedStep::Impl {
   std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   void rewindHost();
+  /// Of tensors that the step writes and that neither module nor optimizer holds.
+  ir::Error storeOutsideTensors(const ValueOf& bytesOf);
   /// Gives memory to the gradients that the step keeps; drops the others.
   ir::Error storeGradients(const ValueOf& bytesOf);
   void giveBack();
@@ -96,6 +100,7 @@ struct CapturedStep::Impl {
   std::unordered_map<StorageKey, ir::StorageId> idOf;
   std::vector<ir::ValueId> inputs, reports, readBacks;
   size_t nextStep = 0;  // of nextScalars, from 0
+  bool begun = false;   // somebody takes its steps
   bool stored = false;  // storeTo took the tensors back
 };
 

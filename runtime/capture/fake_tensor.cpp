@@ -100,7 +100,8 @@ void forbidAccess(c10::StorageImpl& storage) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
       "host code asked for the bytes of a tensor without memory. Inside of a step: a captured step "
       "may not look at values. Outside: the module is captured, its values are the runner's; "
-      "storeTo gives them back to the module (and so does dropping the step, those from before)");
+      "storeTo gives them back to the module and the optimizers that the step names (and so does "
+      "dropping the step, those from before); what others keep from step to step has none");
 }
 
 at::Tensor makeTensor(const c10::Storage& storage, const TensorShape& shape) {

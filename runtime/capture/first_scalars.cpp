@@ -46,7 +46,7 @@ std::optional<size_t> CapturedStep::Impl::findInUpdate(const StepTrace& part) co
     StepPart candidate = wholeStep(captured, "the captured step");
     candidate.begin = begin;
     candidate.end = begin + count;
-    ir::Error error = matchSteps(candidate, wholeStep(part, "optimizer->step()"), storages);
+    ir::Error error = matchSteps(candidate, wholeStep(part, "the optimizers' step()"), storages);
     if (!error) return begin;
     llvm::consumeError(std::move(error));
   }
@@ -68,15 +68,14 @@ std::vector<ScalarValue> CapturedStep::Impl::scalarsSeenIn(size_t step) const {
 }
 
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOfFirstSteps(size_t step) {
-  torch::optim::Optimizer* optimizer = functions.optimizer;
-  if (optimizer == nullptr) return scalarsSeenIn(step);
-  if (!hostNumbers[step].equals(*optimizer)) return scalarsChangedByHand(step);
-  hostNumbers[step + 1].putBack(*optimizer);
+  const OptimizerList& optimizers = functions.optimizer;
+  if (!hostNumbers[step].equals(optimizers)) return scalarsChangedByHand(step);
+  hostNumbers[step + 1].putBack(optimizers);
   return scalarsSeenIn(step);
 }
 
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(size_t step) {
-  torch::optim::Optimizer& optimizer = *functions.optimizer;
+  const OptimizerList& optimizers = functions.optimizer;
   if (!hostNumbers[step].isComplete()) {
     return cannotFollow(step, steps.size(),
                         "capture does not know what this optimizer keeps on the host");
@@ -84,17 +83,19 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(
   if (!hostNumbers[step].equals(hostNumbers[step + 1])) {
     return cannotFollow(step, steps.size(), "the update changes them in that step as well");
   }
-  const OptimizerNumbers byHand = OptimizerNumbers::of(optimizer);
-  const auto stepAlone = [&] { optimizer.step(); };
-  hostNumbers[step].putBack(optimizer);
+  const OptimizerNumbers byHand = OptimizerNumbers::of(optimizers);
+  const auto stepAlone = [&] {
+    for (torch::optim::Optimizer* optimizer : optimizers) optimizer->step();
+  };
+  hostNumbers[step].putBack(optimizers);
   ir::Expected<StepTrace> asCaptured = traceUpdate(Tracer::Poison::kNan, stepAlone);
-  byHand.putBack(optimizer);
+  byHand.putBack(optimizers);
   if (!asCaptured) return asCaptured.takeError();
   // Leaves options and counts as an eager step does.
   ir::Expected<StepTrace> now = traceUpdate(Tracer::Poison::kNan, stepAlone);
   if (!now) return now.takeError();
   ir::Expected<std::vector<ScalarValue>> values = replaceScalars(step, *asCaptured, *now);
-  if (!values) byHand.putBack(optimizer);
+  if (!values) byHand.putBack(optimizers);
   return values;
 }
 
@@ -103,8 +104,9 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
     size_t step, const StepTrace& asCaptured, const StepTrace& now) const {
   const std::optional<size_t> begin = findInUpdate(now);
   if (!begin || findInUpdate(asCaptured) != begin) {
-    return cannotFollow(step, steps.size(),
-                        "the update does other than call the optimizer's step()");
+    return cannotFollow(
+        step, steps.size(),
+        "the update does other than call step() of the optimizers, one right after the other");
   }
   std::vector<ScalarValue> values = scalarsSeenIn(step);
   for (size_t i = 0; i < values.size(); ++i) {

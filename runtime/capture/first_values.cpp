@@ -93,6 +93,13 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
   FirstValues values(first, storages);
   values.alignment_ = alignFirstStep(first, later, storages);
   for (const CreatedState& state : states) {
+    if (state.key < first.firstId) {
+      return ir::makeError(ir::ErrorCode::kUnsupported,
+                           state.name +
+                               " has no memory since an earlier capture, which did not know its "
+                               "owner and could not give it back: name all optimizers, and "
+                               "register what the module keeps as buffers");
+    }
     Recipe recipe{.nodes = {}, .dtype = state.dtype};
     if (!values.findCreators(state.key, recipe.nodes)) {
       recipe.nodes.clear();
@@ -107,7 +114,57 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
     values.recipes_.emplace(state.key, std::move(recipe));
   }
   if (ir::Error error = values.checkUnpaired(later)) return error;
+  if (ir::Error error = values.checkFirstAlone()) return error;
   return values;
+}
+
+/// What the first step does alone is not in the plan: it may make state, and nothing else that any
+/// step can see.
+ir::Error FirstValues::checkFirstAlone() const {
+  const std::unordered_map<StorageKey, uint32_t> lastTouch = lastPairedTouch();
+  for (const uint32_t index : alignment_.onlyFirst) {
+    const TracedNode& node = first_->nodes[index];
+    const char* effect = node.op->random ? "draws random numbers" : nullptr;
+    const auto visit = [&](ir::ValueId id) {
+      if (effect != nullptr || !id.isValid()) return;
+      const StorageKey key = first_->tensors[id].storage;
+      if (recipes_.contains(key)) return;
+      const auto touched = lastTouch.find(key);
+      // A real tensor is from outside of the step.
+      const bool isFromBefore = key < first_->firstId;
+      const bool isUsed =
+          touched != lastTouch.end() && (touched->second > index || storages_->isReal(key));
+      if (isFromBefore || isUsed) effect = "changes what it and later steps compute with";
+    };
+    for (const ir::ValueId result : node.results) visit(result);
+    for (const ir::Node::Write& write : node.writes) visit(write.value);
+    if (effect == nullptr) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         node.op->name + " (" + ir::phaseName(node.phase) +
+                             ") runs in the first step only and " + effect +
+                             "; run one step before capturing, or do it before the first step");
+  }
+  return ir::success();
+}
+
+/// By storage, the last node of the first step that every step has and that touches it.
+std::unordered_map<StorageKey, uint32_t> FirstValues::lastPairedTouch() const {
+  std::unordered_map<StorageKey, uint32_t> last;
+  auto alone = alignment_.onlyFirst.begin();
+  for (uint32_t i = 0; i < first_->nodes.size(); ++i) {
+    if (alone != alignment_.onlyFirst.end() && *alone == i) {
+      ++alone;
+      continue;
+    }
+    const TracedNode& node = first_->nodes[i];
+    const auto note = [&](ir::ValueId id) {
+      if (id.isValid()) last[first_->tensors[id].storage] = i;
+    };
+    forEachArgument(node, note);
+    for (const ir::ValueId result : node.results) note(result);
+    for (const ir::Node::Write& write : node.writes) note(write.value);
+  }
+  return last;
 }
 
 /// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under

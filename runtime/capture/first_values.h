@@ -7,7 +7,8 @@
 // - an accumulator that the first step filled with its first contribution (SGD's momentum,
 // gradients
 //   kept by zero_grad): -0.0, which added to any number gives that number, its sign included.
-// Errors: kUnsupported for anything else, naming the state.
+// Errors: kUnsupported for anything else, naming the state; for a first step that does more than
+// later ones beside making state, or less.
 // Not here: values of parameters.
 #ifndef STOWAGE_RUNTIME_CAPTURE_FIRST_VALUES_H_
 #define STOWAGE_RUNTIME_CAPTURE_FIRST_VALUES_H_
@@ -53,6 +54,8 @@ class FirstValues {
   FirstValues(const StepTrace& first, const StorageTable& storages)
       : first_(&first), storages_(&storages) {}
   ir::Error checkUnpaired(const StepTrace& later) const;
+  ir::Error checkFirstAlone() const;
+  std::unordered_map<StorageKey, uint32_t> lastPairedTouch() const;
   bool findCreators(StorageKey state, std::vector<uint32_t>& nodes) const;
   ir::Expected<at::Tensor> runRecipe(StorageKey state, const Recipe& recipe,
                                      const BytesOf& bytesOf) const;

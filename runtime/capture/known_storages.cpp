@@ -30,7 +30,7 @@ class Finder {
     for (const ModuleTensor& entry : tensors.module.all()) {
       add(entry.tensor, {.name = entry.name, .role = entry.role, .path = entry.path});
     }
-    for (const ModuleTensor& entry : tensors.module.all()) addState(tensors.optimizer, entry);
+    for (const ModuleTensor& entry : tensors.module.all()) addState(tensors.optimizers, entry);
     for (const auto& [parameter, gradient] : tensors.gradients) {
       const ModuleTensor* entry = tensors.module.find(fakeId(parameter));
       add(gradient,
@@ -57,9 +57,9 @@ class Finder {
     known_.push_back(std::move(known));
   }
 
-  void addState(torch::optim::Optimizer* optimizer, const ModuleTensor& entry) {
-    if (optimizer == nullptr || entry.role != ir::Role::kParameter) return;
-    forEachStateTensor(*optimizer, entry.tensor,
+  void addState(const OptimizerList& optimizers, const ModuleTensor& entry) {
+    if (entry.role != ir::Role::kParameter) return;
+    forEachStateTensor(optimizers, entry.tensor,
                        [&](const char* function, ir::Role role, at::Tensor& tensor) {
                          add(tensor, {.name = std::string(function) + "(" + entry.name + ")",
                                       .role = role,

@@ -24,7 +24,7 @@ namespace stowage::runtime {
 struct StepTensors {
   const std::vector<std::pair<std::string, at::Tensor>>& inputs;
   const ModuleTensors& module;
-  torch::optim::Optimizer* optimizer;  // may be null
+  const OptimizerList& optimizers;
   /// Parameter and the gradient it had when `update` began.
   const std::vector<std::pair<at::Tensor, at::Tensor>>& gradients;
 };

@@ -20,6 +20,13 @@ std::string called(const char* function, const std::string& name) {
 
 ir::Error checkTensor(const ModuleTensor& entry) {
   const at::Tensor& tensor = entry.tensor;
+  if (isFake(tensor) && !fakeOrigin(*tensor.storage().unsafeGetStorageImpl())) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         entry.name +
+                             " has no memory since an earlier capture: drop its step first, or "
+                             "storeTo; what it could not give back belongs to an optimizer that "
+                             "it did not name (name all optimizers)");
+  }
   if (tensor.layout() == c10::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
       toDType(tensor.scalar_type())) {
     return ir::success();
@@ -48,7 +55,7 @@ ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
 }  // namespace
 
 ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn::Module>& module,
-                                                torch::optim::Optimizer* optimizer) {
+                                                const OptimizerList& optimizers) {
   ModuleTensors found;
   if (module != nullptr) {
     for (const auto& item : module->named_parameters()) {
@@ -64,8 +71,8 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
                  .path = modulePathOf(item.key())});
     }
   }
-  if (optimizer != nullptr) {
-    size_t count = 0;
+  size_t count = 0;
+  for (torch::optim::Optimizer* optimizer : optimizers) {
     for (auto& group : optimizer->param_groups()) {
       for (const at::Tensor& parameter : group.params()) {
         found.add({.name = "parameter." + std::to_string(count++),
@@ -74,7 +81,7 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
       }
     }
   }
-  found.addGradientsAndState(optimizer);
+  found.addGradientsAndState(optimizers);
   for (const ModuleTensor& entry : found.tensors_) {
     if (ir::Error error = checkTensor(entry)) return error;
   }
@@ -82,7 +89,7 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
   return found;
 }
 
-void ModuleTensors::addGradientsAndState(torch::optim::Optimizer* optimizer) {
+void ModuleTensors::addGradientsAndState(const OptimizerList& optimizers) {
   const size_t parameters = tensors_.size();
   for (size_t i = 0; i < parameters; ++i) {
     const ModuleTensor owner = tensors_[i];
@@ -91,8 +98,7 @@ void ModuleTensors::addGradientsAndState(torch::optim::Optimizer* optimizer) {
          .role = ir::Role::kGradient,
          .tensor = owner.tensor.grad(),
          .path = owner.path});
-    if (optimizer == nullptr) continue;
-    forEachStateTensor(*optimizer, owner.tensor,
+    forEachStateTensor(optimizers, owner.tensor,
                        [&](const char* function, ir::Role role, at::Tensor& tensor) {
                          add({.name = called(function, owner.name),
                               .role = role,

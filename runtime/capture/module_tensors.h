@@ -19,12 +19,10 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "runtime/capture/fake_tensor.h"
+#include "runtime/capture/optimizer_list.h"
 
 namespace torch::nn {
 class Module;
-}
-namespace torch::optim {
-class Optimizer;
 }
 
 namespace stowage::runtime {
@@ -42,10 +40,10 @@ struct ModuleTensor {
 
 class ModuleTensors {
  public:
-  /// Lists what `module` (may be null) and `optimizer` (may be null) hold. Errors: kUnsupported for
+  /// Lists what `module` (may be null) and `optimizers` hold. Errors: kUnsupported for
   /// tensors that cannot be captured (sparse, quantized).
   static ir::Expected<ModuleTensors> find(const std::shared_ptr<torch::nn::Module>& module,
-                                          torch::optim::Optimizer* optimizer);
+                                          const OptimizerList& optimizers);
   void swapIn(c10::Device device);
   /// Puts the originals back.
   void swapOut();
@@ -56,7 +54,7 @@ class ModuleTensors {
 
  private:
   void add(ModuleTensor entry);
-  void addGradientsAndState(torch::optim::Optimizer* optimizer);
+  void addGradientsAndState(const OptimizerList& optimizers);
   bool knows(const at::Tensor& tensor) const;
 
   std::vector<ModuleTensor> tensors_;

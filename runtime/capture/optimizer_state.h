@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What capture must know of an optimizer object: its state tensors by name, and its host numbers
+// What capture must know of optimizer objects: their state tensors by name, and their host numbers
 // (options, step counts), which can be saved, compared and put back.
 // Known: torch's Adam, AdamW, SGD, RMSprop, Adagrad and stowage::AdamW. Of any other optimizer only
 // the learning rates are seen here; its tensors are found in the trace and named by what made them.
@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "ir/graph.h"
+#include "runtime/capture/optimizer_list.h"
 
 namespace stowage::runtime {
 
@@ -23,30 +24,33 @@ using VisitState =
     llvm::function_ref<void(const char* function, ir::Role role, at::Tensor& tensor)>;
 
 /// Visits the defined tensors in the state of one parameter, if there is state.
-void forEachStateTensor(torch::optim::Optimizer& optimizer, const at::Tensor& parameter,
+void forEachStateTensor(const OptimizerList& optimizers, const at::Tensor& parameter,
                         VisitState visit);
 
+bool isIn(const OptimizerList& optimizers, const at::Tensor& parameter);
+
 /// How many steps the state of one parameter has seen, where the optimizer counts on the host.
-std::optional<double> stepCountOf(torch::optim::Optimizer& optimizer, const at::Tensor& parameter);
+std::optional<double> stepCountOf(const OptimizerList& optimizers, const at::Tensor& parameter);
 
 /// Drops the tensors that an optimizer keeps beside its state and makes anew when they are missing
 /// (stowage::AdamW's learning rates), which a capture may have made without memory.
-void forgetWorkingTensors(torch::optim::Optimizer& optimizer);
+void forgetWorkingTensors(const OptimizerList& optimizers);
 
-/// The host numbers of an optimizer at one moment.
+/// The host numbers of optimizers at one moment.
 class OptimizerNumbers {
  public:
-  static OptimizerNumbers of(torch::optim::Optimizer& optimizer);
-  /// Writes them into `optimizer`. State that did not exist yet gets step count 0.
-  void putBack(torch::optim::Optimizer& optimizer) const;
+  static OptimizerNumbers of(const OptimizerList& optimizers);
+  /// Writes them into the same ones. State that did not exist yet gets step count 0.
+  void putBack(const OptimizerList& optimizers) const;
   /// Compares the options; step counts advance by themselves.
-  bool equals(torch::optim::Optimizer& optimizer) const { return equals(of(optimizer)); }
+  bool equals(const OptimizerList& optimizers) const { return equals(of(optimizers)); }
   bool equals(const OptimizerNumbers& other) const;
-  /// Is it an optimizer whose host numbers are all known?
+  /// Are they optimizers whose host numbers are all known?
   bool isComplete() const;
 
  private:
   struct Steps {
+    const torch::optim::Optimizer* optimizer;
     void* parameter;
     double count;
   };

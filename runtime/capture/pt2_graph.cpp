@@ -19,24 +19,6 @@ namespace {
 // Sums of sizes stay far from overflow.
 constexpr int64_t kMaxTotalBytes = int64_t{1} << 60;
 
-/// Every byte of the storage belongs to exactly one element.
-bool coversStorage(const ir::Value& value, const ir::Storage& storage) {
-  const ir::TensorType& type = value.type;
-  const int64_t bytes = type.numElements() * ir::elementBytes(type.dtype);
-  if (type.offset != 0 || Bytes(bytes) != storage.bytes) return false;
-  llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dimensions;  // stride, size
-  for (size_t i = 0; i < type.sizes.size(); ++i) {
-    if (type.sizes[i] != 1) dimensions.emplace_back(type.strides[i], type.sizes[i]);
-  }
-  std::sort(dimensions.begin(), dimensions.end());
-  int64_t expected = 1;
-  for (const auto& [stride, size] : dimensions) {
-    if (stride != expected) return false;
-    expected *= size;
-  }
-  return true;
-}
-
 class GraphMaker {
  public:
   GraphMaker(const Pt2Program& program, Pt2Ops& ops, const ir::Target& target,
@@ -200,7 +182,7 @@ class GraphMaker {
       if (!id.isValid() || !written.insert(id.raw()).second) return;
       const ir::Value& value = builder_.value(id);
       const bool whole =
-          op.facts->overwrites && coversStorage(value, builder_.storage(value.storage));
+          op.facts->overwrites && value.type.covers(builder_.storage(value.storage).bytes);
       node_.writes.push_back({.value = id, .whole = whole});
     };
     for (const uint32_t index : op.facts->writtenArguments) {

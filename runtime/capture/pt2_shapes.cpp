@@ -11,38 +11,23 @@
 #include "runtime/capture/trace.h"
 #include "runtime/op_call.h"
 #include "runtime/torch_boundary.h"
+#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 namespace {
 
-std::string listText(llvm::ArrayRef<int64_t> numbers) {
-  std::string text = "[";
-  for (const int64_t number : numbers) {
-    text += (text.size() > 1 ? "," : "") + std::to_string(number);
-  }
-  return text + "]";
+std::string describe(const ir::TensorType& type) {
+  return std::string(ir::dtypeName(type.dtype)) + " " + ir::listText(type.sizes) +
+         " with strides " + ir::listText(type.strides) + " from element " +
+         std::to_string(type.offset);
 }
 
-std::string describe(const ir::TensorType& type) {
-  return std::string(ir::dtypeName(type.dtype)) + " " + listText(type.sizes) + " with strides " +
-         listText(type.strides) + " from element " + std::to_string(type.offset);
+bool isFloatingPoint(const ir::TensorType& type) {
+  return at::isFloatingType(toScalarType(type.dtype));
 }
 
 ir::Error malformed(const std::string& message) {
   return ir::makeError(ir::ErrorCode::kParse, message);
-}
-
-/// No two elements at one place and none between them.
-bool isDense(const ir::TensorType& type) {
-  return type.offset == 0 &&
-         type.extentBytes() == Bytes(type.numElements() * ir::elementBytes(type.dtype));
-}
-
-/// Norms that return the mean and the deviation that their backward needs. Python's traces on the
-/// CPU have these in the input's type, where the kernels compute them in the weights'.
-bool isNormWithStatistics(llvm::StringRef op) {
-  return op == "aten.native_layer_norm.default" || op == "aten.native_group_norm.default" ||
-         op == "aten.native_batch_norm.default";
 }
 
 }  // namespace
@@ -56,8 +41,7 @@ bool atSamePlaces(const ir::TensorType& a, const ir::TensorType& b) {
   return a.offset == b.offset;
 }
 
-Pt2Results::Pt2Results(const OpFacts& op, Outputs outputs)
-    : known_(true), isNorm_(isNormWithStatistics(op.name)) {
+Pt2Results::Pt2Results(Outputs outputs) : known_(true) {
   for (Output& output : outputs) {
     for (OutputTensor& tensor : output.tensors) tensors_.push_back(std::move(tensor));
   }
@@ -77,11 +61,13 @@ ir::Expected<Pt2ResultType> Pt2Results::next(const std::string& name, const ir::
       irType(made.kind == OutputTensor::Kind::kArgument ? shapeOf(made.base) : made.shape);
   const bool isFresh = made.kind == OutputTensor::Kind::kFresh;
   ir::TensorType traced = found;
+  const bool isRounded = isFresh && isFloatingPoint(found) && isFloatingPoint(result.type);
   const bool isViewOfMoved = mayMove && !isFresh;
-  if ((isNorm_ && position > 0) || isViewOfMoved) traced.dtype = result.type.dtype;
+  if (isRounded || isViewOfMoved) traced.dtype = result.type.dtype;
   const bool same = atSamePlaces(traced, result.type);
   const bool moved = mayMove && traced.dtype == result.type.dtype &&
-                     found.sizes == result.type.sizes && (!isFresh || isDense(found));
+                     found.sizes == result.type.sizes &&
+                     (!isFresh || (found.offset == 0 && found.isDense()));
   if (!same && !moved) {
     return malformed("found result '" + name + "' as " + describe(found) + ", expected " +
                      describe(result.type));
@@ -98,9 +84,7 @@ ir::Error Pt2Results::checkCount() const {
 }
 
 Pt2Shapes::Pt2Shapes(const ir::Target& target)
-    : target_(target),
-      device_(target.device == ir::DeviceKind::kCuda ? c10::Device(c10::kCUDA, 0)
-                                                     : c10::Device(c10::kCPU)) {}
+    : target_(target), device_(toDevice(target.device)) {}
 
 ir::Error Pt2Shapes::addStorage(const ir::Storage& storage) {
   return callTorch("a storage without memory", [&] {
@@ -129,7 +113,7 @@ ir::Expected<Pt2Results> Pt2Shapes::findResults(const OpFacts& op, const ir::Nod
     return byRule ? op.rule(traced) : runMetaKernel(traced);
   });
   if (!outputs) return malformed(ir::describe(outputs.takeError()));
-  return Pt2Results(op, std::move(*outputs));
+  return Pt2Results(std::move(*outputs));
 }
 
 }  // namespace stowage::runtime

@@ -3,9 +3,10 @@
 // What the results of an archive's calls look like. Each call whose results can be found without
 // running it (by our rule, or by libtorch's kernel for tensors without data) is done on tensors
 // without memory; so are views. A step for a GPU needs none for this. The archive has to give the
-// same sizes and element types. How results are laid out, and how many bytes their storages have,
-// is what libtorch does: Python's traces lay some results out otherwise than the kernels do, and
-// say nothing of bytes. Errors: kParse, naming result, what was found and what was expected; what
+// same sizes and element types. How results are laid out, which floating-point type they have and
+// how many bytes their storages have is what libtorch does: Python's traces lay some results out
+// otherwise than the kernels do, give statistics of norms in mixed precision another type, and say
+// nothing of bytes. Errors: kParse, naming result, what was found and what was expected; what
 // libtorch says of arguments that do not go together.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_SHAPES_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_SHAPES_H_
@@ -35,7 +36,7 @@ struct Pt2ResultType {
 class Pt2Results {
  public:
   Pt2Results() = default;
-  Pt2Results(const OpFacts& op, Outputs outputs);
+  explicit Pt2Results(Outputs outputs);
 
   /// What the archive calls `name` and says to be of type `found`. `mayMove`: libtorch may lay it
   /// out otherwise.
@@ -48,7 +49,6 @@ class Pt2Results {
 
  private:
   bool known_ = false;
-  bool isNorm_ = false;  // whose second and third results are statistics
   llvm::SmallVector<OutputTensor, 4> tensors_;
   size_t next_ = 0;
 };

@@ -20,8 +20,8 @@ HostNumber fromInteger(int64_t integer) {
 HostNumber fromDouble(double value) { return {.isInteger = false, .value = value, .integer = 0}; }
 
 ir::Error stepChanged(size_t node, const std::string& how) {
-  return ir::makeError(ir::ErrorCode::kUnsupported,
-                       "the step changed at op " + std::to_string(node) + " " + how);
+  return ir::makeError(ir::ErrorCode::kUnsupported, "the step is not the same each time: op " +
+                                                        std::to_string(node) + " " + how);
 }
 
 }  // namespace

@@ -114,7 +114,9 @@ bool StepMatcher::isOlderThan(const StepTrace& step, StorageKey key) const {
 
 std::string StepMatcher::compareStorages(StorageKey a, StorageKey b) {
   if (isOlderThan(a_, a) || isOlderThan(b_, b)) {
-    return a == b ? "" : "is a tensor that an earlier step made and this one only reads";
+    return a == b ? ""
+                  : "is a tensor that an earlier step made and this one only reads: keep it "
+                    "in a buffer that the module registers, and copy_ into that";
   }
   const auto known = partners_.find(a);
   if (known != partners_.end()) return known->second == b ? "" : "is another tensor of the step";

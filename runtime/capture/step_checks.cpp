@@ -1,0 +1,92 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a step must keep to, seen from its closures and tensors rather than from its calls: a loss
+// that is one, gradients that are this step's, an owner for all that is trained.
+// Not here: whether steps are the same (step_matcher.h), what a call may be (tracer.h).
+#include <algorithm>
+#include <string>
+#include <unordered_set>
+
+#include "runtime/capture/captured_step_impl.h"
+
+namespace stowage::runtime {
+namespace {
+
+ir::Error wrongLoss(const std::string& found, const std::string& expected) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "the closure `loss` " + found + ", expected " + expected);
+}
+
+}  // namespace
+
+/// A gradient from before the capture that this step has not written.
+bool CapturedStep::Impl::isLeftOver(const at::Tensor& gradient) const {
+  if (moduleTensors.find(fakeId(gradient)) == nullptr) return false;
+  const auto& nodes = recorder.trace().nodes;
+  return std::none_of(nodes.begin(), nodes.end(),
+                      [](const TracedNode& node) { return node.phase == ir::Phase::kBackward; });
+}
+
+ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned) const {
+  for (const at::Tensor& report : returned) {
+    if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
+    if (report.numel() == 1) continue;
+    std::string sizes;
+    for (const int64_t size : report.sizes()) {
+      sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
+    }
+    return wrongLoss("returned a tensor of sizes [" + sizes + "]", "a scalar");
+  }
+  const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
+                                  [&](const auto& pair) { return !isLeftOver(pair.second); });
+  if (anyNew) return ir::success();
+  return wrongLoss("left no parameter with a gradient",
+                   "it to call backward() on a loss that depends on the module's parameters");
+}
+
+/// A parameter that somebody else updates has an optimizer that was not named: its state could not
+/// be given back, its step counts not be put back.
+ir::Error CapturedStep::Impl::checkOwners() const {
+  if (functions.optimizer.empty() || functions.hostState == HostState::kDeclared) {
+    return ir::success();
+  }
+  const StepTrace& last = steps.back().trace;
+  std::unordered_set<StorageKey> written;
+  for (const TracedNode& node : last.nodes) {
+    for (const ir::Node::Write& write : node.writes) {
+      written.insert(last.tensors[write.value].storage);
+    }
+  }
+  for (const ModuleTensor& entry : moduleTensors.all()) {
+    const bool isTrained = entry.role == ir::Role::kParameter && entry.tensor.requires_grad() &&
+                           written.contains(entry.id);
+    if (!isTrained || isIn(functions.optimizer, entry.tensor)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "parameter '" + entry.name +
+            "' is updated, but belongs to no optimizer that the step names: name all of them, "
+            "optimizer = {&first, &second}; or, if it is updated by hand, say so with hostState = "
+            "HostState::kDeclared");
+  }
+  return ir::success();
+}
+
+/// What `loss` returned is read when the step is over.
+ir::Error CapturedStep::Impl::checkReports() const {
+  const ObservedStep& last = steps.back();
+  for (const ir::ValueId report : last.reports) {
+    const StorageKey key = last.trace.tensors[report].storage;
+    for (size_t i = last.trace.updateBegin; i < last.trace.nodes.size(); ++i) {
+      for (const ir::Node::Write& write : last.trace.nodes[i].writes) {
+        if (last.trace.tensors[write.value].storage != key) continue;
+        const ModuleTensor* entry = moduleTensors.find(key);
+        return wrongLoss("returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
+                             ", which `update` writes",
+                         "a tensor of its own (clone)");
+      }
+    }
+  }
+  return ir::success();
+}
+
+}  // namespace stowage::runtime
