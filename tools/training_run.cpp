@@ -103,7 +103,7 @@ ir::Error save(runtime::Runner& runner, const std::string& folder) {
   if (problem.code() != ir::ErrorCode::kIo) return ir::makeError(std::move(problem));
   ir::PlanError output(ir::ErrorCode::kEnvironment, problem.text());
   for (const std::string& note : problem.notes()) output.note(note);
-  return ir::makeError(std::move(output));
+  return ir::makeError(std::move(output).at(problem.location()));
 }
 
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {

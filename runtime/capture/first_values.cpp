@@ -53,6 +53,13 @@ bool isPlainAdd(const TracedNode& node) {
   return (integer != nullptr && *integer == 1) || (number != nullptr && *number == 1.0);
 }
 
+/// Works on what is there already.
+bool changes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+    return !write.whole && step.tensors[write.value].storage == key;
+  });
+}
+
 bool overwrites(const StepTrace& step, const TracedNode& node, StorageKey key) {
   return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
     return write.whole && step.tensors[write.value].storage == key;
@@ -147,16 +154,22 @@ ir::Error FirstValues::checkFirstAlone() const {
   return ir::success();
 }
 
-/// By storage, the last node of the first step that every step has and that touches it.
+bool FirstValues::fillsAccumulator(const TracedNode& node) const {
+  return std::any_of(recipes_.begin(), recipes_.end(), [&](const auto& recipe) {
+    return recipe.second.nodes.empty() && writes(*first_, node, recipe.first);
+  });
+}
+
+/// By storage, the last node of the first step that touches it and that every step has, or that
+/// gives an accumulator its first contribution: later steps add the same.
 std::unordered_map<StorageKey, uint32_t> FirstValues::lastPairedTouch() const {
   std::unordered_map<StorageKey, uint32_t> last;
   auto alone = alignment_.onlyFirst.begin();
   for (uint32_t i = 0; i < first_->nodes.size(); ++i) {
-    if (alone != alignment_.onlyFirst.end() && *alone == i) {
-      ++alone;
-      continue;
-    }
     const TracedNode& node = first_->nodes[i];
+    const bool isAlone = alone != alignment_.onlyFirst.end() && *alone == i;
+    if (isAlone) ++alone;
+    if (isAlone && !fillsAccumulator(node)) continue;
     const auto note = [&](ir::ValueId id) {
       if (id.isValid()) last[first_->tensors[id].storage] = i;
     };
@@ -200,7 +213,9 @@ bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) c
     if (!isWanted) continue;
     picked.insert(*it);
     for (const ir::ValueId result : node.results) {
-      if (result.isValid()) made.insert(first_->tensors[result].storage);
+      if (!result.isValid()) continue;
+      const StorageKey key = first_->tensors[result].storage;
+      if (!changes(*first_, node, key)) made.insert(key);
     }
     if (readsOnlyShape(node)) continue;
     forEachArgument(node, [&](ir::ValueId id) { wanted.insert(first_->tensors[id].storage); });

@@ -55,6 +55,7 @@ class FirstValues {
       : first_(&first), storages_(&storages) {}
   ir::Error checkUnpaired(const StepTrace& later) const;
   ir::Error checkFirstAlone() const;
+  bool fillsAccumulator(const TracedNode& node) const;
   std::unordered_map<StorageKey, uint32_t> lastPairedTouch() const;
   bool findCreators(StorageKey state, std::vector<uint32_t>& nodes) const;
   ir::Expected<at::Tensor> runRecipe(StorageKey state, const Recipe& recipe,

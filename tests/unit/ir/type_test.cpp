@@ -50,5 +50,27 @@ TEST(TensorType, ContiguityIgnoresDimensionsOfSizeOneAndEmptyTensors) {
   EXPECT_TRUE(contiguousStrides({}).empty());
 }
 
+TEST(TensorType, DenseTypesHaveEveryElementOnceAndNothingBetween) {
+  EXPECT_TRUE((TensorType{.sizes = {4, 8}, .strides = {8, 1}}).isDense());
+  EXPECT_TRUE((TensorType{.sizes = {4, 8}, .strides = {1, 4}}).isDense()) << "transposed";
+  EXPECT_TRUE((TensorType{.sizes = {4, 1, 8}, .strides = {8, 77, 1}}).isDense());
+  EXPECT_TRUE((TensorType{.sizes = {2}, .strides = {1}, .offset = 5}).isDense());
+  EXPECT_TRUE((TensorType{.sizes = {4, 0}, .strides = {9, 9}}).isDense());
+  EXPECT_FALSE((TensorType{.sizes = {4, 8}, .strides = {9, 1}}).isDense()) << "gaps";
+  EXPECT_FALSE((TensorType{.sizes = {4, 8}, .strides = {0, 1}}).isDense()) << "expanded";
+  EXPECT_FALSE((TensorType{.sizes = {3, 3, 2}, .strides = {1, 1, 9}}).isDense()) << "overlapping";
+}
+
+TEST(TensorType, CoversAStorageOfItsSizeFromTheStart) {
+  const TensorType type{.dtype = DType::kF32, .sizes = {2, 3}, .strides = {1, 2}};
+  EXPECT_TRUE(type.covers(Bytes(24)));
+  EXPECT_FALSE(type.covers(Bytes(28)));
+  EXPECT_FALSE((TensorType{.sizes = {2}, .strides = {1}, .offset = 1}).covers(Bytes(8)));
+  EXPECT_FALSE((TensorType{.sizes = {2, 2}, .strides = {1, 1}}).covers(Bytes(16)));
+  EXPECT_TRUE((TensorType{.sizes = {0}, .strides = {1}}).covers(Bytes(0)));
+  EXPECT_EQ(listText(type.sizes), "[2,3]");
+  EXPECT_EQ(listText({}), "[]");
+}
+
 }  // namespace
 }  // namespace stowage::ir

@@ -171,12 +171,13 @@ struct FirstStep {
   const char* name;
   std::function<void(Training&)> inLoss, inUpdate;
   std::vector<std::string> says;
+  decltype(&adamW) optimizer = &adamW;
 };
 
 class SessionRefusesAFirstStep : public testing::TestWithParam<FirstStep> {};
 
 TEST_P(SessionRefusesAFirstStep, ThatDoesMoreThanLaterOnes) {
-  Training training;
+  Training training(GetParam().optimizer);
   bool isFirst = true;
   Description description = training.describe();
   description.loss = [&](const Tensor& x, const Tensor& y) {
@@ -202,17 +203,21 @@ void clampWeights(Training& training) {
   training.model->parameters()[0].clamp_(-0.1, 0.1);
 }
 
+void clipGradients(Training& training) {
+  torch::nn::utils::clip_grad_value_(training.model->parameters(), 1e-3);
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Steps, SessionRefusesAFirstStep,
     testing::Values(
         FirstStep{"weights_clamped_in_the_loss", clampWeights, {}, {"aten.clamp_.default"}},
         FirstStep{"weights_clamped_in_the_update", {}, clampWeights, {"clamp_", "changes what"}},
-        FirstStep{"gradients_clipped",
+        FirstStep{"gradients_clipped", {}, clipGradients, {"aten.clamp_.default", "changes what"}},
+        FirstStep{"gradients_clipped_that_momentum_begins_with",
                   {},
-                  [](Training& training) {
-                    torch::nn::utils::clip_grad_value_(training.model->parameters(), 1e-3);
-                  },
-                  {"aten.clamp_.default", "changes what"}},
+                  clipGradients,
+                  {"aten.clamp_.default", "changes what"},
+                  &momentum},
         FirstStep{"a_number_drawn",
                   {},
                   [](Training&) { at::rand({3}); },
