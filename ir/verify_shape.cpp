@@ -95,9 +95,38 @@ void forEachScalar(const Node& node, Visitor visit) {
   }
 }
 
+/// How many commands are recorded as one CUDA graph: all of a whole step, otherwise those before the
+/// first that updates or takes a step scalar.
+size_t recordedCommands(const Facts& facts) {
+  const Schedule& schedule = facts.schedule;
+  if (schedule.graphMode == GraphMode::kNone) return 0;
+  if (schedule.graphMode == GraphMode::kWhole) return schedule.commands.size();
+  for (size_t i = 0; i < schedule.commands.size(); ++i) {
+    const Command& command = schedule.commands[i];
+    if (command.kind != CommandKind::kRun) continue;
+    bool takesScalar = false;
+    forEachScalar(facts.node(command), [&](ScalarId) { takesScalar = true; });
+    if (takesScalar || facts.node(command).phase == Phase::kOptimizer) return i;
+  }
+  return schedule.commands.size();
+}
+
+/// Kernels and copies are in a graph; what an op writes on the host it writes only while it is
+/// recorded.
+void checkHostResults(const Facts& facts, CommandId id, Report& report) {
+  for (const Access& access : facts.graph.accesses(facts.schedule.command(id).node)) {
+    const Storage& storage = facts.graph.storage(access.storage);
+    if (!access.writes() || storage.home != Space::kHost) continue;
+    report.add(25, id,
+               facts.describe(id) + " leaves '" + storage.name +
+                   "' on the host, which a graph would not do again");
+  }
+}
+
 void checkGraphMode(const Facts& facts, Report& report) {
   const Schedule& schedule = facts.schedule;
   const bool isWhole = schedule.graphMode == GraphMode::kWhole;
+  const size_t recorded = recordedCommands(facts);
   if (isWhole && !schedule.joined) report.add(25, "one graph of the whole step is not joined");
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     const CommandId id(i);
@@ -105,18 +134,13 @@ void checkGraphMode(const Facts& facts, Report& report) {
     if (schedule.joined && !command.prev.empty()) {
       report.add(25, id, facts.describe(id) + " waits for the step before in a joined schedule");
     }
+    if (i < recorded && command.kind == CommandKind::kRun) checkHostResults(facts, id, report);
     if (!isWhole) continue;
     if (command.stream >= Stream::kDiskRead && command.stream <= Stream::kHostCompute) {
       report.add(25, id,
                  facts.describe(id) + " is on stream " + streamName(command.stream) +
                      ", which one graph of the whole step cannot hold");
     }
-    if (command.kind != CommandKind::kRun) continue;
-    forEachScalar(facts.node(command), [&](ScalarId scalar) {
-      report.add(25, id,
-                 facts.describe(id) + " takes step scalar " + std::to_string(scalar.raw()) +
-                     ", which one graph of the whole step would freeze");
-    });
   }
 }
 

@@ -30,17 +30,22 @@ bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
   return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
-/// V25, before hours of planning: a graph freezes the numbers that its nodes take.
+/// V25, before hours of planning: what an op leaves on the host, a graph would not leave again.
 ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
-  if (mode != ir::GraphMode::kWhole || graph.scalars().empty()) return ir::success();
+  if (mode == ir::GraphMode::kNone) return ir::success();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const std::optional<ir::ScalarId> scalar = ir::firstStepScalar(graph.node(ir::NodeId(i)));
-    if (!scalar) continue;
-    return ir::makeError(ir::ErrorCode::kInfeasible,
-                         "the whole step cannot be one CUDA graph: node " +
-                             graph.describeNode(ir::NodeId(i)) + " takes step scalar '" +
-                             graph.scalars()[scalar->index()].name +
-                             "', which a graph would freeze (rule V25)");
+    const ir::NodeId node(i);
+    const bool updates = graph.node(node).phase == ir::Phase::kOptimizer ||
+                         ir::firstStepScalar(graph.node(node)).has_value();
+    if (mode == ir::GraphMode::kNoUpdate && updates) break;
+    for (const ir::Access& access : graph.accesses(node)) {
+      const ir::Storage& storage = graph.storage(access.storage);
+      if (!access.writes() || storage.home != ir::Space::kHost) continue;
+      return ir::makeError(ir::ErrorCode::kInfeasible,
+                           "a CUDA graph cannot hold node " + graph.describeNode(node) +
+                               ": it leaves '" + storage.name +
+                               "' on the host, which a graph would not do again (rule V25)");
+    }
   }
   return ir::success();
 }

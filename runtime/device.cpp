@@ -6,7 +6,8 @@
 
 namespace stowage::runtime {
 
-ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/) {
+ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/,
+                                                  llvm::ArrayRef<ScalarValue> /*scalars*/) {
   return SegmentIssue::kIssue;
 }
 

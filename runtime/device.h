@@ -60,6 +60,13 @@ struct Delivery {
   llvm::MutableArrayRef<uint8_t> to;  // stays valid until the step is over
 };
 
+/// Bytes of the caller's that go to a host residency, as part of a stream.
+struct Arrival {
+  ir::Stream stream = ir::Stream::kCompute;
+  int64_t hostOffset = 0;
+  llvm::ArrayRef<uint8_t> from;  // stays valid until the step is over
+};
+
 /// A range of commands that a device may record once and launch as a whole (a CUDA graph).
 struct Segment {
   ir::CommandId begin;
@@ -68,7 +75,7 @@ struct Segment {
 enum class SegmentIssue : uint8_t {
   kIssue,   // issue the commands one by one
   kRecord,  // the same, but for deliveries: they are recorded, and launched by endSegment
-  kLaunch   // they were recorded in a step before: endSegment launches them, issue nothing
+  kLaunch   // recorded before, with the same numbers: endSegment launches them, issue nothing
 };
 
 class Program {
@@ -89,6 +96,8 @@ class Program {
   virtual ir::Error copy(ir::CommandId command) = 0;
   /// Hands bytes to the caller, in the stream's order.
   virtual ir::Error deliver(const Delivery& delivery) = 0;
+  /// Takes bytes from the caller, in the stream's order.
+  virtual ir::Error accept(const Arrival& arrival) = 0;
   /// Blocks until the event is finished. Errors: the device's first failure.
   virtual ir::Error waitOnHost(EventRef event) = 0;
 
@@ -102,7 +111,10 @@ class Program {
   /// what is recorded or launched all streams meet: it begins when everything issued before is
   /// done, and is done before anything issued after it begins; so waits across its ends are kept.
   /// Deliveries of a segment's outputs come after it, each followed by its event's record.
-  virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment);
+  /// `scalars` are those of all its runs, in every way of issuing it; what is recorded holds them,
+  /// so that others make another record.
+  virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment,
+                                                  llvm::ArrayRef<ScalarValue> scalars);
   virtual ir::Error endSegment(const Segment& segment);
 };
 

@@ -85,11 +85,17 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
   scalars_ = {};
-  if (ir::Error error = bindInputs(inputs)) return error;
+  const bool inputsArrive = source_.schedule.graphMode != ir::GraphMode::kNone;
+  if (!inputsArrive) {
+    if (ir::Error error = bindInputs(inputs)) return error;
+  }
   if (ir::Error error = readUnwrittenOutputs()) return error;
   if (ir::Error error = program_->beginStep(nextStep_)) return error;
   if (source_.schedule.joined && nextStep_ > firstStepOfTurn_) {
     if (ir::Error error = joinStreams()) return error;
+  }
+  if (inputsArrive) {
+    if (ir::Error error = issueArrivals(inputs)) return error;
   }
   return issueCommands();
 }
@@ -149,6 +155,26 @@ ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> byt
   return device_.write(ir::Space::kHost, port.hostOffset, bytes);
 }
 
+// The host does not wait for the graph that reads the inputs of the step before: the bytes are kept,
+// and follow when that graph is done.
+ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
+  auto& kept = arrivals_[static_cast<size_t>(nextStep_ % 2)];
+  kept.resize(plan_.inputs.size());
+  for (size_t k = 0; k < plan_.inputs.size(); ++k) {
+    const InputPort& port = plan_.inputs[k];
+    const llvm::ArrayRef<uint8_t> bytes = findInput(inputs, port.storage)->bytes;
+    kept[k].assign(bytes.begin(), bytes.end());
+    const Arrival arrival{ir::Stream::kCompute, port.hostOffset, kept[k]};
+    if (nextStep_ > firstStepOfTurn_) {
+      for (const int32_t event : port.readers) {
+        if (ir::Error error = program_->wait(arrival.stream, {event, nextStep_ - 1})) return error;
+      }
+    }
+    if (ir::Error error = program_->accept(arrival)) return error;
+  }
+  return ir::success();
+}
+
 // Nothing of a joined step runs beside the next one: every stream waits for all others.
 ir::Error Executor::joinStreams() {
   for (const StreamEnd& waiting : plan_.stepEnd) {
@@ -175,22 +201,28 @@ ir::Error Executor::issueCommands() {
 
 ir::Error Executor::issueSegment(size_t end) {
   const Segment segment{ir::CommandId(size_t{0}), ir::CommandId(end)};
-  auto mode = program_->beginSegment(segment);
-  if (!mode) return mode.takeError();
-  if (*mode == SegmentIssue::kIssue) {
-    if (ir::Error error = issueRange(0, end)) return error;
-    return program_->endSegment(segment);
-  }
+  // What is recorded has the step's numbers in it. Nothing is issued yet: without them this step
+  // can always be left out.
   if (plan_.firstUpdate < end) {
-    if (ir::Error error = joinFeed()) return error;
+    if (ir::Error error = joinFeed()) {
+      refusal_ = ir::takePayload(std::move(error));
+      return ir::success();
+    }
   }
-  if (*mode == SegmentIssue::kRecord) {
+  auto mode = program_->beginSegment(segment, scalars_);
+  if (!mode) return mode.takeError();
+  if (*mode != SegmentIssue::kLaunch) {
+    const bool delivers = *mode == SegmentIssue::kIssue;
     for (size_t i = 0; i < end; ++i) {
-      if (ir::Error error = issueCommand(ir::CommandId(i), /*delivers=*/false)) return error;
+      if (ir::Error error = issueCommand(ir::CommandId(i), delivers)) return error;
     }
   }
   if (ir::Error error = program_->endSegment(segment)) return error;
-  // What is recorded is the same in every step, but outputs leave to alternating places.
+  return *mode == SegmentIssue::kIssue ? ir::success() : deliverAfterSegment(end);
+}
+
+// What is recorded is the same in every step, but outputs leave to alternating places.
+ir::Error Executor::deliverAfterSegment(size_t end) {
   for (size_t i = 0; i < end; ++i) {
     const IssueRecord& record = plan_.records[i];
     if (record.output < 0) continue;

@@ -83,9 +83,11 @@ class Executor {
   ir::Error bindInputs(llvm::ArrayRef<InputBytes> inputs);
   ir::Error bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes);
   ir::Error readUnwrittenOutputs();
+  ir::Error issueArrivals(llvm::ArrayRef<InputBytes> inputs);
   ir::Error joinStreams();
   ir::Error issueCommands();
   ir::Error issueSegment(size_t end);
+  ir::Error deliverAfterSegment(size_t end);
   ir::Error issueRange(size_t begin, size_t end);
   ir::Error issueCommand(ir::CommandId id, bool delivers);
   ir::Error deliver(const IssueRecord& record);
@@ -105,6 +107,8 @@ class Executor {
   llvm::ArrayRef<ScalarValue> scalars_;
   /// By parity of the step, then by output.
   std::array<std::vector<std::vector<uint8_t>>, 2> outputs_;
+  /// By parity of the step, then by input: where they arrive while the step is under way.
+  std::array<std::vector<std::vector<uint8_t>>, 2> arrivals_;
   std::optional<ir::PlanError> stopped_;
   std::optional<ir::PlanError> refusal_;  // why this step's updates are left out
   bool endedWithoutUpdates_ = false;

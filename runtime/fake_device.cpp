@@ -88,6 +88,15 @@ class FakeProgram : public Program {
     return ir::success();
   }
 
+  ir::Error accept(const Arrival& arrival) override {
+    shared_.streams.pushAction(arrival.stream, [this, arrival] {
+      const auto to = state_.memory.range(ir::Space::kHost, arrival.hostOffset,
+                                          Bytes(static_cast<int64_t>(arrival.from.size())));
+      std::copy(arrival.from.begin(), arrival.from.end(), to.begin());
+    });
+    return ir::success();
+  }
+
   ir::Error waitOnHost(EventRef event) override {
     if (ir::Error error = shared_.streams.runUntil({number_, event.event, event.step})) {
       return error;

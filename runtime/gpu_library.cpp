@@ -53,8 +53,6 @@ ir::Expected<void*> loadFirst(const std::vector<std::string>& paths, const std::
 
 /// libtorch's CUDA kernels register when their library is loaded.
 ir::Error loadLibtorchCuda() {
-  // Deterministic mode asks for one of two settings; this one is libtorch's own on recent GPUs.
-  setenv("CUBLAS_WORKSPACE_CONFIG", ":4096:8", /*overwrite=*/0);
   const std::string beside = folderOfLibrary(reinterpret_cast<const void*>(&at::globalContext));
   for (const char* name : {"libc10_cuda.so", "libtorch_cuda.so"}) {
     ir::Expected<void*> handle =

@@ -96,6 +96,14 @@ ir::Error QueuedProgram::deliver(const Delivery& delivery) {
   return ir::success();
 }
 
+ir::Error QueuedProgram::accept(const Arrival& arrival) {
+  pushWork(arrival.stream, [from = arrival.from, to = hostArena_ + arrival.hostOffset] {
+    std::memcpy(to, from.data(), from.size());
+    return ir::success();
+  });
+  return ir::success();
+}
+
 ir::Error QueuedProgram::waitOnHost(EventRef event) {
   events_.wait(event);
   return streams_.failure().get();

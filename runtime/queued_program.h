@@ -48,6 +48,7 @@ class QueuedProgram : public Program {
   ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override;
   ir::Error copy(ir::CommandId command) override;
   ir::Error deliver(const Delivery& delivery) override;
+  ir::Error accept(const Arrival& arrival) override;
   ir::Error waitOnHost(EventRef event) override;
   ir::Error takeTimes(int64_t steps) override;
   ir::Expected<std::vector<StepTimes>> takenTimes() override;

@@ -12,6 +12,7 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
+#include <bit>
 #include <cstdint>
 #include <vector>
 
@@ -25,6 +26,11 @@ struct ScalarValue {
   bool isInteger = false;
   double value = 0;
   int64_t integer = 0;
+  /// Bit for bit.
+  friend bool operator==(const ScalarValue& a, const ScalarValue& b) {
+    return a.isInteger == b.isInteger && a.integer == b.integer &&
+           std::bit_cast<uint64_t>(a.value) == std::bit_cast<uint64_t>(b.value);
+  }
 };
 
 class ScalarFeed {

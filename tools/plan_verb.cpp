@@ -50,10 +50,10 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
 }
 
 /// What helps a step that cannot be one graph.
-ir::Error suggestLaunch(ir::Error error, const PlanFlags& flags) {
+ir::Error suggestLaunch(ir::Error error) {
   ir::PlanError no = ir::takePayload(std::move(error));
-  if (flags.launch == "whole" && no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
-    no.note("--launch no_update leaves the update outside");
+  if (no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
+    no.note("--launch none issues every op of every step by itself");
   }
   return ir::makeError(std::move(no));
 }
@@ -93,7 +93,7 @@ VerbResult runPlan(const PlanFlags& flags) {
   if (!budget) return budget.takeError();
   inputs->options.budget = *budget;
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
-  if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()), flags);
+  if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()));
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,
                              .graphPath = flags.graph,

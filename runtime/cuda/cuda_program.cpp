@@ -13,6 +13,7 @@
 
 #include "runtime/cuda/cuda_activity.h"
 #include "runtime/cuda/injected_faults.h"
+#include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/segment_graph.h"
 #include "runtime/cuda/stopwatch.h"
 
@@ -66,6 +67,16 @@ struct HandedOut {
   llvm::MutableArrayRef<uint8_t> to;
 };
 
+struct TakenIn {
+  llvm::ArrayRef<uint8_t> from;
+  uint8_t* to;
+};
+
+void takeIn(void* data) {
+  const std::unique_ptr<TakenIn> arrival(static_cast<TakenIn*>(data));
+  std::memcpy(arrival->to, arrival->from.data(), arrival->from.size());
+}
+
 void handOut(void* data) {
   const std::unique_ptr<HandedOut> delivery(static_cast<HandedOut*>(data));
   std::memcpy(delivery->to.data(), delivery->from, delivery->to.size());
@@ -108,11 +119,13 @@ class CudaProgram : public Program {
         device_(device),
         launcher_(std::move(launcher)),
         events_(std::move(events)),
-        segmentEnds_(std::move(segmentEnds)) {}
+        segmentEnds_(std::move(segmentEnds)),
+        ranges_(source) {}
 
   ir::Error beginStep(int64_t step) override {
     step_ = step;
     faults_.beginStep();
+    ranges_.beginStep(step);
     timedStep_ = nullptr;
     if (stepsToTime_ <= 0) return finishTrace();
     --stepsToTime_;
@@ -157,6 +170,7 @@ class CudaProgram : public Program {
   }
 
   ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
+    const NvtxRanges::Scope range(ranges_, command);
     const c10::cuda::CUDAStreamGuard guard(device_.compute);
     faults_.delay(device_.compute.stream());
     const ServedThread served(device_.allocations);
@@ -168,6 +182,7 @@ class CudaProgram : public Program {
   }
 
   ir::Error copy(ir::CommandId id) override {
+    const NvtxRanges::Scope range(ranges_, id);
     const ir::Command& command = source_.schedule.command(id);
     const ir::Residency& from = source_.schedule.residency(command.from);
     const ir::Residency& to = source_.schedule.residency(command.to);
@@ -194,18 +209,35 @@ class CudaProgram : public Program {
     return error;
   }
 
+  ir::Error accept(const Arrival& arrival) override {
+    auto taken = std::make_unique<TakenIn>(
+        TakenIn{arrival.from, device_.at(Space::kHost, arrival.hostOffset)});
+    ir::Error error =
+        device_.check(cudaLaunchHostFunc(device_.raw(arrival.stream), takeIn, taken.get()),
+                      "taking in an input");
+    if (!error) (void)taken.release();
+    return error;
+  }
+
   ir::Error waitOnHost(EventRef event) override {
     const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
     return device_.check(cudaEventSynchronize(awaited), "a kernel or a copy of the step");
   }
 
-  // The first step runs as it is: libraries are loaded and workspaces made. The second is recorded.
-  ir::Expected<SegmentIssue> beginSegment(const Segment& /*segment*/) override {
-    if (graph_) return SegmentIssue::kLaunch;
+  // The first step runs as it is: libraries are loaded and workspaces made. The second is recorded,
+  // and every one whose numbers are not those of the last record.
+  ir::Expected<SegmentIssue> beginSegment(const Segment& /*segment*/,
+                                          llvm::ArrayRef<ScalarValue> scalars) override {
+    if (graph_ && scalars == llvm::ArrayRef<ScalarValue>(recordedScalars_)) {
+      return SegmentIssue::kLaunch;
+    }
     if (!isWarm_) {
       isWarm_ = true;
       return SegmentIssue::kIssue;
     }
+    recordedScalars_ = scalars.vec();
+    // The step before may still run it; the one that it replaces here is done.
+    graphBefore_ = std::move(graph_);
     ir::Expected<std::unique_ptr<SegmentGraph>> graph = SegmentGraph::beginRecording(device_);
     if (!graph) return graph.takeError();
     graph_ = std::move(*graph);
@@ -288,8 +320,11 @@ class CudaProgram : public Program {
   std::unique_ptr<Launcher> launcher_;
   CudaEvents events_;
   CudaEvents segmentEnds_;
+  NvtxRanges ranges_;
   InjectedFaults faults_;
   std::unique_ptr<SegmentGraph> graph_;  // from the second step on, when the plan asks for one
+  std::unique_ptr<SegmentGraph> graphBefore_;
+  std::vector<ScalarValue> recordedScalars_;  // of graph_
   bool isWarm_ = false;
   int64_t step_ = 0;
   std::unique_ptr<ActivityTrace> trace_;

@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 
 #include "ir/fingerprint.h"
@@ -20,6 +22,25 @@ bool isOriginal(const Command& command) { return isRun(command) && command.clone
 
 const ir::OpInfo& opOf(const Case& changed, const Command& run) {
   return ir::lookUpOp(changed.graph->node(run.node).op);
+}
+
+bool leavesResultsOnHost(const ir::Graph& graph) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      if (access.writes() && graph.storage(access.storage).home == ir::Space::kHost) return true;
+    }
+  }
+  return false;
+}
+
+bool isOnDiskOrHost(const Command& command) {
+  return command.stream >= Stream::kDiskRead && command.stream <= Stream::kHostCompute;
+}
+
+void makeOneGraph(ir::Schedule& schedule) {
+  schedule.graphMode = ir::GraphMode::kWhole;
+  schedule.joined = true;
+  for (Command& command : schedule.commands) command.prev.clear();
 }
 
 /// A mutation of one command: applies where `change` says so.
@@ -288,12 +309,15 @@ std::vector<MutationKind> streamMutations() {
                   command.prev = {CommandId(0)};
                   return changed.schedule.joined;
                 }),
-      once("one graph with step scalars, disk or host commands", 25,
+      once("one graph with results on the host", 25,
            [](Case& changed) {
-             changed.schedule.graphMode = ir::GraphMode::kWhole;
-             changed.schedule.joined = true;
-             for (Command& command : changed.schedule.commands) command.prev.clear();
-             return !changed.graph->scalars().empty();
+             makeOneGraph(changed.schedule);
+             return leavesResultsOnHost(*changed.graph);
+           }),
+      once("one graph with disk or host commands", 25,
+           [](Case& changed) {
+             makeOneGraph(changed.schedule);
+             return llvm::any_of(changed.schedule.commands, isOnDiskOrHost);
            }),
   };
   for (const Stream stream : {Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kDiskRead,

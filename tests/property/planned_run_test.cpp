@@ -5,6 +5,8 @@
 // poisoned, gives what the plain execution gives.
 #include <gtest/gtest.h>
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <array>
 #include <cstdlib>
 
@@ -60,6 +62,12 @@ class PlannedRun {
         {.budget = budget, .allowed = kAllowed[seed_ % kAllowed.size()], .graphMode = mode});
   }
   bool hasScalars() const { return !graph_.scalars().empty(); }
+  /// That the update writes, such as step counters.
+  bool hasHostState() const {
+    return llvm::any_of(graph_.storages(), [](const ir::Storage& storage) {
+      return storage.home == ir::Space::kHost && storage.persistent;
+    });
+  }
 
   Bytes smallestBudget() const {
     ir::Expected<passes::PlannedStep> refused = plan(Bytes(1));
@@ -85,8 +93,12 @@ class PlannedRun {
     met.add(planned.schedule);
   }
 
-  /// From a record; the number of launches.
-  int64_t expectRightFromARecord(Bytes budget, ir::GraphMode mode) const {
+  struct Recorded {
+    int64_t launches = 0;
+    int64_t records = 0;
+  };
+  /// From records, of steps whose numbers change after every third.
+  Recorded expectRightFromARecord(Bytes budget, ir::GraphMode mode) const {
     const passes::PlannedStep planned = orFail(plan(budget, mode));
     EXPECT_EQ(planned.schedule.graphMode, mode);
     expectProven(planned, budget);
@@ -95,10 +107,11 @@ class PlannedRun {
                                {.seed = seed_, .most = Nanoseconds(100'000), .commands = {}});
     RecordingDevice recording(device);
     EXPECT_EQ(compareWithReference(recording,
-                                   {planned.graph, planned.schedule, target_, &costs, nullptr}, 4),
+                                   {planned.graph, planned.schedule, target_, &costs, nullptr}, 8,
+                                   /*stepsPerNumber=*/3),
               "")
         << "seed " << seed_ << ", " << budget.value() << " bytes, " << ir::graphModeName(mode);
-    return recording.launches();
+    return {recording.launches(), recording.records()};
   }
 
  private:
@@ -134,26 +147,29 @@ TEST(PlannedRun, IsProvenAndGivesWhatThePlainStepGives) {
 }
 
 TEST(PlannedRun, GivesTheSameFromARecordedStep) {
-  int64_t launches = 0;
-  int64_t whole = 0;
+  int64_t withNumbers = 0;
+  int64_t without = 0;
   for (uint64_t seed = 0; seed < seedCount() && !HasFailure(); ++seed) {
     const PlannedRun run(seed);
     const Bytes budget(run.smallestBudget().value() * 3 / 2);
-    launches += run.expectRightFromARecord(budget, ir::GraphMode::kNoUpdate);
+    EXPECT_EQ(run.expectRightFromARecord(budget, ir::GraphMode::kNoUpdate).records, 1);
     ir::Expected<passes::PlannedStep> asked = run.plan(budget, ir::GraphMode::kWhole);
     if (!asked) {
       const ir::PlanError no = ir::takePayload(asked.takeError());
-      // Either more is needed when nothing crosses the seam, or numbers would be frozen.
+      // Either more is needed when nothing crosses the seam, or results stay on the host.
       EXPECT_EQ(no.code(), ir::ErrorCode::kInfeasible);
-      EXPECT_EQ(run.hasScalars(), no.text().find("takes step scalar") != std::string::npos);
+      EXPECT_EQ(run.hasHostState(), no.text().find("on the host, which") != std::string::npos);
       continue;
     }
-    EXPECT_FALSE(run.hasScalars()) << "seed " << seed;
+    EXPECT_FALSE(run.hasHostState()) << "seed " << seed;
     EXPECT_TRUE(asked->schedule.joined) << "seed " << seed;
-    whole += run.expectRightFromARecord(budget, ir::GraphMode::kWhole);
+    const PlannedRun::Recorded whole = run.expectRightFromARecord(budget, ir::GraphMode::kWhole);
+    EXPECT_EQ(whole.launches, 7);
+    EXPECT_EQ(whole.records, run.hasScalars() ? 3 : 1);
+    ++(run.hasScalars() ? withNumbers : without);
   }
-  EXPECT_GT(launches, 0);
-  EXPECT_GT(whole, 0);
+  EXPECT_GT(withNumbers, 0);
+  EXPECT_GT(without, 0);
 }
 
 }  // namespace

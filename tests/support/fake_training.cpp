@@ -18,8 +18,12 @@ using runtime::ByteVector;
 
 class Training {
  public:
-  Training(runtime::Device& device, const runtime::PlanSource& plan)
-      : device_(device), plan_(plan), feed_(plan.graph), reference_(plan.graph) {}
+  Training(runtime::Device& device, const runtime::PlanSource& plan, int64_t stepsPerNumber)
+      : device_(device),
+        plan_(plan),
+        feed_(plan.graph, stepsPerNumber),
+        referenceFeed_(plan.graph, stepsPerNumber),
+        reference_(plan.graph) {}
 
   ir::Error run(int steps) {
     plan_.feed = &feed_;
@@ -61,9 +65,8 @@ class Training {
   }
 
   void advanceReference(int step) {
-    CountingFeed feed(plan_.graph);
-    feed.begin(step);
-    reference_.runStep(*feed.join());
+    referenceFeed_.begin(step);
+    reference_.runStep(*referenceFeed_.join());
     results_.push_back(reference_.results());
     expected_.emplace_back();
     for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
@@ -119,6 +122,7 @@ class Training {
   runtime::Device& device_;
   runtime::PlanSource plan_;
   CountingFeed feed_;
+  CountingFeed referenceFeed_;
   runtime::FakeReference reference_;
   std::vector<std::vector<ByteVector>> expected_;                       // by step, by storage
   std::vector<std::vector<std::vector<runtime::FakeResult>>> results_;  // by step, by node
@@ -126,13 +130,15 @@ class Training {
 
 }  // namespace
 
-CountingFeed::CountingFeed(const ir::Graph& graph) : graph_(graph) {}
+CountingFeed::CountingFeed(const ir::Graph& graph, int64_t stepsPerNumber)
+    : graph_(graph), stepsPerNumber_(stepsPerNumber) {}
 
 void CountingFeed::begin(int64_t step) {
   values_.clear();
+  const int64_t times = step / stepsPerNumber_;
   for (const ir::StepScalar& scalar : graph_.scalars()) {
     values_.push_back(
-        {scalar.isInteger, scalar.value / static_cast<double>(step + 1), scalar.integer + step});
+        {scalar.isInteger, scalar.value / static_cast<double>(times + 1), scalar.integer + times});
   }
 }
 
@@ -141,8 +147,8 @@ ir::Expected<llvm::ArrayRef<runtime::ScalarValue>> CountingFeed::join() {
 }
 
 std::string compareWithReference(runtime::Device& device, const runtime::PlanSource& plan,
-                                 int steps) {
-  return ir::describe(Training(device, plan).run(steps));
+                                 int steps, int64_t stepsPerNumber) {
+  return ir::describe(Training(device, plan, stepsPerNumber).run(steps));
 }
 
 }  // namespace stowage::tests

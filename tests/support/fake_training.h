@@ -17,22 +17,23 @@
 
 namespace stowage::tests {
 
-/// Step scalars that differ in every step.
+/// Step scalars that differ after every `stepsPerNumber` steps.
 class CountingFeed : public runtime::ScalarFeed {
  public:
-  explicit CountingFeed(const ir::Graph& graph);
+  explicit CountingFeed(const ir::Graph& graph, int64_t stepsPerNumber = 1);
   void begin(int64_t step) override;
   ir::Expected<llvm::ArrayRef<runtime::ScalarValue>> join() override;
 
  private:
   const ir::Graph& graph_;
+  int64_t stepsPerNumber_;
   std::vector<runtime::ScalarValue> values_;
 };
 
 /// On a FakeDevice what each run wrote is compared too, read or not. "" if `steps` steps gave what
 /// the reference gives; else the first difference or error.
 std::string compareWithReference(runtime::Device& device, const runtime::PlanSource& plan,
-                                 int steps);
+                                 int steps, int64_t stepsPerNumber = 1);
 
 }  // namespace stowage::tests
 

@@ -18,8 +18,8 @@ class RecordingProgram : public runtime::Program {
  public:
   /// `inner` has room for twice `events` events and two for each stream.
   RecordingProgram(std::unique_ptr<runtime::Program> inner, const ir::Schedule& schedule,
-                   int32_t events, int64_t& launches)
-      : inner_(std::move(inner)), events_(events), launches_(launches) {
+                   int32_t events, int64_t& launches, int64_t& records)
+      : inner_(std::move(inner)), events_(events), launches_(launches), records_(records) {
     for (const ir::Command& command : schedule.commands) streams_.insert(command.stream);
   }
 
@@ -59,6 +59,7 @@ class RecordingProgram : public runtime::Program {
     }
     return inner_->deliver(delivery);
   }
+  ir::Error accept(const runtime::Arrival& arrival) override { return inner_->accept(arrival); }
   ir::Error waitOnHost(EventRef event) override {
     if (isRecorded(event)) return inner_->waitOnHost(event);
     // Only the whole record's end can be waited for.
@@ -69,9 +70,16 @@ class RecordingProgram : public runtime::Program {
     return ir::success();
   }
 
-  ir::Expected<SegmentIssue> beginSegment(const runtime::Segment& /*segment*/) override {
-    if (hasRecord_) return SegmentIssue::kLaunch;
+  ir::Expected<SegmentIssue> beginSegment(
+      const runtime::Segment& /*segment*/,
+      llvm::ArrayRef<runtime::ScalarValue> scalars) override {
+    if (hasRecord_ && scalars == llvm::ArrayRef<runtime::ScalarValue>(recordedScalars_)) {
+      return SegmentIssue::kLaunch;
+    }
     if (!std::exchange(isWarm_, true)) return SegmentIssue::kIssue;
+    items_.clear();
+    recordedScalars_ = scalars.vec();
+    ++records_;
     isRecording_ = true;
     return SegmentIssue::kRecord;
   }
@@ -118,8 +126,10 @@ class RecordingProgram : public runtime::Program {
   std::unique_ptr<runtime::Program> inner_;
   int32_t events_;
   int64_t& launches_;
+  int64_t& records_;
   std::set<ir::Stream> streams_;
   std::vector<std::function<ir::Error()>> items_;
+  std::vector<runtime::ScalarValue> recordedScalars_;
   std::map<int32_t, int64_t> lastRecorded_;
   int64_t step_ = 0;
   bool isWarm_ = false;
@@ -136,7 +146,7 @@ ir::Expected<std::unique_ptr<runtime::Program>> RecordingDevice::load(
   auto inner = inner_.load(wider);
   if (!inner) return inner.takeError();
   return std::make_unique<RecordingProgram>(std::move(*inner), source.schedule, source.eventCount,
-                                            launches_);
+                                            launches_, records_);
 }
 
 }  // namespace stowage::tests

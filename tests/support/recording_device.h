@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A device that records segments as CUDA graphs do: the first step is issued one by one, the second
-// is recorded, later ones are launched from the record, so that whatever the executor says about a
+// is recorded, later ones are launched from the record as long as their numbers are its numbers, so
+// that whatever the executor says about a
 // later step's segment is not heard. Around a record all streams meet. The work itself is a
 // FakeDevice's.
 #ifndef STOWAGE_TESTS_SUPPORT_RECORDING_DEVICE_H_
@@ -31,10 +32,12 @@ class RecordingDevice : public runtime::Device {
 
   /// Segments that were launched from a record.
   int64_t launches() const { return launches_; }
+  int64_t records() const { return records_; }
 
  private:
   runtime::FakeDevice& inner_;
   int64_t launches_ = 0;
+  int64_t records_ = 0;
 };
 
 }  // namespace stowage::tests
