@@ -11,13 +11,11 @@
 #include <memory>
 
 #include "ir/format_apart.h"
-#include "passes/lower.h"
 #include "passes/pipeline.h"
-#include "planner/evaluate.h"
-#include "planner/lower_bound.h"
 #include "planner/roofline.h"
 #include "tools/budget_flag.h"
 #include "tools/load_files.h"
+#include "tools/lowered_plan.h"
 #include "tools/plan_output.h"
 #include "tools/verbs.h"
 #include "tools/whole_file.h"
@@ -83,41 +81,6 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   }
   inputs.graph = plan.graph;
   return inputs;
-}
-
-ir::Error checkHost(const planner::Timetable& timetable, Bytes limit) {
-  if (timetable.hostHeight <= limit) return ir::success();
-  ir::Infeasible infeasible{
-      .budget = limit, .smallestBudget = timetable.hostHeight, .peakNode = "", .holders = {}};
-  infeasible.space = ir::spaceName(ir::Space::kHost);
-  ir::PlanError error(ir::ErrorCode::kInfeasible, "the host arena is above its limit");
-  return ir::makeError(std::move(error.because(std::move(infeasible))));
-}
-
-ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const PlanningInputs& inputs) {
-  ir::Expected<planner::Problem> problem =
-      planner::makeProblem(plan.graph, inputs.target, inputs.costs);
-  if (!problem) return problem.takeError();
-  const ir::GraphMode mode = plan.file.schedule.graphMode;
-  problem->graphMode = mode;
-  ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
-      *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
-  if (!timetable) return timetable.takeError();
-  if (ir::Error error = checkHost(*timetable, inputs.options.limits.host)) return error;
-  ir::Expected<ir::Schedule> schedule =
-      passes::lowerTimetable(plan.graph, inputs.target, *timetable, plan.file.budget, mode);
-  if (!schedule) return schedule.takeError();
-  passes::PlannedStep planned;
-  planned.order = plan.order;
-  planned.graph = plan.graph;
-  planned.boundScope = passes::orderName(plan.order);
-  planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
-  for (const ir::OpCost& cost : problem->costs.nodes) planned.result.computeTime += cost.time;
-  planned.schedule = std::move(*schedule);
-  planned.schedule.predicted.bound = planned.result.bound;
-  planned.schedule.predicted.computeTime = planned.result.computeTime;
-  planned.result.timetable = std::move(*timetable);
-  return planned;
 }
 
 /// What is wrong is in the plan's rows or in the costs, not in the command line; passes are not the

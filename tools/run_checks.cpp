@@ -129,6 +129,10 @@ ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
   return ir::makeError(std::move(error));
 }
 
+size_t countGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
+  return findGrownOps(plan, costs).size();
+}
+
 ir::Error checkTemporaries(const LoadedPlan& plan, const ir::NodeCosts& costs) {
   const std::vector<GrownOp> grown = findGrownOps(plan, costs);
   return grown.empty() ? ir::success() : refuseGrownOps(plan, grown);

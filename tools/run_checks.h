@@ -28,6 +28,8 @@ ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target)
 /// Errors: kViolation with a note per violation.
 ir::Error proveAgain(const std::string& path, const LoadedPlan& plan);
 
+/// How many ops need more temporary memory than the plan gives them.
+size_t countGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs);
 /// Errors: kViolation, "V17: ...", with the ops that grew.
 ir::Error checkTemporaries(const LoadedPlan& plan, const ir::NodeCosts& costs);
 

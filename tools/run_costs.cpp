@@ -49,7 +49,6 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   if (!table) return table.takeError();
   ir::Expected<ir::NodeCosts> nodes = ir::resolveCosts(plan.graph, *table);
   if (!nodes) return nodes.takeError();
-  if (ir::Error error = checkTemporaries(plan, *nodes)) return error;
   costs.table = std::move(*table);
   costs.nodes = std::move(*nodes);
   return costs;

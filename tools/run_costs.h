@@ -30,7 +30,7 @@ struct CostsRequest {
   const CommonFlags& flags;
 };
 
-/// How each op allocates here. Errors: kViolation naming what needs more than the plan gives it.
+/// How each op allocates here.
 ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 
 /// The costs file with the times that the runs had inside the steps; `times` by command.

@@ -17,20 +17,7 @@ const std::string& graphFile(const LoadedPlan& plan) {
   return plan.graphPath.empty() ? plan.file.path : plan.graphPath;
 }
 
-ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, RunSource& source) {
-  if (!options.importFlags.empty()) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         options.importFlags.front() + " goes with imported steps; '" +
-                             source.recipe.model +
-                             "' is an example model, whose settings 'capture --set' gives");
-  }
-  // For a GPU the first values go straight into the arenas, tensor by tensor.
-  const bool onGpu = plan.file.target.device == ir::DeviceKind::kCuda;
-  ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
-      source.recipe,
-      {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = onGpu});
-  if (!step) return inInput(step.takeError(), graphFile(plan));
-  source.model = std::move(*step);
+ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
   // An embedded graph is in the plan's order already, whichever that is.
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
     ir::Expected<ir::Graph> graph = passes::arrangeGraph(source.model->graph, order);
@@ -45,6 +32,23 @@ ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, Run
                                                       plan.file.graph.fingerprint +
                                                       ": capture and plan it again")
           .at({.file = graphFile(plan)}));
+}
+
+ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, RunSource& source) {
+  if (!options.importFlags.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         options.importFlags.front() + " goes with imported steps; '" +
+                             source.recipe.model +
+                             "' is an example model, whose settings 'capture --set' gives");
+  }
+  // For a GPU the first values go straight into the arenas, tensor by tensor.
+  const bool onGpu = plan.file.target.device == ir::DeviceKind::kCuda;
+  ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
+      source.recipe,
+      {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = onGpu});
+  if (!step) return inInput(step.takeError(), graphFile(plan));
+  source.model = std::move(*step);
+  return arrangeModel(plan, source);
 }
 
 ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSource& source) {
@@ -77,6 +81,12 @@ ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions o
                         : openModel(plan, options, source);
   if (error) return error;
   return source;
+}
+
+ir::Error arrangeAs(const LoadedPlan& plan, RunSource& source) {
+  if (source.model) return arrangeModel(plan, source);
+  source.graph = plan.graph;
+  return ir::success();
 }
 
 BatchSource batchesOf(const RunSource& source, RunData& data) {

@@ -40,6 +40,9 @@ struct RunSourceOptions {
 /// flags that do not go with the step; those of ImportedRun::open.
 ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions options);
 
+/// Puts the source's graph into the plan's order, which has changed. Errors: kPlanMismatch.
+ir::Error arrangeAs(const LoadedPlan& plan, RunSource& source);
+
 /// The data's batches; an imported step's with its learning rates. Source and data outlive it.
 BatchSource batchesOf(const RunSource& source, RunData& data);
 

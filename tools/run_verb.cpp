@@ -6,8 +6,8 @@
 // Trains by a plan that was made before: an example model is captured again from the recipe in the
 // graph and must have the plan's fingerprint, an imported step is its graph; either runs inside the
 // plan's arenas. The plan is proved
-// again from the file's bytes and compared with this machine. Nothing is planned here: what does
-// not fit is refused.
+// again from the file's bytes and compared with this machine. Nothing is decided here unless
+// --replan says so: what does not fit, with other offsets either, is refused.
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
@@ -24,6 +24,7 @@
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
+#include "tools/plan_ladder.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_costs.h"
@@ -56,6 +57,7 @@ struct RunFlags : CommonFlags {
   int threads = 0;
   bool compare = false;
   bool throttle = false;
+  bool replan = false;
   // Of imported steps.
   std::string archive;
   std::optional<double> learningRate;
@@ -253,6 +255,9 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<CostsHere> costs =
       measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
   if (!costs) return costs.takeError();
+  const LadderRequest ladder = {.costs = *costs, .replan = flags.replan, .flags = flags};
+  if (ir::Error error = fitToMachine(*plan, ladder)) return error;
+  if (ir::Error error = arrangeAs(*plan, *source)) return error;
 
   const Training training = {.plan = *plan,
                              .source = *source,
@@ -348,6 +353,9 @@ Verb addRunVerb(CLI::App& app) {
   command->add_option("--costs", flags->costs,
                       "costs measured by 'stowage profile'; default: how ops allocate is measured "
                       "before the first step");
+  command->add_flag("--replan", flags->replan,
+                    "where ops need more temporary memory than the plan was made for and its "
+                    "decisions do not fit any more: plan anew for the same budget");
   command
       ->add_flag("--throttle-links", flags->throttle,
                  "steps for the CPU: copies take as long as over the links in --costs, such as "

@@ -17,6 +17,7 @@
 #include <stdexcept>
 #include <string>
 #include <thread>
+#include <nlohmann/json.hpp>
 
 #include "tests/support/program.h"
 #include "tests/support/tensor_file.h"
@@ -380,16 +381,46 @@ TEST_F(RunVerb, RefusesAnEditedPlanByRule) {
   EXPECT_TRUE(outcome.says("V16: ")) << outcome.text;
 }
 
-TEST_F(RunVerb, RefusesAPlanWhoseOpsNeedMoreHere) {
-  // Without --costs, temporaries are the profile's estimate.
+TEST_F(RunVerb, PlacesAPlanFromAnEstimateAnew) {
+  // Without --costs, temporaries are the profile's estimate: less than ops need.
   const Outcome planned =
       stowage("plan " + at("step.stow") + " --budget 90%peak -o " + at("guess.json"));
   ASSERT_EQ(planned.code, 0) << planned.text;
-  const Outcome outcome = stowage("run " + at("guess.json"));
-  EXPECT_EQ(outcome.code, 1) << outcome.text;
-  EXPECT_TRUE(outcome.says("V17: ")) << outcome.text;
-  EXPECT_TRUE(outcome.says(" more")) << outcome.text;
-  EXPECT_LT(std::count(outcome.text.begin(), outcome.text.end(), '\n'), 12) << outcome.text;
+  const Outcome outcome = stowage("run " + at("guess.json") + " --steps 3 --compare-unplanned");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("more temporary memory here than the plan was made for: the same "
+                           "decisions, placed anew within the budget"))
+      << outcome.text;
+  EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
+}
+
+/// The test's costs with `more` bytes of temporaries in every op.
+std::string growCosts(const std::string& from, const std::string& to, int64_t more) {
+  nlohmann::json costs = nlohmann::json::parse(readText(from));
+  for (auto& op : costs["ops"]) op["temp_bytes"] = op["temp_bytes"].get<int64_t>() + more;
+  writeText(to, costs.dump());
+  return to;
+}
+
+TEST_F(RunVerb, RefusesAPlanWhoseDecisionsDoNotFitHereUnlessItMayPlanAnew) {
+  const std::string grown = " --costs " + growCosts(at("costs.json"), at("grown.json"), 20'000);
+  const Outcome refused = run("--steps 1" + grown);
+  EXPECT_EQ(refused.code, 1) << refused.text;
+  EXPECT_TRUE(refused.says("V17: ")) << refused.text;
+  EXPECT_TRUE(refused.says(" more\n")) << refused.text;
+  EXPECT_TRUE(refused.says("with them the plan's decisions need ")) << refused.text;
+  EXPECT_LT(std::count(refused.text.begin(), refused.text.end(), '\n'), 14) << refused.text;
+
+  const Outcome anew = run("--steps 3 --replan --compare-unplanned" + grown);
+  EXPECT_EQ(anew.code, 0) << anew.text;
+  EXPECT_TRUE(anew.says("planned anew within the budget")) << anew.text;
+  EXPECT_TRUE(anew.says("identical bits to the unplanned run")) << anew.text;
+
+  const std::string huge =
+      " --costs " + growCosts(at("costs.json"), at("huge.json"), int64_t{1} << 33);
+  const Outcome none = run("--steps 1 --replan" + huge);
+  EXPECT_EQ(none.code, 1) << none.text;
+  EXPECT_TRUE(none.says("smallest device budget that works")) << none.text;
 }
 
 TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {
