@@ -62,7 +62,7 @@ struct Delivery {
 
 /// Bytes of the caller's that go to a host residency, as part of a stream.
 struct Arrival {
-  ir::Stream stream = ir::Stream::kCompute;
+  ir::Stream stream = ir::Stream::kHostToDevice;
   int64_t hostOffset = 0;
   llvm::ArrayRef<uint8_t> from;  // stays valid until the step is over
 };

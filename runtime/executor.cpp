@@ -85,16 +85,13 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
   scalars_ = {};
-  const bool inputsArrive = source_.schedule.graphMode != ir::GraphMode::kNone;
-  if (!inputsArrive) {
-    if (ir::Error error = bindInputs(inputs)) return error;
-  }
+  if (ir::Error error = bindInputs(inputs)) return error;
   if (ir::Error error = readUnwrittenOutputs()) return error;
   if (ir::Error error = program_->beginStep(nextStep_)) return error;
   if (source_.schedule.joined && nextStep_ > firstStepOfTurn_) {
     if (ir::Error error = joinStreams()) return error;
   }
-  if (inputsArrive) {
+  if (source_.schedule.graphMode != ir::GraphMode::kNone) {
     if (ir::Error error = issueArrivals(inputs)) return error;
   }
   return issueCommands();
@@ -129,7 +126,9 @@ ir::Error Executor::checkInputs(llvm::ArrayRef<InputBytes> inputs) const {
 }
 
 ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
+  const bool arrive = source_.schedule.graphMode != ir::GraphMode::kNone;
   for (const InputPort& port : plan_.inputs) {
+    if (arrive && port.readBy) continue;  // issueArrivals
     if (ir::Error error = bindInput(port, findInput(inputs, port.storage)->bytes)) return error;
   }
   return ir::success();
@@ -156,21 +155,16 @@ ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> byt
 }
 
 // The host does not wait for the graph that reads the inputs of the step before: the bytes are kept,
-// and follow when that graph is done.
+// and follow on the stream that reads them when that graph is done.
 ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
   auto& kept = arrivals_[static_cast<size_t>(nextStep_ % 2)];
   kept.resize(plan_.inputs.size());
   for (size_t k = 0; k < plan_.inputs.size(); ++k) {
     const InputPort& port = plan_.inputs[k];
+    if (!port.readBy) continue;
     const llvm::ArrayRef<uint8_t> bytes = findInput(inputs, port.storage)->bytes;
     kept[k].assign(bytes.begin(), bytes.end());
-    const Arrival arrival{ir::Stream::kCompute, port.hostOffset, kept[k]};
-    if (nextStep_ > firstStepOfTurn_) {
-      for (const int32_t event : port.readers) {
-        if (ir::Error error = program_->wait(arrival.stream, {event, nextStep_ - 1})) return error;
-      }
-    }
-    if (ir::Error error = program_->accept(arrival)) return error;
+    if (ir::Error error = program_->accept({*port.readBy, port.hostOffset, kept[k]})) return error;
   }
   return ir::success();
 }

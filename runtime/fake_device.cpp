@@ -89,11 +89,16 @@ class FakeProgram : public Program {
   }
 
   ir::Error accept(const Arrival& arrival) override {
-    shared_.streams.pushAction(arrival.stream, [this, arrival] {
+    const auto begin = [](Nanoseconds /*now*/) {};
+    const auto end = [this, arrival](Nanoseconds /*now*/) {
       const auto to = state_.memory.range(ir::Space::kHost, arrival.hostOffset,
                                           Bytes(static_cast<int64_t>(arrival.from.size())));
       std::copy(arrival.from.begin(), arrival.from.end(), to.begin());
-    });
+    };
+    // As a command behind all others.
+    const ir::CommandId last(state_.source.schedule.commands.size());
+    shared_.streams.pushWork(arrival.stream,
+                             {begin, end, kUnknownTime, shared_.delayOf(last, step_)});
     return ir::success();
   }
 

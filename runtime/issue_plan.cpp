@@ -50,7 +50,9 @@ class PlanMaker {
         if (!reader.isValid()) continue;
         needsEvent_[reader.index()] = true;
         port.readers.push_back(reader.raw());  // turned into an event later
+        port.readBy = schedule_.command(reader).stream;
       }
+      if (port.readers.size() > 1) port.readBy.reset();
       plan_.inputs.push_back(std::move(port));
     }
   }

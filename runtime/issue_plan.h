@@ -13,6 +13,7 @@
 #include <llvm/ADT/SmallVector.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/error.h"
@@ -43,6 +44,7 @@ struct InputPort {
   Bytes bytes;
   int64_t hostOffset = 0;
   llvm::SmallVector<int32_t, 2> readers;  // events after which the bytes may be replaced
+  std::optional<ir::Stream> readBy;       // the stream of all readers, if it is one
 };
 
 /// Bytes that the caller gets after a step: from the last host residency that the step writes.
