@@ -257,6 +257,12 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
+  ir::Expected<int64_t> issued = issue(inputs);
+  if (!issued) return issued.takeError();
+  return reports(*issued);
+}
+
+ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
   if (impl_->over) return impl_->overError();
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
   if (ir::Error error = impl_->captured.checkUnchanged()) return error;
@@ -270,11 +276,13 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
     held.push_back(layOutAs(impl_->captured.graph().value(value).type, inputs[i]));
     if (storage.isValid()) bound.push_back({.storage = storage, .bytes = bytesOf(held[i])});
   }
-  ir::Expected<int64_t> step = impl_->executor->issueStep(bound);
-  if (!step) return step.takeError();
+  return impl_->executor->issueStep(bound);
+}
+
+ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {
   std::vector<at::Tensor> reports;
   for (const ir::ValueId id : impl_->captured.reports()) {
-    ir::Expected<at::Tensor> value = impl_->report(*step, id);
+    ir::Expected<at::Tensor> value = impl_->report(step, id);
     if (!value) return value.takeError();
     reports.push_back(std::move(*value));
   }

@@ -74,6 +74,12 @@ class Runner {
   /// what `loss` reported: tensors of their own, on the CPU. Errors: kInvalidArgument for inputs,
   /// kPlanMismatch when the step is no longer the captured one: the state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
+  /// The two halves of `step`, for who does not need a step's reports before the next one begins:
+  /// issues the step and returns its number, without waiting for it.
+  ir::Expected<int64_t> issue(llvm::ArrayRef<at::Tensor> inputs);
+  /// What `loss` reported in one of the last two steps issued; waits for it. Errors:
+  /// kInvalidArgument for others.
+  ir::Expected<std::vector<at::Tensor>> reports(int64_t step);
 
   /// Waits for everything issued.
   ir::Error finish();

@@ -132,6 +132,12 @@ at::Tensor Runner::step(const std::vector<at::Tensor>& inputs) {
   return orThrow(runner_->step(inputs)).front();
 }
 
+int64_t Runner::issueStep(const std::vector<at::Tensor>& inputs) {
+  return orThrow(runner_->issue(inputs));
+}
+
+at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).front(); }
+
 void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
 
 runtime::ResumePoint Runner::load(const std::string& folder) {

@@ -194,6 +194,15 @@ class Runner {
   at::Tensor operator()(const Inputs&... inputs) {
     return step({inputs...});
   }
+  /// The two halves of it, for who does not need the loss before the next step begins: issues one
+  /// step and returns its number, without waiting for it. Throws as operator().
+  template <typename... Inputs>
+  int64_t issue(const Inputs&... inputs) {
+    return issueStep({inputs...});
+  }
+  /// The loss of one of the last two steps issued, on the CPU; waits for it. Throws Failure:
+  /// kInvalidArgument for others.
+  at::Tensor loss(int64_t step);
 
   /// A checkpoint (runtime/checkpoint.h).
   void save(const std::string& folder);
@@ -207,6 +216,7 @@ class Runner {
   Runner(Plan plan, Step step, std::unique_ptr<runtime::Runner> runner)
       : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
   at::Tensor step(const std::vector<at::Tensor>& inputs);
+  int64_t issueStep(const std::vector<at::Tensor>& inputs);
 
   Plan plan_;
   Step step_;

@@ -106,14 +106,29 @@ ir::Error save(runtime::Runner& runner, const std::string& folder) {
   return ir::makeError(std::move(output).at(problem.location()));
 }
 
+/// The loss of a step that was issued.
+ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& options,
+                  RunRecord& record) {
+  ir::Expected<std::vector<at::Tensor>> reports = runner.reports(step);
+  if (!reports) return reports.takeError();
+  record.training.add(reports->front());
+  const auto done = static_cast<int64_t>(record.training.losses.size());
+  options.report(record.firstStep + done - 1, record.training.losses.back());
+  return ir::success();
+}
+
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
+  std::optional<int64_t> last;  // its loss is fetched when the next step is under way
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = options.batches(record.firstStep + i);
     if (!batch) return batch.takeError();
-    ir::Expected<std::vector<at::Tensor>> reports = runner.step(*batch);
-    if (!reports) return reports.takeError();
-    record.training.add(reports->front());
+    ir::Expected<int64_t> issued = runner.issue(*batch);
+    if (!issued) return issued.takeError();
+    if (last) {
+      if (ir::Error error = addLoss(runner, *last, options, record)) return error;
+    }
+    last = *issued;
     if (i == 0) {
       if (ir::Error error = runner.finish()) return error;
     }
@@ -121,12 +136,14 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     if (options.timedSteps > 0 && i == 0) {
       if (ir::Error error = runner.takeTimes(options.timedSteps)) return error;
     }
-    options.report(record.firstStep + i, record.training.losses.back());
     record.stopped = options.stop();
     const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
     if (isDue && !options.save.empty()) {
       if (ir::Error error = save(runner, options.save)) return error;
     }
+  }
+  if (last) {
+    if (ir::Error error = addLoss(runner, *last, options, record)) return error;
   }
   if (ir::Error error = runner.finish()) return error;
   timer.finished();

@@ -4,12 +4,14 @@
 
 For each case: capture, measure, plan for every budget, run; then, in the same call on the same
 device, the same C++ closures by eager libtorch, and with gradient checkpointing as one writes it by
-hand. First values come from one random file, so that no run spends minutes drawing them. Prints a
-row as soon as it is there; --out writes all figures as JSON, with device, driver, versions and
-settings. Exit code 1 when a run failed or the time given was up.
+hand; and, where Python has transformers, the Hugging Face model of the same shape by what its users
+set today (hugging_face.py). First values come from one random file, so that no run spends minutes
+drawing them. Prints a row as soon as it is there; --out writes all figures as JSON, with device,
+driver, versions and settings. Exit code 1 when a run failed or the time given was up.
 
     gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
            [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500] [--scratch DIR]
+           [--hugging-face eager,checkpointing]
            [--out FILE]
 """
 
@@ -27,17 +29,23 @@ import time
 LLAMA = ["precision=bfloat16", "sequence=4096"]
 CASES = {
     "llama1b": {"model": "llama", "host": "60GiB", "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
-                "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA]},
+                "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA],
+                "hugging_face": ["--shape", "llama3.2-1b", "--batch", "4"]},
     "llama8b": {"model": "llama", "host": "90GiB", "budgets": ["75GiB", "60GiB", "40GiB", "30GiB"],
-                "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA]},
+                "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA],
+                "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1"]},
     "llama8b_lora": {"model": "llama_lora", "host": "90GiB", "budgets": ["50GiB", "24GiB", "12GiB"],
                      "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw",
-                                  *LLAMA]},
+                                  *LLAMA],
+                     "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1", "--lora", "16"]},
     "small": {"model": "llama", "host": "4GiB", "budgets": ["400MiB", "250MiB"],
               "settings": ["layers=4", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4",
                            "vocabulary=8192", "batch=4", "optimizer=stowage_adamw",
-                           "precision=bfloat16", "sequence=512"]},
+                           "precision=bfloat16", "sequence=512"],
+              "hugging_face": ["--shape", "small", "--batch", "4", "--sequence", "512"]},
 }
+HUGGING_FACE = ["eager", "checkpointing", "checkpointing+stream_offload", "stream_offload",
+                "save_on_cpu", "compile", "compile:0.5", "compile:0.2", "compile:0.0"]
 PARAMETER = re.compile(r'^\s*(parameter|frozen|buffer) %\S+(?: "([^"]+)")?.*? : (\w+)\[([\d,]*)\]')
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
@@ -199,6 +207,29 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
     return rows
 
 
+def run_hugging_face(options, name):
+    """One process per mode; one that does not fit is a row too."""
+    script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hugging_face.py")
+    rows = []
+    for mode in options.hugging_face:
+        if time.time() > options.end:
+            rows.append({"hugging_face": mode, "verdict": "not run: the time given was up"})
+            continue
+        done = subprocess.run([sys.executable, script, mode, *CASES[name]["hugging_face"], "--steps",
+                               str(options.steps)], capture_output=True, text=True, check=False)
+        try:
+            row = json.loads(done.stdout.splitlines()[-1])
+        except (IndexError, ValueError):
+            row = {"error": f"exit {done.returncode}: {done.stderr.strip()[-300:]}"}
+        row = {"hugging_face": mode, "verdict": row.get("error", "ran"), **row}
+        rows.append(row)
+        figures = row["verdict"] if "step_s" not in row else (
+            f"peak {gibibytes(row['peak_bytes'])} GiB (reserved {gibibytes(row['reserved_bytes'])}); "
+            f"step {row['step_s']:.4f} s")
+        print(f"{name:<14} Hugging Face, {mode}: {figures}", flush=True)
+    return rows
+
+
 def run_case(options, name, folder):
     case = CASES[name]
     weights = os.path.join(folder, f"{name}.safetensors")
@@ -207,6 +238,7 @@ def run_case(options, name, folder):
         rows += run_budgets(options, case, name + "_ckpt", folder, ["100%peak"], weights,
                             ["checkpointing=on"])
     os.remove(weights)
+    rows += run_hugging_face(options, name)
     return [{"case": name, **row} for row in rows]
 
 
@@ -222,6 +254,9 @@ def main():
                         help="libtorch's deterministic mode; default: as users run")
     parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
     parser.add_argument("--no-checkpointing", action="store_true")
+    parser.add_argument("--hugging-face", type=lambda text: [mode for mode in text.split(",") if mode],
+                        default=HUGGING_FACE, metavar="MODES", help="which of its modes; '': none; "
+                        "default: " + ",".join(HUGGING_FACE))
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="start nothing after so many; what runs then is finished")
     parser.add_argument("--scratch", help="folder for files of many GiB; default: a temporary one")
@@ -241,7 +276,8 @@ def main():
         if options.out:
             with open(options.out, "w", encoding="utf-8") as file:
                 json.dump(answer, file, indent=1)
-    bad += sum(row["verdict"] != "ran" for row in answer["rows"])
+    # Peers that do not fit are results; ours are not.
+    bad += sum(row["verdict"] != "ran" for row in answer["rows"] if "hugging_face" not in row)
     return 1 if bad else 0
 
 

@@ -68,6 +68,27 @@ TEST_P(SessionGivesBack, StateOfTheStepsThatRanWhenItIsStored) {
 INSTANTIATE_TEST_SUITE_P(Optimizers, SessionGivesBack,
                          testing::Values(&adamW, &fusedAdamW, &momentum));
 
+TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
+  Training eager;
+  trainEagerly(eager, 0, 4);
+  Training planned;
+  const Step step = capture(planned.describe());
+  Runner runner = makeRunner(step);
+  std::vector<int64_t> issued;
+  for (int i = 0; i < 4; ++i) {
+    const auto [x, y] = makeBatch(i);
+    issued.push_back(runner.issue(x, y));
+    if (i > 0) planned.losses.push_back(runner.loss(issued[i - 1]).item<float>());
+  }
+  planned.losses.push_back(runner.loss(issued.back()).item<float>());
+  // Of the last two steps alone, and as often as one likes.
+  EXPECT_EQ(runner.loss(issued[2]).item<float>(), planned.losses[2]);
+  expectSays(failureOf([&] { runner.loss(issued[1]); }).text, {"step 1 are not kept"});
+  expectSays(failureOf([&] { runner.loss(9); }).text, {"4 steps were issued"});
+  runner.storeTo(planned.model);
+  expectSame(eager, planned);
+}
+
 TEST(Session, GivesBackAfterARefusal) {
   Training eager;
   trainEagerly(eager, 0, 2);
