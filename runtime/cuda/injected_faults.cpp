@@ -14,9 +14,10 @@ int64_t numberFrom(const char* variable, int64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoll(text, nullptr, 10);
 }
 
+// The number itself: a graph calls this in every launch.
 void sleepFor(void* microseconds) {
-  const std::unique_ptr<uint64_t> time(static_cast<uint64_t*>(microseconds));
-  std::this_thread::sleep_for(std::chrono::microseconds(*time));
+  std::this_thread::sleep_for(
+      std::chrono::microseconds(reinterpret_cast<uintptr_t>(microseconds)));
 }
 
 }  // namespace
@@ -28,8 +29,8 @@ InjectedFaults::InjectedFaults()
 
 void InjectedFaults::delay(cudaStream_t stream) {
   if (mostMicroseconds_ == 0 || draw() % 2 == 0) return;
-  auto time = std::make_unique<uint64_t>(draw() % mostMicroseconds_);
-  if (cudaLaunchHostFunc(stream, sleepFor, time.get()) == cudaSuccess) (void)time.release();
+  const uintptr_t time = draw() % mostMicroseconds_;
+  (void)cudaLaunchHostFunc(stream, sleepFor, reinterpret_cast<void*>(time));
 }
 
 // SplitMix64.

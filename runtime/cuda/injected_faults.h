@@ -14,7 +14,6 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
-#include <memory>
 
 namespace stowage::runtime {
 
