@@ -95,8 +95,8 @@ void forEachScalar(const Node& node, Visitor visit) {
   }
 }
 
-/// How many commands are recorded as one CUDA graph: all of a whole step, otherwise those before the
-/// first that updates or takes a step scalar.
+/// How many commands are recorded as one CUDA graph: all of a whole step, otherwise those before
+/// the first that updates or takes a step scalar.
 size_t recordedCommands(const Facts& facts) {
   const Schedule& schedule = facts.schedule;
   if (schedule.graphMode == GraphMode::kNone) return 0;

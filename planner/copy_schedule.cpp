@@ -9,8 +9,10 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/by_step.h"
 #include "planner/fetch_order.h"
 #include "planner/load_tree.h"
+#include "planner/timing.h"
 
 namespace stowage::planner {
 
@@ -22,33 +24,6 @@ constexpr int64_t kMeasured = 1;  // the frame whose moments are the result
 
 int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t floorMod(int64_t a, int64_t b) { return a - floorDiv(a, b) * b; }
-
-// Indices grouped by the step at which they matter, as one array with offsets.
-class ByStep {
- public:
-  template <typename StepOf>
-  ByStep(size_t steps, size_t count, StepOf stepOf) : first_(steps + 1, 0), items_() {
-    std::vector<int64_t> place(count, -1);
-    for (size_t i = 0; i < count; ++i) {
-      place[i] = stepOf(i);
-      if (place[i] >= 0) ++first_[static_cast<size_t>(place[i]) + 1];
-    }
-    for (size_t s = 0; s < steps; ++s) first_[s + 1] += first_[s];
-    items_.resize(first_[steps]);
-    std::vector<size_t> next(first_.begin(), first_.end() - 1);
-    for (size_t i = 0; i < count; ++i) {
-      if (place[i] >= 0) items_[next[static_cast<size_t>(place[i])]++] = static_cast<int32_t>(i);
-    }
-  }
-  llvm::ArrayRef<int32_t> at(int64_t step) const {
-    const auto s = static_cast<size_t>(step);
-    return llvm::ArrayRef<int32_t>(items_).slice(first_[s], first_[s + 1] - first_[s]);
-  }
-
- private:
-  std::vector<size_t> first_;
-  std::vector<int32_t> items_;
-};
 
 // Entries ordered by key, then id: a total order.
 using Queue = std::priority_queue<std::tuple<int64_t, int32_t, int64_t>,
@@ -62,6 +37,20 @@ struct Engine {
   bool isBusy() const { return job >= 0; }
 };
 
+std::vector<bool> findMeetingSteps(const Problem& problem, const Expansion& expansion) {
+  std::vector<bool> meetings(expansion.steps.size(), false);
+  if (problem.graphMode == ir::GraphMode::kNone) return meetings;
+  meetings.front() = true;
+  if (problem.graphMode == ir::GraphMode::kWhole) return meetings;
+  for (size_t i = 1; i < expansion.steps.size(); ++i) {
+    const Step& step = expansion.steps[i];
+    if (!step.node.isValid() || !endsGraph(problem.graph.node(step.node))) continue;
+    meetings[i] = true;
+    break;
+  }
+  return meetings;
+}
+
 class Simulation {
  public:
   Simulation(const GapTable& table, const Expansion& expansion, int64_t budget)
@@ -71,6 +60,7 @@ class Simulation {
         budget_(budget),
         period_(expansion.stepCount()),
         isJoined_(table.problem().graphMode == ir::GraphMode::kWhole),
+        isMeeting_(findMeetingSteps(table.problem(), expansion)),
         loads_(computeLoads(table, expansion)),
         outsAfter_(x_.steps.size(), x_.copiesOut.size(),
                    [&](size_t i) { return floorMod(x_.copiesOut[i].after, period_); }),
@@ -144,12 +134,23 @@ class Simulation {
   }
 
   bool waitsAtSeam() const { return isJoined_ && !computing_ && floorMod(next_, period_) == 0; }
+  // Streams meet where a CUDA graph begins or ends: nothing starts until all that runs is over.
+  // What the step behind that place needs still comes before it.
+  bool waitsForOthers() const {
+    const int64_t step = floorMod(next_, period_);
+    return !computing_ && isMeeting_[static_cast<size_t>(step)] && isReady(step);
+  }
+  // Its operands are there, and its bytes are not about to be freed.
+  bool isReady(int64_t step) const {
+    if (missing_[static_cast<size_t>(step)] > 0) return false;
+    return step == 0 || leavingBytes_ == 0 || loads_.at(step) + leavingBytes_ <= budget_;
+  }
 
   bool startCopyOut() {
     if (out_.isBusy() || outQueue_.empty()) return false;
     const auto [key, job, frame] = outQueue_.top();
     const CopyOut& copy = x_.copiesOut[static_cast<size_t>(job)];
-    if (waitsAtSeam() && !copy.isOutput) return false;
+    if (waitsForOthers() && !copy.isOutput) return false;
     outQueue_.pop();
     out_ = {job, frame, now_ + copyTime(links_.deviceToHost, bytesOf(copy.stay))};
     if (frame == kMeasured) result_.out[static_cast<size_t>(job)].start = moment();
@@ -157,7 +158,7 @@ class Simulation {
   }
 
   bool startFetch() {
-    if (in_.isBusy() || inQueue_.empty() || waitsAtSeam()) return false;
+    if (in_.isBusy() || inQueue_.empty() || waitsAtSeam() || waitsForOthers()) return false;
     const auto [deadline, job, frame] = inQueue_.top();
     const int64_t bytes = bytesOf(x_.fetches[static_cast<size_t>(job)].stay);
     if (!hasRoom(deadline, bytes)) return false;
@@ -183,10 +184,8 @@ class Simulation {
   bool startStep() {
     if (computing_ || next_ >= kFrames * period_) return false;
     const int64_t step = floorMod(next_, period_);
-    if (missing_[static_cast<size_t>(step)] > 0) return false;
-    if (waitsAtSeam() && (out_.isBusy() || in_.isBusy())) return false;
-    const bool fits = step == 0 || loads_.at(step) + leavingBytes_ <= budget_;
-    if (!fits && leavingBytes_ > 0) return false;
+    if (!isReady(step)) return false;
+    if (isMeeting_[static_cast<size_t>(step)] && (out_.isBusy() || in_.isBusy())) return false;
     for (const int32_t fetch : dueAt_.at(step)) {
       loads_.add(fetchFrom_[static_cast<size_t>(fetch)], next_, -bytesOf(x_.fetches[fetch].stay));
     }
@@ -324,6 +323,7 @@ class Simulation {
   int64_t budget_;
   int64_t period_;
   bool isJoined_;
+  std::vector<bool> isMeeting_;  // by step: all streams meet before it
   LoadTree loads_;
   ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, fetchesOf_;
 

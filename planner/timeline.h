@@ -2,8 +2,9 @@
 //
 // When every command of a schedule runs, given what nodes cost and links carry: streams are first
 // in, first out, a command starts when its stream's predecessor and all its waits are finished.
-// Steps follow each other until the period repeats. This is the judge of a plan's time; the fake
-// device executes the same rules with a virtual clock.
+// Where a CUDA graph begins or ends all streams meet. Steps follow each other until the period
+// repeats. This is the judge of a plan's time; the fake device executes the same rules with a
+// virtual clock.
 #ifndef STOWAGE_PLANNER_TIMELINE_H_
 #define STOWAGE_PLANNER_TIMELINE_H_
 
@@ -33,7 +34,8 @@ Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes);
 
 /// With durations from elsewhere, measured ones for example; by command.
-Timeline computeTimeline(const ir::Schedule& schedule, llvm::ArrayRef<Nanoseconds> durations);
+Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
+                         llvm::ArrayRef<Nanoseconds> durations);
 
 }  // namespace stowage::planner
 

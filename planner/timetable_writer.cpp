@@ -219,28 +219,30 @@ class Writer {
         problem_.graph, problem_.target, result_.residencies, result_.boundary, commands);
     // Joined: the step before is over altogether.
     if (result_.joined) dependencies.prev.assign(commands.size(), {});
+    const std::vector<size_t> meetings = findMeetings(problem_.graph, problem_.graphMode, commands);
     const Timeline timeline = simulateTiming({.streams = streams,
                                               .durations = durations,
                                               .dependencies = dependencies,
-                                              .joined = result_.joined});
+                                              .meetings = meetings});
     result_.stepTime = timeline.stepTime;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       result_.actions[i].start = timeline.start[i];
       result_.actions[i].end = timeline.end[i];
     }
-    attributeStalls(dependencies);
+    attributeStalls(dependencies, meetings);
     writeReasons();
   }
 
   // Compute that starts later than its predecessor ended waited for the command that ended last.
-  void attributeStalls(const Dependencies& dependencies) {
+  void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
     isBlamed_.assign(result_.actions.size(), false);
     Nanoseconds free;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       const TimedAction& action = result_.actions[i];
       if (action.command.stream != ir::Stream::kCompute) continue;
       if (action.start > free) {
-        const std::optional<size_t> last = lastWait(dependencies, i);
+        const bool meets = i > 0 && llvm::is_contained(meetings, i);
+        const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
         if (last) isBlamed_[*last] = true;
         const bool isOut =
             last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
@@ -248,6 +250,14 @@ class Writer {
       }
       free = action.end;
     }
+  }
+
+  /// The one that all streams waited for.
+  size_t lastBefore(size_t command) const {
+    const auto end = [&](const TimedAction& a, const TimedAction& b) { return a.end < b.end; };
+    const auto first = result_.actions.begin();
+    return static_cast<size_t>(std::max_element(first, first + static_cast<int64_t>(command), end) -
+                               first);
   }
 
   std::optional<size_t> lastWait(const Dependencies& dependencies, size_t command) const {

@@ -82,8 +82,12 @@ class Timing {
     }
     begin_ = isFirst ? 0 : stepBegin();
     const std::vector<int64_t> before = isFirst ? std::vector<int64_t>(end_.size(), 0) : end_;
-    if (in_.joined) streamFree_.fill(begin_);
+    const size_t* meeting = in_.meetings.begin();
     for (size_t i = 0; i < in_.durations.size(); ++i) {
+      if (meeting != in_.meetings.end() && *meeting == i) {
+        streamFree_.fill(*std::max_element(streamFree_.begin(), streamFree_.end()));
+        ++meeting;
+      }
       int64_t start = streamFree_[slot(i)];
       for (const ir::CommandId id : in_.dependencies.wait[i]) {
         start = std::max(start, end_[id.index()]);
@@ -96,9 +100,11 @@ class Timing {
     }
   }
 
-  // A step begins when the compute stream of the step before is done; joined, when everything is.
+  // A step begins when the compute stream of the step before is done, or, where streams meet, when
+  // everything is.
   int64_t stepBegin() const {
-    return in_.joined ? stepEnd() : streamFree_[static_cast<size_t>(ir::Stream::kCompute)];
+    const bool meets = !in_.meetings.empty() && in_.meetings.front() == 0;
+    return meets ? stepEnd() : streamFree_[static_cast<size_t>(ir::Stream::kCompute)];
   }
 
   Timeline finish(int64_t sum, size_t steps) {
@@ -131,6 +137,24 @@ int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> reside
   return copyTime(rateOf(costs.links, command.stream), roundUp(storage.bytes, alignBytes).value());
 }
 
+bool endsGraph(const ir::Node& node) {
+  return node.phase == ir::Phase::kOptimizer || ir::firstStepScalar(node).has_value();
+}
+
+std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
+                                 llvm::ArrayRef<ir::Command> commands) {
+  if (mode == ir::GraphMode::kNone) return {};
+  std::vector<size_t> meetings = {0};
+  if (mode == ir::GraphMode::kWhole) return meetings;
+  for (size_t i = 0; i < commands.size(); ++i) {
+    if (commands[i].kind != ir::CommandKind::kRun) continue;
+    if (!endsGraph(graph.node(commands[i].node))) continue;
+    if (i > 0) meetings.push_back(i);
+    break;
+  }
+  return meetings;
+}
+
 Timeline simulateTiming(const TimingInput& input) {
   if (input.durations.empty()) return {};
   return Timing(input).run();
@@ -142,10 +166,11 @@ Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
   for (const ir::Command& command : schedule.commands) {
     durations.emplace_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
   }
-  return computeTimeline(schedule, durations);
+  return computeTimeline(graph, schedule, durations);
 }
 
-Timeline computeTimeline(const ir::Schedule& schedule, llvm::ArrayRef<Nanoseconds> durations) {
+Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
+                         llvm::ArrayRef<Nanoseconds> durations) {
   Dependencies dependencies;
   std::vector<ir::Stream> streams;
   std::vector<int64_t> nanoseconds;
@@ -155,10 +180,13 @@ Timeline computeTimeline(const ir::Schedule& schedule, llvm::ArrayRef<Nanosecond
     streams.push_back(command.stream);
   }
   for (const Nanoseconds duration : durations) nanoseconds.push_back(duration.value());
+  const std::vector<size_t> meetings =
+      schedule.joined ? std::vector<size_t>{0}
+                      : findMeetings(graph, schedule.graphMode, schedule.commands);
   return simulateTiming({.streams = streams,
                          .durations = nanoseconds,
                          .dependencies = dependencies,
-                         .joined = schedule.joined});
+                         .meetings = meetings});
 }
 
 }  // namespace stowage::planner

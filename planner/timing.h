@@ -26,8 +26,17 @@ struct TimingInput {
   llvm::ArrayRef<ir::Stream> streams;  // by command
   llvm::ArrayRef<int64_t> durations;
   const Dependencies& dependencies;
-  bool joined = false;  // a step begins when all commands of the step before are over
+  /// Commands before which all streams meet, ascending; 0: a step begins when all commands of the
+  /// step before are over.
+  llvm::ArrayRef<size_t> meetings;
 };
+
+/// Streams meet where a CUDA graph begins or ends: at the step's begin, and with kNoUpdate before
+/// the first command that updates or takes a step scalar.
+std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
+                                 llvm::ArrayRef<ir::Command> commands);
+/// Does a graph of mode kNoUpdate end before it?
+bool endsGraph(const ir::Node& node);
 
 /// The steady state. Steps that never repeat exactly are averaged over the last ones simulated.
 Timeline simulateTiming(const TimingInput& input);

@@ -7,7 +7,7 @@
 namespace stowage::runtime {
 
 ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/,
-                                                  llvm::ArrayRef<ScalarValue> /*scalars*/) {
+                                                 llvm::ArrayRef<ScalarValue> /*scalars*/) {
   return SegmentIssue::kIssue;
 }
 

@@ -154,8 +154,8 @@ ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> byt
   return device_.write(ir::Space::kHost, port.hostOffset, bytes);
 }
 
-// The host does not wait for the graph that reads the inputs of the step before: the bytes are kept,
-// and follow on the stream that reads them when that graph is done.
+// The host does not wait for the graph that reads the inputs of the step before: the bytes are
+// kept, and follow on the stream that reads them when that graph is done.
 ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
   auto& kept = arrivals_[static_cast<size_t>(nextStep_ % 2)];
   kept.resize(plan_.inputs.size());

@@ -98,7 +98,7 @@ class FakeProgram : public Program {
     // As a command behind all others.
     const ir::CommandId last(state_.source.schedule.commands.size());
     shared_.streams.pushWork(arrival.stream,
-                             {begin, end, kUnknownTime, shared_.delayOf(last, step_)});
+                             {begin, end, Nanoseconds(0), shared_.delayOf(last, step_)});
     return ir::success();
   }
 

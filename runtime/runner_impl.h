@@ -17,6 +17,7 @@
 #include "runtime/runner.h"
 #include "runtime/state_io.h"
 #include "runtime/step_match.h"
+#include "runtime/torch_types.h"
 
 namespace stowage::runtime {
 
@@ -52,10 +53,7 @@ struct Runner::Impl {
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
   /// Whose generator the step's random numbers come from.
-  c10::DeviceType generatorDevice() const {
-    return plan.target.device == ir::DeviceKind::kCuda ? c10::DeviceType::CUDA
-                                                       : c10::DeviceType::CPU;
-  }
+  c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
 };
 
 }  // namespace stowage::runtime

@@ -81,6 +81,17 @@ class StallFinder {
   std::vector<Stall> stalls_;
 };
 
+/// By command: how long compute waited for it, over all steps.
+std::vector<Nanoseconds> sumWaits(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
+  std::vector<Nanoseconds> waits(schedule.commands.size());
+  for (size_t s = 0; s < steps.size(); ++s) {
+    for (const Stall& stall : findStalls(schedule, steps[s], s == 0 ? nullptr : &steps[s - 1])) {
+      if (stall.awaited.isValid()) waits[stall.awaited.index()] += stall.time;
+    }
+  }
+  return waits;
+}
+
 std::optional<Nanoseconds> firstBegin(const ir::Schedule& schedule, const StepTimes& step) {
   std::optional<Nanoseconds> first;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
@@ -137,6 +148,25 @@ StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> st
     sum.period = Nanoseconds((*last - *first).value() / (sum.steps - 1));
   }
   return sum;
+}
+
+std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
+                                  llvm::ArrayRef<StepTimes> measured) {
+  const std::vector<Nanoseconds> expected = sumWaits(schedule, predicted);
+  const std::vector<Nanoseconds> found = sumWaits(schedule, measured);
+  Nanoseconds copied;
+  Nanoseconds waited;
+  for (size_t i = 0; i < schedule.commands.size(); ++i) {
+    const bool isHidden =
+        schedule.commands[i].kind == ir::CommandKind::kCopy && expected[i] == Nanoseconds(0);
+    if (!isHidden) continue;
+    waited += found[i];
+    for (const StepTimes& step : measured) {
+      if (step.commands[i]) copied += step.commands[i]->end - step.commands[i]->begin;
+    }
+  }
+  if (copied == Nanoseconds(0)) return std::nullopt;
+  return 1 - static_cast<double>(waited.value()) / static_cast<double>(copied.value());
 }
 
 }  // namespace stowage::runtime

@@ -11,6 +11,7 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/schedule.h"
@@ -50,6 +51,11 @@ struct StepSummary {
   Nanoseconds issuing;  // of the issuing thread
 };
 StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
+
+/// How far copies that were to be hidden are: of the time of those that no command was `predicted`
+/// to wait for, the share during which compute did not wait for them. Nothing without such copies.
+std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
+                                  llvm::ArrayRef<StepTimes> measured);
 
 }  // namespace stowage::runtime
 

@@ -17,7 +17,7 @@
 namespace stowage::tools {
 
 struct LadderRequest {
-  CostsHere& costs;  // its nodes become those of the plan's order
+  CostsHere& costs;     // its nodes become those of the plan's order
   bool replan = false;  // may everything be decided anew?
   const CommonFlags& flags;
 };

@@ -5,6 +5,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "tools/plan_summary.h"
@@ -71,6 +72,9 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
                     millisecondsText(busyOf(summary.predicted->busy, ir::Stream::kCompute)),
                     againstText(busyOf(summary.predicted->busy, ir::Stream::kCompute),
                                 busyOf(measured.busy, ir::Stream::kCompute)));
+  if (!summary.hidden) return;
+  os << fmt::format("           copies that were to be hidden are, for {:.1f} % of their time\n",
+                    100 * *summary.hidden);
 }
 
 nlohmann::ordered_json busyJson(const std::array<Nanoseconds, ir::kStreamCount>& busy) {
@@ -98,6 +102,7 @@ nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
     json["predicted"] = {{"step_ns", summary.predicted->stepTime.value()},
                          {"busy_ns", busyJson(summary.predicted->busy)}};
   }
+  if (summary.hidden) json["hidden_copies_permille"] = std::lround(1000 * *summary.hidden);
   return json;
 }
 

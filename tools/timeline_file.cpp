@@ -173,16 +173,40 @@ class TraceWriter {
 
 }  // namespace
 
+namespace {
+
+/// Two steps, so that what the second waits for from the first is seen.
+std::vector<runtime::StepTimes> asSteps(const planner::Timeline& timeline) {
+  std::vector<runtime::StepTimes> steps;
+  for (int64_t step = 0; step < 2; ++step) {
+    const Nanoseconds begin(step * timeline.stepTime.value());
+    steps.push_back({.step = step, .commands = {}});
+    for (size_t i = 0; i < timeline.start.size(); ++i) {
+      const Nanoseconds start = begin + timeline.start[i];
+      steps.back().commands.emplace_back(
+          runtime::CommandTimes{start, start, start, begin + timeline.end[i]});
+    }
+  }
+  return steps;
+}
+
+}  // namespace
+
 TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
   TimelineSummary summary;
   summary.measured = runtime::summarize(measured.schedule, measured.steps);
   summary.predicted = measured.predicted;
+  if (measured.predicted) {
+    summary.hidden =
+        runtime::hiddenShare(measured.schedule, asSteps(*measured.predicted), measured.steps);
+  }
   std::vector<Nanoseconds> durations;
   for (const auto& median : runtime::medianDurations(measured.steps)) {
     durations.push_back(median.value_or(Nanoseconds(0)));
   }
   if (!durations.empty()) {
-    summary.ownTimes = planner::computeTimeline(measured.schedule, durations).stepTime;
+    summary.ownTimes =
+        planner::computeTimeline(measured.graph, measured.schedule, durations).stepTime;
   }
   return summary;
 }

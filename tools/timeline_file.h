@@ -38,6 +38,8 @@ struct TimelineSummary {
   /// between the commands is the difference to the measured one.
   Nanoseconds ownTimes;
   std::optional<planner::Timeline> predicted;
+  /// runtime::hiddenShare
+  std::optional<double> hidden;
 };
 TimelineSummary summarizeSteps(const MeasuredSteps& measured);
 

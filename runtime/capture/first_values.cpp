@@ -53,17 +53,17 @@ bool isPlainAdd(const TracedNode& node) {
   return (integer != nullptr && *integer == 1) || (number != nullptr && *number == 1.0);
 }
 
-/// Works on what is there already.
-bool changes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+bool writesInPlace(const StepTrace& step, const TracedNode& node, StorageKey key, bool whole) {
   return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
-    return !write.whole && step.tensors[write.value].storage == key;
+    return write.whole == whole && step.tensors[write.value].storage == key;
   });
 }
-
+/// Works on what is there already.
+bool changes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  return writesInPlace(step, node, key, /*whole=*/false);
+}
 bool overwrites(const StepTrace& step, const TracedNode& node, StorageKey key) {
-  return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
-    return write.whole && step.tensors[write.value].storage == key;
-  });
+  return writesInPlace(step, node, key, /*whole=*/true);
 }
 
 /// Is the state, in a later step, first scaled (or not), then added to; or overwritten unread?

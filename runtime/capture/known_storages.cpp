@@ -17,11 +17,7 @@ std::string shortOpName(const std::string& op) {
 class Finder {
  public:
   Finder(const StepTrace& first, const StepTrace& last, const StorageTable& storages)
-      : first_(first), last_(last), storages_(storages) {
-    for (const TracedNode& node : last.nodes) {
-      for (const auto& write : node.writes) written_.insert(last.tensors[write.value].storage);
-    }
-  }
+      : first_(first), last_(last), storages_(storages), written_(last.writtenFrom(0)) {}
 
   std::vector<KnownStorage> run(const StepTensors& tensors) {
     for (const auto& [name, tensor] : tensors.inputs) {

@@ -31,11 +31,8 @@ ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned)
   for (const at::Tensor& report : returned) {
     if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
     if (report.numel() == 1) continue;
-    std::string sizes;
-    for (const int64_t size : report.sizes()) {
-      sizes += (sizes.empty() ? "" : ",") + std::to_string(size);
-    }
-    return wrongLoss("returned a tensor of sizes [" + sizes + "]", "a scalar");
+    const llvm::ArrayRef<int64_t> sizes(report.sizes().data(), report.sizes().size());
+    return wrongLoss("returned a tensor of sizes " + ir::listText(sizes), "a scalar");
   }
   const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
                                   [&](const auto& pair) { return !isLeftOver(pair.second); });
@@ -50,13 +47,7 @@ ir::Error CapturedStep::Impl::checkOwners() const {
   if (functions.optimizer.empty() || functions.hostState == HostState::kDeclared) {
     return ir::success();
   }
-  const StepTrace& last = steps.back().trace;
-  std::unordered_set<StorageKey> written;
-  for (const TracedNode& node : last.nodes) {
-    for (const ir::Node::Write& write : node.writes) {
-      written.insert(last.tensors[write.value].storage);
-    }
-  }
+  const std::unordered_set<StorageKey> written = steps.back().trace.writtenFrom(0);
   for (const ModuleTensor& entry : moduleTensors.all()) {
     const bool isTrained = entry.role == ir::Role::kParameter && entry.tensor.requires_grad() &&
                            written.contains(entry.id);
@@ -74,17 +65,14 @@ ir::Error CapturedStep::Impl::checkOwners() const {
 /// What `loss` returned is read when the step is over.
 ir::Error CapturedStep::Impl::checkReports() const {
   const ObservedStep& last = steps.back();
+  const std::unordered_set<StorageKey> written = last.trace.writtenFrom(last.trace.updateBegin);
   for (const ir::ValueId report : last.reports) {
     const StorageKey key = last.trace.tensors[report].storage;
-    for (size_t i = last.trace.updateBegin; i < last.trace.nodes.size(); ++i) {
-      for (const ir::Node::Write& write : last.trace.nodes[i].writes) {
-        if (last.trace.tensors[write.value].storage != key) continue;
-        const ModuleTensor* entry = moduleTensors.find(key);
-        return wrongLoss("returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
-                             ", which `update` writes",
-                         "a tensor of its own (clone)");
-      }
-    }
+    if (!written.contains(key)) continue;
+    const ModuleTensor* entry = moduleTensors.find(key);
+    return wrongLoss("returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
+                         ", which `update` writes",
+                     "a tensor of its own (clone)");
   }
   return ir::success();
 }

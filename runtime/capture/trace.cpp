@@ -101,6 +101,16 @@ void TracedTensors::clear() {
   byHash_.clear();
 }
 
+std::unordered_set<StorageKey> StepTrace::writtenFrom(size_t begin) const {
+  std::unordered_set<StorageKey> written;
+  for (size_t i = begin; i < nodes.size(); ++i) {
+    for (const ir::Node::Write& write : nodes[i].writes) {
+      written.insert(tensors[write.value].storage);
+    }
+  }
+  return written;
+}
+
 void StepTrace::clear() {
   tensors.clear();
   nodes.clear();

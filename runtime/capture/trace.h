@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <unordered_map>
+#include <unordered_set>
 #include <vector>
 
 #include "ir/graph.h"
@@ -103,6 +104,8 @@ struct StepTrace {
 
   /// Empty again; the room it took is kept.
   void clear();
+  /// What is written in place by node `begin` or a later one.
+  std::unordered_set<StorageKey> writtenFrom(size_t begin) const;
 };
 
 /// uint8 [n]. Throws for more than host code may hold inside a step (64 MiB).

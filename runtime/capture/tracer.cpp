@@ -100,9 +100,7 @@ void CallHandler::passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys
 }
 
 Tracer::Tracer(TracerOptions options, OpSink& sink)
-    : options_(std::move(options)),
-      sink_(sink),
-      device_(options_.target.device == ir::DeviceKind::kCuda ? c10::kCUDA : c10::kCPU) {}
+    : options_(std::move(options)), sink_(sink), device_(toDevice(options_.target.device).type()) {}
 
 ir::Error Tracer::takeRefusal() {
   if (!refusal_) return ir::success();

@@ -2,6 +2,7 @@
 #include "runtime/cuda/cuda_memory.h"
 
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/injected_faults.h"
 
 namespace stowage::runtime {
 
@@ -46,6 +48,20 @@ void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
     std::this_thread::sleep_for(std::chrono::milliseconds(100));
   }
   for (std::thread& thread : threads) thread.join();
+}
+
+/// What limits it, and what helps.
+ir::Error explainPinning(ir::Error error) {
+  ir::PlanError refused = ir::takePayload(std::move(error));
+  rlimit limit{};
+  const bool isLimited = getrlimit(RLIMIT_MEMLOCK, &limit) == 0 && limit.rlim_cur != RLIM_INFINITY;
+  refused.note(isLimited ? "memory that a process may lock is limited to " +
+                               sizeText(Bytes(static_cast<int64_t>(limit.rlim_cur))) +
+                               " here ('ulimit -l')"
+                         : "a process may lock any amount here ('ulimit -l' is unlimited); a "
+                           "container's memory limit counts pinned memory, too");
+  refused.note("'stowage plan --host' makes a plan with a smaller host arena");
+  return ir::makeError(std::move(refused));
 }
 
 }  // namespace
@@ -94,9 +110,11 @@ ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& repor
   PinnedArena arena(static_cast<uint8_t*>(base), bytes);
   (void)madvise(base, size, MADV_HUGEPAGE);  // fewer pages to make and to pin; an offer only
   makePages(arena.base_, bytes, report);
-  if (ir::Error error = checkCuda(cudaHostRegister(base, size, cudaHostRegisterDefault),
-                                  "pinning the host arena of " + sizeText(bytes))) {
-    return error;
+  const cudaError_t pinned = InjectedFaults::failsPinning()
+                                 ? cudaErrorMemoryAllocation
+                                 : cudaHostRegister(base, size, cudaHostRegisterDefault);
+  if (ir::Error error = checkCuda(pinned, "pinning the host arena of " + sizeText(bytes))) {
+    return explainPinning(std::move(error));
   }
   arena.pinned_ = true;
   return arena;

@@ -189,6 +189,7 @@ class CudaProgram : public Program {
     const auto bytes = static_cast<size_t>(source_.graph.storage(from.storage).bytes.value());
     faults_.delay(device_.raw(command.stream));
     return timed(id, [&] {
+      if (faults_.failsCopy()) return device_.check(cudaErrorECCUncorrectable, "starting a copy");
       return device_.check(
           cudaMemcpyAsync(device_.at(to.space, to.offset), device_.at(from.space, from.offset),
                           bytes,
@@ -212,9 +213,8 @@ class CudaProgram : public Program {
   ir::Error accept(const Arrival& arrival) override {
     auto taken = std::make_unique<TakenIn>(
         TakenIn{arrival.from, device_.at(Space::kHost, arrival.hostOffset)});
-    ir::Error error =
-        device_.check(cudaLaunchHostFunc(device_.raw(arrival.stream), takeIn, taken.get()),
-                      "taking in an input");
+    ir::Error error = device_.check(
+        cudaLaunchHostFunc(device_.raw(arrival.stream), takeIn, taken.get()), "taking in an input");
     if (!error) (void)taken.release();
     return error;
   }

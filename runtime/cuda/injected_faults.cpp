@@ -16,8 +16,7 @@ int64_t numberFrom(const char* variable, int64_t otherwise) {
 
 // The number itself: a graph calls this in every launch.
 void sleepFor(void* microseconds) {
-  std::this_thread::sleep_for(
-      std::chrono::microseconds(reinterpret_cast<uintptr_t>(microseconds)));
+  std::this_thread::sleep_for(std::chrono::microseconds(reinterpret_cast<uintptr_t>(microseconds)));
 }
 
 }  // namespace
@@ -25,7 +24,10 @@ void sleepFor(void* microseconds) {
 InjectedFaults::InjectedFaults()
     : state_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_SEED", 0))),
       mostMicroseconds_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_US", 0))),
-      droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)) {}
+      droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)),
+      failedCopy_(numberFrom("STOWAGE_FAIL_COPY", -1)) {}
+
+bool InjectedFaults::failsPinning() { return numberFrom("STOWAGE_FAIL_PIN", 0) != 0; }
 
 void InjectedFaults::delay(cudaStream_t stream) {
   if (mostMicroseconds_ == 0 || draw() % 2 == 0) return;

@@ -6,6 +6,8 @@
 //                         half of the commands, other ones in each step
 //   STOWAGE_DELAY_SEED=n  which ones
 //   STOWAGE_DROP_WAIT=n   the n-th wait of every step, from 0, is left out
+//   STOWAGE_FAIL_COPY=n   the n-th copy of the run, from 0, fails when it is started
+//   STOWAGE_FAIL_PIN=1    no host memory can be pinned
 // A schedule that is right gives the same bits under all delays; one that lacks a wait does not
 // under some.
 #ifndef STOWAGE_RUNTIME_CUDA_INJECTED_FAULTS_H_
@@ -25,6 +27,8 @@ class InjectedFaults {
   void beginStep() { nextWait_ = 0; }
   void delay(cudaStream_t stream);
   bool dropsWait() { return nextWait_++ == droppedWait_; }
+  bool failsCopy() { return nextCopy_++ == failedCopy_; }
+  static bool failsPinning();
 
  private:
   uint64_t draw();
@@ -33,6 +37,8 @@ class InjectedFaults {
   uint64_t mostMicroseconds_;
   int64_t droppedWait_;
   int64_t nextWait_ = 0;
+  int64_t failedCopy_;
+  int64_t nextCopy_ = 0;
 };
 
 #else
@@ -42,6 +48,8 @@ class InjectedFaults {
   void beginStep() {}
   void delay(cudaStream_t /*stream*/) {}
   bool dropsWait() { return false; }
+  bool failsCopy() { return false; }
+  static bool failsPinning() { return false; }
 };
 
 #endif

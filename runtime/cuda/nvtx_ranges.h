@@ -40,7 +40,7 @@ class NvtxRanges {
   };
 
  private:
-  nvtxDomainHandle_t domain_;  // null: nobody listens
+  nvtxDomainHandle_t domain_;              // null: nobody listens
   std::vector<nvtxStringHandle_t> names_;  // by command
   bool isInStep_ = false;
 };

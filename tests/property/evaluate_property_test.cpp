@@ -22,7 +22,9 @@ struct Case {
         problem(llvm::cantFail(makeProblem(
             graph, target,
             tests::makeRandomCosts(graph, seed, 20 + 50 * static_cast<int64_t>(seed % 7))))) {
-    problem.graphMode = seed % 5 == 0 ? ir::GraphMode::kWhole : ir::GraphMode::kNone;
+    problem.graphMode = seed % 5 == 0   ? ir::GraphMode::kWhole
+                        : seed % 5 == 1 ? ir::GraphMode::kNoUpdate
+                                        : ir::GraphMode::kNone;
   }
   ir::Graph graph;
   ir::Target target;
@@ -60,7 +62,8 @@ TEST(EvaluateProperty, AnyDecisionsGiveASoundTimetable) {
     EXPECT_GE(timetable->stepTime.value(),
               BoundSolver(table).bound(timetable->deviceHeight.value()))
         << "seed " << seed;
-    const ir::Schedule schedule = tests::toSchedule(c.graph, c.target, *timetable);
+    ir::Schedule schedule = tests::toSchedule(c.graph, c.target, *timetable);
+    schedule.graphMode = c.problem.graphMode;
     for (const ir::Command& command : schedule.commands) {
       clones += command.clone > 0 ? 1 : 0;
       copies += command.kind == ir::CommandKind::kCopy ? 1 : 0;

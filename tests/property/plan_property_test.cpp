@@ -25,7 +25,9 @@ class PlanProperty : public testing::TestWithParam<int> {
         target_(tests::makeSmallTarget(seed_)),
         problem_(llvm::cantFail(
             makeProblem(graph_, target_, tests::makeRandomCosts(graph_, seed_, 500)))) {
-    problem_.graphMode = seed_ % 4 == 0 ? ir::GraphMode::kWhole : ir::GraphMode::kNone;
+    problem_.graphMode = seed_ % 4 == 0   ? ir::GraphMode::kWhole
+                         : seed_ % 4 == 1 ? ir::GraphMode::kNoUpdate
+                                          : ir::GraphMode::kNone;
   }
 
   Bytes smallestBudget() {

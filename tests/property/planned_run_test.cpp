@@ -111,6 +111,7 @@ class PlannedRun {
                                    /*stepsPerNumber=*/3),
               "")
         << "seed " << seed_ << ", " << budget.value() << " bytes, " << ir::graphModeName(mode);
+    expectPredictedTime(planned, costs);
     return {recording.launches(), recording.records()};
   }
 
@@ -125,6 +126,23 @@ class PlannedRun {
       ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
                     << " " << violation.message;
     }
+  }
+
+  /// Streams meet around what is recorded: the plan's time knows it.
+  void expectPredictedTime(const passes::PlannedStep& planned, const ir::NodeCosts& costs) const {
+    constexpr int kRun = 20;
+    constexpr int kSettled = 10;
+    runtime::FakeDevice device(planned.schedule.arenas);
+    RecordingDevice recording(device);
+    ASSERT_EQ(compareWithReference(
+                  recording, {planned.graph, planned.schedule, target_, &costs, nullptr}, kRun),
+              "");
+    const std::vector<runtime::StepSpan>& spans = device.stepSpans();
+    const int64_t passed = (spans[kRun - 1].end - spans[kSettled - 1].end).value();
+    const int64_t predicted = planned.schedule.predicted.stepTime.value();
+    EXPECT_NEAR(static_cast<double>(passed) / (kRun - kSettled), static_cast<double>(predicted),
+                0.01 * static_cast<double>(predicted))
+        << "seed " << seed_ << ", " << ir::graphModeName(planned.schedule.graphMode);
   }
 
   uint64_t seed_;

@@ -70,9 +70,8 @@ class RecordingProgram : public runtime::Program {
     return ir::success();
   }
 
-  ir::Expected<SegmentIssue> beginSegment(
-      const runtime::Segment& /*segment*/,
-      llvm::ArrayRef<runtime::ScalarValue> scalars) override {
+  ir::Expected<SegmentIssue> beginSegment(const runtime::Segment& /*segment*/,
+                                          llvm::ArrayRef<runtime::ScalarValue> scalars) override {
     if (hasRecord_ && scalars == llvm::ArrayRef<runtime::ScalarValue>(recordedScalars_)) {
       return SegmentIssue::kLaunch;
     }

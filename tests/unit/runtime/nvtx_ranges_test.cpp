@@ -82,9 +82,8 @@ TEST(NvtxRanges, NameStepsAndWhatIsIssuedInThem) {
     }
   }
   const std::string run = graph.describeNode(ir::NodeId(0));
-  const std::vector<std::string> inStep = {
-      "push x to device", "pop", "push " + run, "pop", "push again " + run, "pop",
-      "push w to host",   "pop"};
+  const std::vector<std::string> inStep = {"push x to device",  "pop", "push " + run,    "pop",
+                                           "push again " + run, "pop", "push w to host", "pop"};
   std::vector<std::string> expected = {"domain stowage", "push step 0"};
   expected.insert(expected.end(), inStep.begin(), inStep.end());
   expected.insert(expected.end(), {"pop", "push step 1"});

@@ -101,6 +101,20 @@ TEST(StepStalls, SumsUpWholeSteps) {
   EXPECT_EQ(runtime::summarize(schedule, {}).steps, 0);
 }
 
+TEST(StepStalls, TellsHowFarCopiesAreHiddenThatWereToBe) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<StepTimes> measured = {makeStep(1, 0), makeStep(2, 105)};
+  std::vector<StepTimes> predicted = measured;
+  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, measured), std::nullopt);
+  for (size_t s = 0; s < 2; ++s) predicted[s].commands[kFetch]->end = Nanoseconds(105 * s + 15);
+  // 40 each, waited for by 30 each.
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 0.25, 1e-9);
+  predicted[0].commands[kCopyOut]->end = Nanoseconds(90);
+  // And 90 each, of which 10 once.
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 1 - 70.0 / 260, 1e-9);
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
+}
+
 TEST(StepStalls, MediansAreByCommand) {
   std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200), makeStep(3, 400)};
   steps[1].commands[kLast]->end += Nanoseconds(1000);

@@ -12,12 +12,12 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
-#include <nlohmann/json.hpp>
 
 #include "tests/support/program.h"
 #include "tests/support/tensor_file.h"
@@ -115,6 +115,7 @@ TEST_F(RunVerb, WritesWhenEveryCommandRan) {
   ASSERT_EQ(measured.code, 0) << measured.text;
   EXPECT_TRUE(measured.says("timeline   3 steps of ")) << measured.text;
   EXPECT_TRUE(measured.says("predicted ")) << measured.text;
+  EXPECT_TRUE(measured.says("copies that were to be hidden are, for ")) << measured.text;
   const std::string trace = readText(at("steps.json"));
   // Each command on its engine, on the issuing thread, and predicted; three steps of each.
   const std::string plan = readText(at("plan.json"));
@@ -388,8 +389,9 @@ TEST_F(RunVerb, PlacesAPlanFromAnEstimateAnew) {
   ASSERT_EQ(planned.code, 0) << planned.text;
   const Outcome outcome = stowage("run " + at("guess.json") + " --steps 3 --compare-unplanned");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_TRUE(outcome.says("more temporary memory here than the plan was made for: the same "
-                           "decisions, placed anew within the budget"))
+  EXPECT_TRUE(
+      outcome.says("more temporary memory here than the plan was made for: the same "
+                   "decisions, placed anew within the budget"))
       << outcome.text;
   EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
 }

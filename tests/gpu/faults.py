@@ -1,0 +1,161 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What a planned run on a GPU does when something goes wrong.
+
+Signals, memory that is not there, copies that fail: each must end with the exit code and the words
+below, in a given time. Then delays all over the step (the library of `ninja stowage_cuda_faults`):
+the bits must stay those of eager libtorch in every launch mode; and waits left out one at a time:
+some must give other bits. Prints a row for each; exit code 1 when one went otherwise.
+
+    faults.py --faults build/faults/libstowage_cuda.so [--program build/bin/stowage] [--only signals]
+              [--seeds 3] [--drops 12]
+"""
+
+import argparse
+import concurrent.futures
+import json
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+
+from bits_table import MODELS
+
+SECONDS = 120  # for one run: more is a hang
+DELAYED = ["gpt2", "gpt2_bfloat16", "llama_constant_rate", "llama_lora", "vit_autocast", "resnet",
+           "lstm"]
+
+
+class Bench:
+    def __init__(self, options, folder):
+        self.options, self.folder, self.bad = options, folder, 0
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+    def call(self, arguments, faults=None):
+        """(exit code, all it said); 'hang' for a run that did not end."""
+        environment = dict(os.environ)
+        if faults:
+            environment["STOWAGE_CUDA_LIBRARY"] = os.path.abspath(self.options.faults)
+            environment.update(faults)
+        try:
+            done = subprocess.run([self.options.program, *arguments], capture_output=True, text=True,
+                                  check=False, timeout=SECONDS, env=environment)
+        except subprocess.TimeoutExpired:
+            return "hang", ""
+        return done.returncode, done.stdout + done.stderr
+
+    def expect(self, what, found, code, words=""):
+        fine = found[0] == code and words in found[1]
+        self.bad += not fine
+        text = found[1].strip().replace("\n", " | ")[:300]
+        print(f"{'ok ' if fine else 'BAD'} {what}: exit {found[0]}: {text}", flush=True)
+
+    def make(self, name, budget, *more):
+        """A step's plan; (plan, costs) or None when it is not legal or does not fit."""
+        step, costs = self.path(f"{name}.stow"), self.path(f"{name}.json")
+        if not os.path.exists(step):
+            settings = [part for word in MODELS[name][1:] for part in ("--set", word)]
+            for arguments in (["capture", MODELS[name][0], *settings, "--device", "cuda", "--target",
+                               self.options.target, "-o", step], ["profile", step, "-o", costs]):
+                code, text = self.call(arguments)
+                if code != 0:
+                    raise SystemExit(f"{name}: {arguments[0]}: {text}")
+        plan = self.path(f"{name}.{len(os.listdir(self.folder))}.plan")
+        code, _ = self.call(["plan", step, "--budget", budget, "--costs", costs, "-o", plan, *more])
+        return (plan, costs) if code == 0 else None
+
+
+def check_signals(bench):
+    plan, costs = bench.make("gpt2_bfloat16", "60%peak")
+    for number, code in ((signal.SIGTERM, 143), (signal.SIGINT, 130)):
+        folder = bench.path(f"saved{code}")
+        child = subprocess.Popen([bench.options.program, "run", plan, "--costs", costs, "--steps",
+                                  "1000000", "--save", folder], stdout=subprocess.PIPE,
+                                 stderr=subprocess.STDOUT, text=True)
+        time.sleep(12)
+        child.send_signal(number)
+        try:
+            text = child.communicate(timeout=SECONDS)[0]
+        except subprocess.TimeoutExpired:
+            child.kill()
+            text = "hang"
+        bench.expect(f"{number.name} finishes the step and saves", (child.returncode, text), code)
+        bench.expect("and the checkpoint goes on",
+                     bench.call(["run", plan, "--costs", costs, "--steps", "3", "--resume", folder]),
+                     0, "loss")
+
+
+def check_memory(bench):
+    plan, costs = bench.make("gpt2_bfloat16", "4TiB")
+    bench.expect("an arena larger than the device", bench.call(["run", plan, "--costs", costs]), 4,
+                 "expected")
+    plan, costs = bench.make("gpt2_bfloat16", "50%peak")
+    bench.expect("memory that cannot be pinned",
+                 bench.call(["run", plan, "--costs", costs], {"STOWAGE_FAIL_PIN": "1"}), 4,
+                 "--host")
+    for copy in ("0", "7", "1000"):
+        bench.expect(f"copy {copy} fails",
+                     bench.call(["run", plan, "--costs", costs], {"STOWAGE_FAIL_COPY": copy}), 4,
+                     "starting a copy")
+
+
+def compare(bench, plan, costs, faults):
+    code, text = bench.call(["run", plan, "--costs", costs, "--steps", "4", "--compare-unplanned"],
+                            {"STOWAGE_DELAY_US": "1000", **faults})
+    return code, text
+
+
+def check_delays(bench):
+    jobs = []
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        for name in DELAYED:
+            for mode in ("none", "no_update", "whole"):
+                made = bench.make(name, "60%peak", "--launch", mode)
+                for seed in range(bench.options.seeds if made else 0):
+                    what = f"delays: {name} {mode} seed {seed}"
+                    jobs.append((what, pool.submit(compare, bench, *made,
+                                                   {"STOWAGE_DELAY_SEED": str(seed)})))
+        for what, job in jobs:
+            bench.expect(what, job.result(), 0, "identical bits")
+
+
+def check_dropped_waits(bench):
+    made = bench.make("lstm", "60%peak")
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        found = list(pool.map(
+            lambda wait: compare(bench, *made, {"STOWAGE_DELAY_SEED": "1",
+                                                "STOWAGE_DROP_WAIT": str(wait)}),
+            range(bench.options.drops)))
+    other = [wait for wait, answer in enumerate(found) if answer[0] != 0]
+    bench.bad += not other
+    print(f"{'ok ' if other else 'BAD'} of {len(found)} waits left out one at a time, {other} give "
+          "other bits or an error", flush=True)
+
+
+CHECKS = {"signals": check_signals, "memory": check_memory, "delays": check_delays,
+          "waits": check_dropped_waits}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/bin/stowage")
+    parser.add_argument("--faults", default="build/faults/libstowage_cuda.so")
+    parser.add_argument("--target", default="h200")
+    parser.add_argument("--only", default=",".join(CHECKS), type=lambda text: text.split(","))
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--drops", type=int, default=12)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Bench(options, folder)
+        for name in options.only:
+            CHECKS[name](bench)
+    print(json.dumps({"bad": bench.bad}), flush=True)
+    return 1 if bench.bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
