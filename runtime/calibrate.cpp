@@ -110,14 +110,32 @@ ir::LinkModel measureMemoryLinks() {
   return links;
 }
 
-}  // namespace
-
 std::string costsDevice(const std::string& machine, bool deterministic) {
   return machine + (deterministic ? "" : kNondeterministic);
 }
 
+ir::Expected<std::string> gpuCostsDevice(bool deterministic) {
+  ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
+  if (!gpu) return gpu.takeError();
+  ir::Expected<GpuFacts> facts = (*gpu)->describe();
+  if (!facts) return facts.takeError();
+  const int cudnn = facts->cudnnVersion;
+  return costsDevice(facts->name + ", CUDA " + facts->driver + ", cuDNN " +
+                         std::to_string(cudnn / 10000) + "." + std::to_string(cudnn / 100 % 100),
+                     deterministic);
+}
+
+}  // namespace
+
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic) {
   return costsDevice("cpu, " + std::to_string(intraOpThreads) + " threads", deterministic);
+}
+
+ir::Expected<std::string> costsDeviceHere(const ir::Target& target) {
+  if (target.device == ir::DeviceKind::kCpu) {
+    return cpuCostsDevice(target.intraOpThreads, target.deterministic);
+  }
+  return gpuCostsDevice(target.deterministic);
 }
 
 bool isOfDeterministicMode(const std::string& costsDevice) {
@@ -128,7 +146,11 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
   if (options.device == ir::DeviceKind::kCpu) return calibrateCpu(graph, options);
   ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
   if (!gpu) return gpu.takeError();
-  return (*gpu)->calibrate(graph, options);
+  ir::Expected<std::string> device = gpuCostsDevice(options.deterministic);
+  if (!device) return device.takeError();
+  ir::Expected<ir::CostTable> table = (*gpu)->calibrate(graph, options);
+  if (table) table->device = std::move(*device);
+  return table;
 }
 
 ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {

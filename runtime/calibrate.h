@@ -47,8 +47,9 @@ struct CalibrateOptions {
 };
 
 /// What a table says of where and how it was measured (CostTable::device): "cpu, 2 threads",
-/// "NVIDIA H200, nondeterministic".
-std::string costsDevice(const std::string& machine, bool deterministic);
+/// "NVIDIA H200, CUDA 13.0, cuDNN 9.19, nondeterministic" (the CUDA that the driver can do).
+/// Errors: those of the GPU library.
+ir::Expected<std::string> costsDeviceHere(const ir::Target& target);
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic);
 /// The mode in such a text.
 bool isOfDeterministicMode(const std::string& costsDevice);

@@ -38,16 +38,44 @@ struct ProfileFlags : CommonFlags {
   int repeats = 0;
   std::string inSteps;
   std::string host;
+  std::vector<std::string> known;
 };
 
 struct Measured {
   ir::CostTable costs;
+  size_t known = 0;  // rows of `costs` that were there before
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<InStepTimes> inSteps;
 };
 
+/// What was measured before for ops that this step has: here, by these libraries, in this mode.
+ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Graph& graph,
+                                      const ir::Target& target) {
+  ir::CostTable known;
+  if (flags.known.empty()) return known;
+  ir::Expected<std::string> here = runtime::costsDeviceHere(target);
+  if (!here) return here.takeError();
+  for (const std::string& path : flags.known) {
+    ir::Expected<planner::CostFile> file = loadCosts(path);
+    if (!file) return file.takeError();
+    const std::string found = "'" + file->table.device + "' by torch " + file->torchVersion;
+    const std::string expected = "'" + *here + "' by torch " + runtime::torchVersion();
+    if (file->table.source != ir::CostSource::kMeasured || found != expected) {
+      return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                                   "measured on " + found + ", this is " + expected),
+                     path);
+    }
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const auto row = file->table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
+      if (row != file->table.bySignature.end()) known.bySignature.insert(*row);
+    }
+  }
+  return known;
+}
+
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
-                                       const ir::Target& target, runtime::TimeSpread& spread,
+                                       const ir::Target& target, ir::CostTable known,
+                                       runtime::TimeSpread& spread,
                                        std::vector<runtime::UnrepeatedOp>& unrepeated) {
   Progress progress(!flags.quiet);
   return runtime::calibrate(graph, {.device = target.device,
@@ -56,7 +84,7 @@ ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Grap
                                     .deterministic = target.deterministic,
                                     .repeats = flags.repeats,
                                     .unrepeated = &unrepeated,
-                                    .known = {},
+                                    .known = std::move(known),
                                     .spread = &spread,
                                     .report = [&](size_t done, size_t all) {
                                       progress.show("measuring ops", done, all);
@@ -69,8 +97,11 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
   Measured measured;
+  ir::Expected<ir::CostTable> known = loadKnown(flags, graph, *target);
+  if (!known) return known.takeError();
+  measured.known = known->bySignature.size();
   ir::Expected<ir::CostTable> costs =
-      measureOps(flags, graph, *target, spread, measured.unrepeated);
+      measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);
@@ -144,6 +175,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
   const Nanoseconds sum = sumOfTimes(graph, measured.costs);
   if (flags.json && !toStdout) {
     nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
+                                   {"known", measured.known},
                                    {"compute_ns", sum.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
     if (measured.inSteps) {
@@ -159,8 +191,9 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
   // With the costs on stdout, what else there is to say goes where people still see it.
   llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
   if (!toStdout) {
-    os << "measured   " << measured.costs.bySignature.size()
-       << " distinct ops; one step's ops add up to " << formatDuration(sum) << '\n';
+    os << "measured   " << measured.costs.bySignature.size() - measured.known << " distinct ops";
+    if (measured.known > 0) os << ", " << measured.known << " were known";
+    os << "; one step's ops add up to " << formatDuration(sum) << '\n';
   }
   if (measured.inSteps) printInSteps(*measured.inSteps, os);
   if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
@@ -168,7 +201,9 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
 }
 
 VerbResult runProfile(const ProfileFlags& flags) {
-  if (ir::Error error = checkIsNoInput(flags.output, flags.step)) return error;
+  std::vector<std::string> inputs = flags.known;
+  inputs.push_back(flags.step);
+  if (ir::Error error = checkIsNoInput(flags.output, inputs)) return error;
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   ir::Expected<ir::Graph> graph = loadGraph(flags.step);
   if (!graph) return graph.takeError();
@@ -214,12 +249,17 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--host", flags->host,
                    "host memory that the plan of --in-steps may use; default: no limit")
       ->needs("--in-steps");
+  CLI::Option* known = command->add_option(
+      "--known", flags->known,
+      "costs files that were measured before on this machine, of this step or others (another "
+      "batch size, say): ops that they have are not measured again");
   command
       ->add_option("--repeats", flags->repeats,
                    "also run each op so often on the same numbers, at other addresses and with "
                    "copies under way, and name those that do not repeat their bits; exit code 1 if "
                    "a plan may run one of them again")
-      ->check(CLI::Range(2, 1000));
+      ->check(CLI::Range(2, 1000))
+      ->excludes(known);
   addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runProfile(*flags); }, .flags = flags.get()};
 }

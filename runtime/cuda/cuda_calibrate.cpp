@@ -328,7 +328,6 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
   const CudaRngRestore restore;
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
-  table.device = costsDevice(at::cuda::getCurrentDeviceProperties()->name, options.deterministic);
   const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
   {
     // Gone before what a process takes is read: its own tensors are no part of that.

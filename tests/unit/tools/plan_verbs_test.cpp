@@ -494,6 +494,33 @@ TEST_F(PlanVerbs, ProfileTakesTheTimesThatOpsHaveInSteps) {
 }
 
 // Copies may not be faster than the links that the costs speak of.
+TEST_F(PlanVerbs, ProfileTakesOverWhatWasMeasuredHere) {
+  ASSERT_EQ(stowage("capture gpt2 --set batch=3 -o " + at("batch3.stow")).code, 0);
+  const std::string profile = "profile " + at("batch3.stow") + " --known " + at("costs.json");
+  const Outcome measured = stowage(profile + " -q --json -o " + at("batch3.json"));
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  const json answer = json::parse(measured.text);
+  const auto known = answer["known"].get<size_t>();
+  EXPECT_GT(known, 0U);
+  EXPECT_LT(known, answer["signatures"].get<size_t>());
+  std::map<std::string, json> before;
+  const json old = fileOf("costs.json");
+  for (const json& op : old["ops"]) before[op["signature"]] = op;
+  const json made = fileOf("batch3.json");
+  size_t same = 0;
+  for (const json& op : made["ops"]) {
+    const auto found = before.find(op["signature"]);
+    same += found != before.end() && found->second == op ? 1 : 0;
+  }
+  EXPECT_EQ(same, known);
+
+  expectRefused(profile + " --threads 1 -o " + at("one.json"), 3, "measured on 'cpu, ");
+  expectRefused(profile + " --repeats 3 -o " + at("one.json"), 2, "--known excludes --repeats");
+  expectRefused(
+      "profile " + at("step.stow") + " -f --known " + at("costs.json") + " -o " + at("costs.json"),
+      2, "is an input of this command");
+}
+
 TEST_F(PlanVerbs, ThrottledRunsTakeWhatTheLinksTake) {
   constexpr int64_t kRate = 20'000'000;
   json costs = fileOf("costs.json");
