@@ -205,6 +205,7 @@ ir::Error Executor::issueSegment(size_t end) {
   }
   auto mode = program_->beginSegment(segment, scalars_);
   if (!mode) return mode.takeError();
+  if (*mode == SegmentIssue::kRecord) ++recordings_;
   if (*mode != SegmentIssue::kLaunch) {
     const bool delivers = *mode == SegmentIssue::kIssue;
     for (size_t i = 0; i < end; ++i) {

@@ -67,6 +67,8 @@ class Executor {
   ir::Error finish();
 
   int64_t stepsIssued() const { return nextStep_; }
+  /// How often a segment was recorded by the device; each costs about as much as issuing it.
+  int64_t recordings() const { return recordings_; }
   /// Whether what the boundary's places hold is the state of a whole number of steps.
   bool stateIsWhole() const { return !stopped_ || endedWithoutUpdates_; }
   const PlanSource& source() const { return source_; }
@@ -104,6 +106,7 @@ class Executor {
   std::unique_ptr<Program> program_;
   int64_t nextStep_ = 0;
   int64_t firstStepOfTurn_ = 0;  // its `prev` are satisfied
+  int64_t recordings_ = 0;
   llvm::ArrayRef<ScalarValue> scalars_;
   /// By parity of the step, then by output.
   std::array<std::vector<std::vector<uint8_t>>, 2> outputs_;

@@ -116,6 +116,9 @@ class Runner {
   ir::Expected<std::vector<StepTimes>> takenTimes();
   /// Allocations of libtorch's on the device's threads that the plan did not serve.
   int64_t allocationsOutside() const;
+  /// How often steps or parts of them were recorded (launch modes; a CUDA graph): once, and again
+  /// for every step whose numbers are other ones.
+  int64_t recordings() const;
   /// Device memory beside the arena; nothing where it cannot be told.
   std::optional<Bytes> memoryOutside() const;
   /// Bytes of the device arena: the budget.

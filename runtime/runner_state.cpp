@@ -150,6 +150,8 @@ ir::Expected<std::vector<StepTimes>> Runner::takenTimes() {
   return impl_->executor->program().takenTimes();
 }
 
+int64_t Runner::recordings() const { return impl_->executor->recordings(); }
+
 std::optional<Bytes> Runner::memoryOutside() const { return impl_->device->memoryOutside(); }
 
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }

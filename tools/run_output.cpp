@@ -126,6 +126,11 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
     os << "           beside the arena " << formatBytes(*run.memoryOutside)
        << " of the GPU: context, kernels, libraries\n";
   }
+  if (run.recordings > 0) {
+    os << fmt::format("           recorded as a CUDA graph {} in {} steps\n",
+                      run.recordings == 1 ? "once" : fmt::format("{} times", run.recordings),
+                      training.losses.size());
+  }
   os << "           " << stepText(training, excessText(training.secondsPerStep, predicted)) << '\n';
   if (!training.losses.empty()) {
     os << fmt::format("           loss {:.4f} -> {:.4f}", training.losses.front(),
@@ -162,6 +167,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
                                  {"predicted",
                                   {{"peak_bytes", answer.plan.schedule.predicted.peakBytes.value()},
                                    {"step_ns", answer.plan.schedule.predicted.stepTime.value()}}}};
+  if (run.recordings > 0) json["recordings"] = run.recordings;
   if (run.memoryOutside) json["outside_bytes"] = run.memoryOutside->value();
   if (!answer.weights.empty()) json["weights"] = answer.weights;
   if (!answer.resume.empty()) json["same_plan"] = run.samePlan;

@@ -161,6 +161,7 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   if (!times) return times.takeError();
   record.times = std::move(*times);
   record.allocationsOutside = runner.allocationsOutside();
+  record.recordings = runner.recordings();
   record.memoryOutside = runner.memoryOutside();
   return ir::success();
 }

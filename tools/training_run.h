@@ -89,6 +89,7 @@ struct RunRecord {
   Bytes arena;
   Bytes highWaterMark;
   int64_t allocationsOutside = 0;
+  int64_t recordings = 0;                 // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;     // of a GPU
   std::vector<runtime::StepTimes> times;  // when they were asked for
 };

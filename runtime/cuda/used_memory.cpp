@@ -3,9 +3,11 @@
 
 #include <cuda_runtime_api.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <string>
+#include <vector>
 
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
@@ -20,7 +22,14 @@ struct NvmlMemory {
   unsigned long long free;   // NOLINT
   unsigned long long used;   // NOLINT
 };
+struct NvmlProcess {
+  unsigned pid;
+  unsigned long long used;  // NOLINT
+  unsigned gpuInstance;
+  unsigned computeInstance;
+};
 using NvmlDevice = void*;
+constexpr int kNvmlTooFew = 7;  // NVML_ERROR_INSUFFICIENT_SIZE
 
 class Nvml {
  public:
@@ -39,6 +48,8 @@ class Nvml {
     char bus[32] = {};
     if (cudaDeviceGetPCIBusId(bus, sizeof(bus), 0) != cudaSuccess) return std::nullopt;
     if (find(bus, &nvml.device_) != 0) return std::nullopt;
+    nvml.processes_ = reinterpret_cast<int (*)(NvmlDevice, unsigned*, NvmlProcess*)>(
+        dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3"));
     return nvml;
   }
   std::optional<Bytes> used() const {
@@ -46,25 +57,51 @@ class Nvml {
     if (memory_(device_, &memory) != 0) return std::nullopt;
     return Bytes(static_cast<int64_t>(memory.used));
   }
+  std::optional<Bytes> usedByThisProcess() const {
+    if (processes_ == nullptr) return std::nullopt;
+    std::vector<NvmlProcess> found(16);
+    auto count = static_cast<unsigned>(found.size());
+    int status = processes_(device_, &count, found.data());
+    for (int tries = 0; status == kNvmlTooFew && tries < 8; ++tries) {
+      found.resize(2 * std::max<size_t>(count, found.size()));
+      count = static_cast<unsigned>(found.size());
+      status = processes_(device_, &count, found.data());
+    }
+    if (status != 0) return std::nullopt;
+    found.resize(count);
+    for (const NvmlProcess& process : found) {
+      const auto bytes = static_cast<int64_t>(process.used);  // -1: not told
+      if (process.pid == static_cast<unsigned>(getpid()) && bytes > 0) return Bytes(bytes);
+    }
+    return std::nullopt;
+  }
 
  private:
   NvmlDevice device_ = nullptr;
   int (*memory_)(NvmlDevice, NvmlMemory*) = nullptr;
+  int (*processes_)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
 };
 
-std::optional<Bytes> usedDeviceMemory() {
+const std::optional<Nvml>& management() {
   static const std::optional<Nvml> nvml = Nvml::open();
-  return nvml ? nvml->used() : std::nullopt;
+  return nvml;
 }
 
 std::optional<Bytes> atStart;
 
 }  // namespace
 
-void noteMemoryAtStart() { atStart = usedDeviceMemory(); }
+void noteMemoryAtStart() {
+  if (management()) atStart = management()->used();
+}
 
 std::optional<Bytes> memoryOutside(Bytes arena) {
-  const std::optional<Bytes> now = usedDeviceMemory();
+  if (!management()) return std::nullopt;
+  if (const std::optional<Bytes> own = management()->usedByThisProcess()) {
+    return std::max(*own - arena, Bytes(0));
+  }
+  // Of another pid namespace than the driver's: what others took or gave back since is counted in.
+  const std::optional<Bytes> now = management()->used();
   if (!now || !atStart) return std::nullopt;
   return std::max(*now - *atStart - arena, Bytes(0));
 }

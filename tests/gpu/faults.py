@@ -92,7 +92,7 @@ def check_signals(bench):
 def check_memory(bench):
     plan, costs = bench.make("gpt2_bfloat16", "4TiB")
     bench.expect("an arena larger than the device", bench.call(["run", plan, "--costs", costs]), 4,
-                 "expected")
+                 "would fit")
     plan, costs = bench.make("gpt2_bfloat16", "50%peak")
     bench.expect("memory that cannot be pinned",
                  bench.call(["run", plan, "--costs", costs], {"STOWAGE_FAIL_PIN": "1"}), 4,

@@ -134,8 +134,8 @@ def train(options):
     run = model
     if options.mode.startswith("compile"):
         if ":" in options.mode:
-            import torch._functorch.config
-            torch._functorch.config.activation_memory_budget = float(options.mode.split(":")[1])
+            from torch._functorch import config as functorch
+            functorch.activation_memory_budget = float(options.mode.split(":")[1])
         run = torch.compile(model)
     offload = StreamedOffload() if "stream_offload" in options.mode else None
     times = []

@@ -19,6 +19,7 @@
 #include "runtime/fake_kernels.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/keep_all_schedule.h"
+#include "tests/support/recording_device.h"
 
 namespace stowage::tests {
 namespace {
@@ -224,6 +225,24 @@ TEST(Executor, KeepsOutputsOfTwoSteps) {
   EXPECT_FALSE(ir::describe((*executor)->output(0, loss).takeError()).empty());
   EXPECT_FALSE(ir::describe((*executor)->output(3, loss).takeError()).empty());
   EXPECT_FALSE(ir::describe((*executor)->output(2, ir::StorageId(1)).takeError()).empty());
+}
+
+TEST(Executor, CountsHowOftenAStepIsRecorded) {
+  Fixture f;
+  f.schedule.graphMode = ir::GraphMode::kWhole;
+  FakeDevice device = f.makeDevice();
+  RecordingDevice recording(device);
+  CountingFeed feed(f.graph, /*stepsPerNumber=*/2);
+  auto executor = Executor::create(recording, f.plan(&feed));
+  ASSERT_TRUE(static_cast<bool>(executor)) << ir::describe(executor.takeError());
+  ASSERT_EQ(ir::describe(fillState(**executor)), "");
+  std::vector<int64_t> counts;
+  for (int64_t step = 0; step < 6; ++step) {
+    const auto bytes = tokens(f, step);
+    ASSERT_TRUE(static_cast<bool>((*executor)->issueStep({{ir::StorageId(size_t{0}), bytes}})));
+    counts.push_back((*executor)->recordings());
+  }
+  EXPECT_EQ(counts, (std::vector<int64_t>{0, 1, 2, 2, 3, 3}));
 }
 
 class FailingFeed : public CountingFeed {
