@@ -10,9 +10,11 @@ drawing them. Prints a row as soon as it is there; --out writes all figures as J
 driver, versions and settings. Exit code 1 when a run failed or the time given was up.
 
     gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
-           [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500] [--scratch DIR]
-           [--hugging-face eager,checkpointing]
-           [--out FILE]
+           [--in-steps] [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500]
+           [--hugging-face eager,checkpointing] [--scratch DIR] [--out FILE]
+
+With --in-steps all plans are made from the times that ops have in the steps of one budget (of the
+case's), which is run first.
 """
 
 import argparse
@@ -28,17 +30,22 @@ import time
 
 LLAMA = ["precision=bfloat16", "sequence=4096"]
 CASES = {
-    "llama1b": {"model": "llama", "host": "60GiB", "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
+    "llama1b": {"model": "llama", "host": "60GiB",
+                "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
+                "in_steps": "31GiB",
                 "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA],
                 "hugging_face": ["--shape", "llama3.2-1b", "--batch", "4"]},
     "llama8b": {"model": "llama", "host": "90GiB", "budgets": ["75GiB", "60GiB", "40GiB", "30GiB"],
+                "in_steps": "40GiB",
                 "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA],
                 "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1"]},
     "llama8b_lora": {"model": "llama_lora", "host": "90GiB", "budgets": ["50GiB", "24GiB", "12GiB"],
+                     "in_steps": "24GiB",
                      "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw",
                                   *LLAMA],
                      "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1", "--lora", "16"]},
     "small": {"model": "llama", "host": "4GiB", "budgets": ["400MiB", "250MiB"],
+              "in_steps": "300MiB",
               "settings": ["layers=4", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4",
                            "vocabulary=8192", "batch=4", "optimizer=stowage_adamw",
                            "precision=bfloat16", "sequence=512"],
@@ -73,7 +80,8 @@ def describe_machine(options):
     fields = "name,memory.total,driver_version,clocks.max.sm,power.limit,persistence_mode"
     return {"gpu": text_of(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]),
             "cores": os.cpu_count(), "stowage": text_of([options.program, "--version"]),
-            "deterministic": options.deterministic, "steps": options.steps}
+            "deterministic": options.deterministic, "in_steps": options.in_steps,
+            "steps": options.steps}
 
 
 def write_weights(step, path):
@@ -184,11 +192,27 @@ def show(name, row):
               f" {eager.get('repeats', '')}", flush=True)
 
 
+def measure_in_steps(options, case, name, step, costs, weights):
+    row = plan(options, case, step, costs, case["in_steps"])
+    if row["verdict"] != "planned":
+        raise Failed(f"{case['in_steps']}: {row['verdict']}")
+    path = f"{step}.in_steps.costs.json"
+    done = call(options.program, "run", row["path"], "--steps", "7", "--costs", costs, "--weights",
+                weights, "--costs-out", path, "--json")
+    answer = json.loads(done.stdout)
+    print(f"{name:<14} {case['in_steps']:>8}  costs from its steps: {seconds(answer['step_ns']):.4f} s, "
+          f"predicted from ops alone {seconds(answer['predicted']['step_ns']):.4f}", flush=True)
+    os.remove(row["path"])
+    return path
+
+
 def run_budgets(options, case, name, folder, budgets, weights, more=()):
     """Plans run as soon as they are made; the process of the first trains by eager libtorch too."""
     step, costs = capture(options, case, folder, name, more)
     if not os.path.exists(weights):
         write_weights(step, weights)
+    if options.in_steps and not more:
+        costs = measure_in_steps(options, case, name, step, costs, weights)
     rows, compare = [], not options.no_eager
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = [pool.submit(plan, options, case, step, costs, budget) for budget in budgets]
@@ -250,6 +274,7 @@ def main():
                         ", ".join(CASES))
     parser.add_argument("--budgets", type=lambda text: text.split(","), help="instead of the case's")
     parser.add_argument("--steps", type=int, default=12)
+    parser.add_argument("--in-steps", action="store_true", help="costs from inside steps")
     parser.add_argument("--deterministic", action="store_true",
                         help="libtorch's deterministic mode; default: as users run")
     parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
