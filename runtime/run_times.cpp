@@ -5,21 +5,61 @@
 #include <map>
 #include <string>
 
+#include "runtime/step_stalls.h"
+
 namespace stowage::runtime {
 
-std::vector<std::optional<Nanoseconds>> medianDurations(llvm::ArrayRef<StepTimes> steps) {
-  std::vector<std::optional<Nanoseconds>> medians(steps.empty() ? 0 : steps[0].commands.size());
-  std::vector<Nanoseconds> durations;
-  for (size_t i = 0; i < medians.size(); ++i) {
-    durations.clear();
-    for (const StepTimes& step : steps) {
-      if (const auto& times = step.commands[i]) durations.push_back(times->end - times->begin);
-    }
-    if (durations.empty()) continue;
-    std::sort(durations.begin(), durations.end());
-    medians[i] = durations[durations.size() / 2];
+namespace {
+
+using Durations = std::vector<std::optional<Nanoseconds>>;
+
+Durations durationsOf(const ir::Schedule& schedule, const StepTimes& step, const StepTimes* before,
+                      RunBegin begin) {
+  Durations durations(step.commands.size());
+  for (size_t i = 0; i < durations.size(); ++i) {
+    if (const auto& times = step.commands[i]) durations[i] = times->end - times->begin;
   }
-  return medians;
+  if (begin == RunBegin::kWork) return durations;
+  for (const Stall& stall : findStalls(schedule, step, before)) {
+    if (stall.cause == StallCause::kStart) *durations[stall.command.index()] += stall.time;
+  }
+  return durations;
+}
+
+Nanoseconds computeTime(const ir::Schedule& schedule, const Durations& durations) {
+  Nanoseconds sum;
+  for (size_t i = 0; i < durations.size(); ++i) {
+    const bool isRun = schedule.commands[i].kind == ir::CommandKind::kRun;
+    if (isRun && durations[i]) sum += *durations[i];
+  }
+  return sum;
+}
+
+}  // namespace
+
+std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
+                                                         llvm::ArrayRef<StepTimes> steps,
+                                                         RunBegin begin) {
+  std::vector<Durations> all;
+  for (size_t s = 0; s < steps.size(); ++s) {
+    all.push_back(durationsOf(schedule, steps[s], s == 0 ? nullptr : &steps[s - 1], begin));
+  }
+  std::stable_sort(all.begin(), all.end(), [&](const Durations& a, const Durations& b) {
+    return computeTime(schedule, a) < computeTime(schedule, b);
+  });
+  const size_t leftOut = all.size() / 4;  // at each end
+  Durations means(steps.empty() ? 0 : schedule.commands.size());
+  for (size_t i = 0; i < means.size(); ++i) {
+    int64_t sum = 0;
+    int64_t count = 0;
+    for (size_t s = leftOut; s < all.size() - leftOut; ++s) {
+      if (!all[s][i]) continue;
+      sum += all[s][i]->value();
+      ++count;
+    }
+    if (count > 0) means[i] = Nanoseconds(sum / count);
+  }
+  return means;
 }
 
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,

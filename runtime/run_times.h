@@ -33,8 +33,15 @@ struct StepTimes {
   std::vector<std::optional<CommandTimes>> commands;
 };
 
-/// By command: the median of its durations; nothing for what was never timed.
-std::vector<std::optional<Nanoseconds>> medianDurations(llvm::ArrayRef<StepTimes> steps);
+/// Whether a run of the compute stream counts from where it began, or from where it could have:
+/// when nothing was missing and the device took its time (StallCause::kStart).
+enum class RunBegin : uint8_t { kWork, kReady };
+/// By command: the mean of its durations over the middle half of the steps, by their time on the
+/// compute stream, so that they add up to what whole steps took (clocks vary from step to step);
+/// nothing for what was never timed.
+std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
+                                                         llvm::ArrayRef<StepTimes> steps,
+                                                         RunBegin begin);
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
 /// commands, re-runs included. `durations` by command of `schedule`; those of copies are not used.

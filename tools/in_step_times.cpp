@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/in_step_times.h"
 
+#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -21,7 +22,10 @@ namespace stowage::tools {
 
 namespace {
 
-constexpr int64_t kTimedSteps = 5;
+// The clock of a GPU varies from step to step.
+constexpr int64_t kFewestSteps = 5;
+constexpr int64_t kMostSteps = 20;
+constexpr Nanoseconds kTimed(3'000'000'000);
 constexpr uint64_t kSeed = 0;
 
 ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
@@ -49,6 +53,11 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   return plan;
 }
 
+int64_t stepsToTime(Nanoseconds stepTime) {
+  const int64_t steps = kTimed.value() / std::max<int64_t>(stepTime.value(), 1);
+  return std::clamp(steps, kFewestSteps, kMostSteps);
+}
+
 ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& costs,
                                  const CommonFlags& flags) {
   RunSourceOptions sourceOptions;
@@ -59,14 +68,15 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);
   if (!data) return data.takeError();
+  const int64_t timed = stepsToTime(plan.file.schedule.predicted.stepTime);
   Progress progress(!flags.quiet);
   RunOptions options;
   options.seed = kSeed;
-  options.steps = kTimedSteps + 1;
-  options.timedSteps = kTimedSteps;
+  options.steps = timed + 1;
+  options.timedSteps = timed;
   options.batches = batchesOf(*source, **data);
-  options.report = [&progress](int64_t step, double /*loss*/) {
-    progress.show("measuring steps", static_cast<size_t>(step + 1), kTimedSteps + 1);
+  options.report = [&progress, timed](int64_t step, double /*loss*/) {
+    progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(timed) + 1);
   };
   const PlannedTraining planned = {.graph = source->graph,
                                    .schedule = plan.file.schedule,
@@ -87,8 +97,9 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  times.costs = runtime::correctTimes(request.alone, plan->graph, schedule,
-                                      runtime::medianDurations(run->times));
+  times.costs = runtime::correctTimes(
+      request.alone, plan->graph, schedule,
+      runtime::typicalDurations(schedule, run->times, runtime::RunBegin::kReady));
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
   times.measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9));

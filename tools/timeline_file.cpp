@@ -201,8 +201,10 @@ TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
         runtime::hiddenShare(measured.schedule, asSteps(*measured.predicted), measured.steps);
   }
   std::vector<Nanoseconds> durations;
-  for (const auto& median : runtime::medianDurations(measured.steps)) {
-    durations.push_back(median.value_or(Nanoseconds(0)));
+  // Without the moments that the device takes to begin: they are what is to be seen.
+  for (const auto& time :
+       runtime::typicalDurations(measured.schedule, measured.steps, runtime::RunBegin::kWork)) {
+    durations.push_back(time.value_or(Nanoseconds(0)));
   }
   if (!durations.empty()) {
     summary.ownTimes =

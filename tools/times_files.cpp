@@ -71,7 +71,9 @@ MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
 ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times) {
   if (!files.costs.empty()) {
     ir::Expected<std::string> text =
-        makeCorrectedCosts(times.plan, times.costs, runtime::medianDurations(times.measured.steps));
+        makeCorrectedCosts(times.plan, times.costs,
+                           runtime::typicalDurations(times.measured.schedule, times.measured.steps,
+                                                     runtime::RunBegin::kReady));
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }

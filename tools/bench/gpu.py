@@ -197,7 +197,7 @@ def measure_in_steps(options, case, name, step, costs, weights):
     if row["verdict"] != "planned":
         raise Failed(f"{case['in_steps']}: {row['verdict']}")
     path = f"{step}.in_steps.costs.json"
-    done = call(options.program, "run", row["path"], "--steps", "7", "--costs", costs, "--weights",
+    done = call(options.program, "run", row["path"], "--steps", "12", "--costs", costs, "--weights",
                 weights, "--costs-out", path, "--json")
     answer = json.loads(done.stdout)
     print(f"{name:<14} {case['in_steps']:>8}  costs from its steps: {seconds(answer['step_ns']):.4f} s, "

@@ -115,13 +115,29 @@ TEST(StepStalls, TellsHowFarCopiesAreHiddenThatWereToBe) {
   EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
 }
 
-TEST(StepStalls, MediansAreByCommand) {
-  std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200), makeStep(3, 400)};
-  steps[1].commands[kLast]->end += Nanoseconds(1000);
-  for (StepTimes& step : steps) step.commands[kFetch].reset();
-  const auto medians = runtime::medianDurations(steps);
-  EXPECT_EQ(medians[kLast], Nanoseconds(27));
-  EXPECT_EQ(medians[kFetch], std::nullopt);
+TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
+  const ir::Schedule schedule = makeSchedule();
+  std::vector<StepTimes> steps;
+  for (const int64_t longer : {4, 0, 1000, 6, 2}) {
+    steps.push_back(makeStep(static_cast<int64_t>(steps.size()), 2000 * steps.size()));
+    steps.back().commands[kLast]->end += Nanoseconds(longer);
+    steps.back().commands[kFetch].reset();
+  }
+  const auto typical = runtime::typicalDurations(schedule, steps, runtime::RunBegin::kWork);
+  EXPECT_EQ(typical[kLast], Nanoseconds(27 + 4));
+  EXPECT_EQ(typical[kFetch], std::nullopt);
+  EXPECT_TRUE(runtime::typicalDurations(schedule, {}, runtime::RunBegin::kWork).empty());
+}
+
+TEST(StepStalls, TypicalDurationsMayCountFromWhereARunCouldHaveBegun) {
+  const ir::Schedule schedule = makeSchedule();
+  const auto work = runtime::typicalDurations(schedule, {makeStep(0, 0)}, runtime::RunBegin::kWork);
+  const auto ready =
+      runtime::typicalDurations(schedule, {makeStep(0, 0)}, runtime::RunBegin::kReady);
+  EXPECT_EQ(*ready[kReader] - *work[kReader], Nanoseconds(2));
+  EXPECT_EQ(*ready[kLast] - *work[kLast], Nanoseconds(3));
+  EXPECT_EQ(*ready[kFirst], *work[kFirst]);
+  EXPECT_EQ(*ready[kFetch], *work[kFetch]);
 }
 
 }  // namespace
