@@ -51,8 +51,10 @@ CASES = {
                            "precision=bfloat16", "sequence=512"],
               "hugging_face": ["--shape", "small", "--batch", "4", "--sequence", "512"]},
 }
-HUGGING_FACE = ["eager", "checkpointing", "checkpointing+stream_offload", "stream_offload",
-                "save_on_cpu", "compile", "compile:0.5", "compile:0.2", "compile:0.0"]
+HUGGING_FACE = ["eager", "checkpointing", "checkpointing:2", "checkpointing+offload",
+                "stream_offload", "compile", "compile:0.5", "compile:0.2", "compile:0.0",
+                "save_on_cpu"]
+MODE_SECONDS = 150  # for one of them, all its steps
 PARAMETER = re.compile(r'^\s*(parameter|frozen|buffer) %\S+(?: "([^"]+)")?.*? : (\w+)\[([\d,]*)\]')
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
@@ -231,6 +233,18 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
     return rows
 
 
+def call_hugging_face(command):
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False,
+                              timeout=MODE_SECONDS)
+    except subprocess.TimeoutExpired:
+        return {"error": f"not done after {MODE_SECONDS} s"}
+    try:
+        return json.loads(done.stdout.splitlines()[-1])
+    except (IndexError, ValueError):
+        return {"error": f"exit {done.returncode}: {done.stderr.strip()[-300:]}"}
+
+
 def run_hugging_face(options, name):
     """One process per mode; one that does not fit is a row too."""
     script = os.path.join(os.path.dirname(os.path.abspath(__file__)), "hugging_face.py")
@@ -239,12 +253,8 @@ def run_hugging_face(options, name):
         if time.time() > options.end:
             rows.append({"hugging_face": mode, "verdict": "not run: the time given was up"})
             continue
-        done = subprocess.run([sys.executable, script, mode, *CASES[name]["hugging_face"], "--steps",
-                               str(options.steps)], capture_output=True, text=True, check=False)
-        try:
-            row = json.loads(done.stdout.splitlines()[-1])
-        except (IndexError, ValueError):
-            row = {"error": f"exit {done.returncode}: {done.stderr.strip()[-300:]}"}
+        row = call_hugging_face([sys.executable, script, mode, *CASES[name]["hugging_face"],
+                                 "--steps", str(options.steps)])
         row = {"hugging_face": mode, "verdict": row.get("error", "ran"), **row}
         rows.append(row)
         figures = row["verdict"] if "step_s" not in row else (

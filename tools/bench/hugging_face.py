@@ -8,9 +8,10 @@ object: mode, median step in seconds, peak of allocated and of reserved bytes; o
 
     hugging_face.py MODE [--shape llama3.2-1b] [--batch 4] [--sequence 4096] [--steps 6] [--lora 16]
 
-Modes: eager; checkpointing; save_on_cpu (saved tensors to pinned memory, in line);
-stream_offload (saved tensors to pinned memory on a stream of their own, both ways);
-checkpointing+stream_offload; compile; compile:FRACTION (with an activation memory budget).
+Modes: eager; checkpointing; checkpointing:N (of every N-th layer); checkpointing+offload
+(transformers' own: what checkpointed layers keep goes to pinned memory, in line); save_on_cpu (all
+saved tensors to pinned memory, in line); stream_offload (the same on streams of its own, one for
+each way); compile; compile:FRACTION (with an activation memory budget).
 """
 
 import argparse
@@ -123,8 +124,10 @@ def make_model(options):
 def train(options):
     torch.manual_seed(0)
     model = make_model(options)
-    if "checkpointing" in options.mode:
-        model.gradient_checkpointing_enable({"use_reentrant": False})
+    if options.mode.startswith("checkpointing"):
+        layers = int(options.mode.split(":")[1]) if ":" in options.mode else 1
+        model.gradient_checkpointing_enable({"use_reentrant": False}, every_n_layers=layers,
+                                            offload="offload" in options.mode)
         if options.lora:
             model.enable_input_require_grads()
     trained = [parameter for parameter in model.parameters() if parameter.requires_grad]
@@ -137,7 +140,7 @@ def train(options):
             from torch._functorch import config as functorch
             functorch.activation_memory_budget = float(options.mode.split(":")[1])
         run = torch.compile(model)
-    offload = StreamedOffload() if "stream_offload" in options.mode else None
+    offload = StreamedOffload() if options.mode == "stream_offload" else None
     times = []
     for step in range(options.steps + 3):
         if step == 3:
