@@ -1,0 +1,107 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Device memory of a planned run while it takes steps, as the driver counts it from outside.
+
+Runs a plan and asks nvidia-smi for the process's memory again and again, beside the step that the
+run is at by its progress. From the fifth step on it must stay what it is, in every launch mode.
+Exit code 1 when it does not, or when libtorch allocated what the plan did not serve.
+
+    steady_memory.py [--program build/bin/stowage] [--steps 3000] [--budget 60%peak]
+                     [--launch none,no_update,whole]
+"""
+
+import argparse
+import os
+import pty
+import re
+import subprocess
+import sys
+import tempfile
+
+from bits_table import MODELS, call
+
+MODEL = "gpt2_bfloat16"
+SETTLED = 5  # steps
+PROGRESS = re.compile(r"step (\d+)  loss")
+
+
+def used_by(pid):
+    """MiB, or nothing where nvidia-smi does not know the process."""
+    done = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory",
+                           "--format=csv,noheader,nounits"], capture_output=True, text=True,
+                          check=True)
+    for line in done.stdout.splitlines():
+        found, used = line.split(",")
+        if int(found) == pid:
+            return int(used)
+    return None
+
+
+def step_shown(terminal):
+    """The last step that the run's progress named since it was asked; 0 for none."""
+    text = b""
+    while True:
+        try:
+            part = os.read(terminal, 1 << 16)
+        except (BlockingIOError, OSError):
+            break
+        if not part:
+            break
+        text += part
+    shown = PROGRESS.findall(text.decode(errors="replace"))
+    return int(shown[-1]) if shown else 0
+
+
+def watch(options, plan, costs):
+    """([(step, MiB)], what the run said at its end)"""
+    ours, theirs = pty.openpty()
+    os.set_blocking(ours, False)
+    environment = {name: value for name, value in os.environ.items() if name != "CI"}
+    samples, step = [], 0
+    with tempfile.TemporaryFile("w+") as answer:
+        with subprocess.Popen([options.program, "run", plan, "--costs", costs, "--steps",
+                               str(options.steps)], stdout=answer, stderr=theirs,
+                              env=environment) as child:
+            while child.poll() is None:
+                used = used_by(child.pid)
+                later = step_shown(ours)  # at its end the run gives its memory back
+                if step >= SETTLED and later > step and used is not None:
+                    samples.append((step, used))
+                step = max(step, later)
+        answer.seek(0)
+        if child.returncode != 0:
+            raise SystemExit(f"run: exit {child.returncode}")
+        return samples, answer.read()
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--program", default="build/bin/stowage")
+    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--budget", default="60%peak")
+    parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
+    parser.add_argument("--target", default="h200")
+    options = parser.parse_args()
+    bad = 0
+    with tempfile.TemporaryDirectory() as folder:
+        step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))
+        settings = [part for word in MODELS[MODEL][1:] for part in ("--set", word)]
+        call(options.program, "capture", MODELS[MODEL][0], *settings, "--device", "cuda", "--target",
+             options.target, "-o", step)
+        call(options.program, "profile", step, "-o", costs)
+        for launch in options.launch:
+            call(options.program, "plan", step, "--budget", options.budget, "--costs", costs,
+                 "--launch", launch, "-f", "-o", plan)
+            samples, answer = watch(options, plan, costs)
+            seen = sorted({used for _, used in samples})
+            fine = len(samples) >= 3 and len(seen) == 1 and " 0 allocations outside" in answer
+            bad += not fine
+            print(f"{'ok ' if fine else 'BAD'} {launch}: {len(samples)} samples from step "
+                  f"{samples[0][0] if samples else '-'} to {samples[-1][0] if samples else '-'}: "
+                  f"{seen} MiB; " + "; ".join(line.strip() for line in answer.splitlines()[1:4]),
+                  flush=True)
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
