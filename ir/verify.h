@@ -55,7 +55,8 @@
 //       kind and flag, holds the last version at the end
 //   V24 V10 to V13 across the seam                                  as V10
 //   V25 joined: no prev; one graph of the step: joined, no disk,     ordered
-//       no host runs; nothing that is recorded leaves results on the host
+//       no host runs; nothing that is recorded uses bytes of the
+//       host that change
 //   V26 draws on compute; a clone restores its original's slot      ordered
 //   V27 step scalars have a name of their own, by which they are fed ordered
 //   V29 (ranks) has no counterpart in a single schedule

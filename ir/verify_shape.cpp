@@ -111,14 +111,30 @@ size_t recordedCommands(const Facts& facts) {
   return schedule.commands.size();
 }
 
-/// Kernels and copies are in a graph; what an op writes on the host it writes only while it is
-/// recorded.
-void checkHostResults(const Facts& facts, CommandId id, Report& report) {
+/// By storage: it lives on the host, and holds other bytes in other steps.
+std::vector<bool> findChangingOnHost(const Graph& graph) {
+  std::vector<bool> changes(graph.storages().size(), false);
+  for (size_t i = 0; i < changes.size(); ++i) changes[i] = graph.storages()[i].role == Role::kInput;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (const Access& access : graph.accesses(NodeId(i))) {
+      if (access.writes()) changes[access.storage.index()] = true;
+    }
+  }
+  for (size_t i = 0; i < changes.size(); ++i) {
+    if (graph.storages()[i].home != Space::kHost) changes[i] = false;
+  }
+  return changes;
+}
+
+/// Kernels and copies are in a graph; what an op reads and writes on the host it reads and writes
+/// only while it is recorded.
+void checkHostBytes(const Facts& facts, const std::vector<bool>& changes, CommandId id,
+                    Report& report) {
   for (const Access& access : facts.graph.accesses(facts.schedule.command(id).node)) {
-    const Storage& storage = facts.graph.storage(access.storage);
-    if (!access.writes() || storage.home != Space::kHost) continue;
+    if (!changes[access.storage.index()]) continue;
     report.add(25, id,
-               facts.describe(id) + " leaves '" + storage.name +
+               facts.describe(id) + (access.writes() ? " leaves '" : " reads '") +
+                   facts.graph.storage(access.storage).name +
                    "' on the host, which a graph would not do again");
   }
 }
@@ -127,6 +143,7 @@ void checkGraphMode(const Facts& facts, Report& report) {
   const Schedule& schedule = facts.schedule;
   const bool isWhole = schedule.graphMode == GraphMode::kWhole;
   const size_t recorded = recordedCommands(facts);
+  const std::vector<bool> changes = findChangingOnHost(facts.graph);
   if (isWhole && !schedule.joined) report.add(25, "one graph of the whole step is not joined");
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     const CommandId id(i);
@@ -134,7 +151,9 @@ void checkGraphMode(const Facts& facts, Report& report) {
     if (schedule.joined && !command.prev.empty()) {
       report.add(25, id, facts.describe(id) + " waits for the step before in a joined schedule");
     }
-    if (i < recorded && command.kind == CommandKind::kRun) checkHostResults(facts, id, report);
+    if (i < recorded && command.kind == CommandKind::kRun) {
+      checkHostBytes(facts, changes, id, report);
+    }
     if (!isWhole) continue;
     if (command.stream >= Stream::kDiskRead && command.stream <= Stream::kHostCompute) {
       report.add(25, id,

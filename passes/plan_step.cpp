@@ -3,6 +3,7 @@
 
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "passes/hoist_updates.h"
 #include "passes/lower.h"
@@ -30,9 +31,16 @@ bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
   return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
-/// V25, before hours of planning: what an op leaves on the host, a graph would not leave again.
+/// V25, before hours of planning: what an op leaves or finds on the host, a graph would not leave
+/// or find again.
 ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   if (mode == ir::GraphMode::kNone) return ir::success();
+  std::vector<bool> isWritten(graph.storages().size(), false);
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      if (access.writes()) isWritten[access.storage.index()] = true;
+    }
+  }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::NodeId node(i);
     const bool updates = graph.node(node).phase == ir::Phase::kOptimizer ||
@@ -40,10 +48,11 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
     if (mode == ir::GraphMode::kNoUpdate && updates) break;
     for (const ir::Access& access : graph.accesses(node)) {
       const ir::Storage& storage = graph.storage(access.storage);
-      if (!access.writes() || storage.home != ir::Space::kHost) continue;
+      const bool changes = storage.role == ir::Role::kInput || isWritten[access.storage.index()];
+      if (!changes || storage.home != ir::Space::kHost) continue;
       return ir::makeError(ir::ErrorCode::kInfeasible,
                            "a CUDA graph cannot hold node " + graph.describeNode(node) +
-                               ": it leaves '" + storage.name +
+                               (access.writes() ? ": it leaves '" : ": it reads '") + storage.name +
                                "' on the host, which a graph would not do again (rule V25)");
     }
   }

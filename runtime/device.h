@@ -116,6 +116,9 @@ class Program {
   virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment,
                                                   llvm::ArrayRef<ScalarValue> scalars);
   virtual ir::Error endSegment(const Segment& segment);
+  /// Instead of endSegment, for a step that failed within: nothing of the record is kept or
+  /// launched.
+  virtual void abandonSegment() {}
 };
 
 class Device {
@@ -132,7 +135,8 @@ class Device {
   virtual ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) = 0;
   /// An arena's bytes become `pattern`, over and over from its base. No work may be under way.
   virtual ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern);
-  /// Blocks until every stream is idle. Errors: the device's first failure.
+  /// Blocks until every stream is idle, after a failure as well. Errors: the device's first
+  /// failure.
   virtual ir::Error synchronize() = 0;
   /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
   /// served.

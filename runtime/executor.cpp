@@ -128,7 +128,7 @@ ir::Error Executor::checkInputs(llvm::ArrayRef<InputBytes> inputs) const {
 ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
   const bool arrive = source_.schedule.graphMode != ir::GraphMode::kNone;
   for (const InputPort& port : plan_.inputs) {
-    if (arrive && port.readBy) continue;  // issueArrivals
+    if (arrive && port.copiedOn) continue;  // issueArrivals
     if (ir::Error error = bindInput(port, findInput(inputs, port.storage)->bytes)) return error;
   }
   return ir::success();
@@ -147,7 +147,7 @@ ir::Error Executor::readUnwrittenOutputs() {
 
 ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes) {
   if (nextStep_ > firstStepOfTurn_) {
-    for (const int32_t event : port.readers) {
+    for (const int32_t event : port.users) {
       if (ir::Error error = program_->waitOnHost({event, nextStep_ - 1})) return error;
     }
   }
@@ -161,10 +161,11 @@ ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
   kept.resize(plan_.inputs.size());
   for (size_t k = 0; k < plan_.inputs.size(); ++k) {
     const InputPort& port = plan_.inputs[k];
-    if (!port.readBy) continue;
+    if (!port.copiedOn) continue;
     const llvm::ArrayRef<uint8_t> bytes = findInput(inputs, port.storage)->bytes;
     kept[k].assign(bytes.begin(), bytes.end());
-    if (ir::Error error = program_->accept({*port.readBy, port.hostOffset, kept[k]})) return error;
+    if (ir::Error error = program_->accept({*port.copiedOn, port.hostOffset, kept[k]}))
+      return error;
   }
   return ir::success();
 }
@@ -297,7 +298,11 @@ ir::Error Executor::issueWaits(const IssueRecord& record) {
 }
 
 ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::StorageId storage) {
-  if (ir::Error error = checkRunning()) return error;
+  // The step before one that was refused is done.
+  const bool isLastDone = endedWithoutUpdates_ && step == nextStep_ - 1;
+  if (!isLastDone) {
+    if (ir::Error error = checkRunning()) return error;
+  }
   const auto found = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
                                   [&](const OutputPort& port) { return port.storage == storage; });
   if (found == plan_.outputs.end()) {
@@ -326,6 +331,7 @@ ir::Error Executor::finish() {
 
 // What already runs is let finish, so that nobody touches bytes after the error is out.
 ir::Error Executor::stop(ir::Error error) {
+  program_->abandonSegment();
   llvm::consumeError(device_.synchronize());
   stopped_ = ir::takePayload(std::move(error));
   stopped_->note("step " + std::to_string(nextStep_) +

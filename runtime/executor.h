@@ -61,7 +61,8 @@ class Executor {
   /// Issues one step; returns its number, from 0. `inputs`: every input of the graph once, in any
   /// order; the bytes are not used after the call. The state must be in place (boundary_state.h).
   ir::Expected<int64_t> issueStep(llvm::ArrayRef<InputBytes> inputs);
-  /// Waits for an output of one of the last two steps issued. Valid until two more are issued.
+  /// Waits for an output of one of the last two steps issued; of the last one, when the step after
+  /// it was refused. Valid until two more are issued.
   ir::Expected<llvm::ArrayRef<uint8_t>> output(int64_t step, ir::StorageId storage);
   /// Waits for everything issued.
   ir::Error finish();

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/issue_plan.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <array>
 #include <string>
@@ -37,8 +39,8 @@ class PlanMaker {
   }
 
  private:
-  // The commands after which an input's bytes may be replaced: per stream the last that reads them.
-  using LastReaders = std::array<CommandId, ir::kStreamCount>;
+  // The commands after which an input's bytes may be replaced: per stream the last that uses them.
+  using LastUsers = std::array<CommandId, ir::kStreamCount>;
 
   void findInputs() {
     for (const ir::BoundaryEntry& entry : schedule_.boundary) {
@@ -46,30 +48,33 @@ class PlanMaker {
       if (storage.role != ir::Role::kInput) continue;
       InputPort port{
           entry.storage, storage.bytes, schedule_.residency(entry.at.front()).offset, {}};
-      for (const CommandId reader : findReaders(entry.storage)) {
-        if (!reader.isValid()) continue;
-        needsEvent_[reader.index()] = true;
-        port.readers.push_back(reader.raw());  // turned into an event later
-        port.readBy = schedule_.command(reader).stream;
+      bool isCopied = true;
+      for (const CommandId user : findUsers(entry.storage)) {
+        if (!user.isValid()) continue;
+        needsEvent_[user.index()] = true;
+        port.users.push_back(user.raw());  // turned into an event later
+        port.copiedOn = schedule_.command(user).stream;
+        // A run may read bytes of the host when it is handed over, before its stream comes to it.
+        isCopied &= schedule_.command(user).kind == CommandKind::kCopy;
       }
-      if (port.readers.size() > 1) port.readBy.reset();
+      if (port.users.size() > 1 || !isCopied) port.copiedOn.reset();
       plan_.inputs.push_back(std::move(port));
     }
   }
 
-  LastReaders findReaders(StorageId storage) const {
-    LastReaders last;
+  LastUsers findUsers(StorageId storage) const {
+    LastUsers last;
     for (size_t i = 0; i < schedule_.commands.size(); ++i) {
       const Command& command = schedule_.commands[i];
-      if (readsOnHost(command, storage)) last[static_cast<size_t>(command.stream)] = CommandId(i);
+      if (usesOnHost(command, storage)) last[static_cast<size_t>(command.stream)] = CommandId(i);
     }
     return last;
   }
 
-  bool readsOnHost(const Command& command, StorageId storage) const {
-    if (command.kind == CommandKind::kCopy) return isHostStay(command.from, storage);
-    return std::any_of(command.in.begin(), command.in.end(),
-                       [&](ResidencyId id) { return isHostStay(id, storage); });
+  bool usesOnHost(const Command& command, StorageId storage) const {
+    const auto isStay = [&](ResidencyId id) { return isHostStay(id, storage); };
+    if (command.kind == CommandKind::kCopy) return isStay(command.from) || isStay(command.to);
+    return llvm::any_of(command.in, isStay) || llvm::any_of(command.out, isStay);
   }
 
   bool isHostStay(ResidencyId id, StorageId storage) const {
@@ -143,7 +148,7 @@ class PlanMaker {
     }
     for (StreamEnd& end : plan_.stepEnd) end.event = eventOf_[static_cast<size_t>(end.event)];
     for (InputPort& input : plan_.inputs) {
-      for (int32_t& reader : input.readers) reader = eventOf_[static_cast<size_t>(reader)];
+      for (int32_t& user : input.users) user = eventOf_[static_cast<size_t>(user)];
     }
     for (OutputPort& output : plan_.outputs) {
       if (output.writer.isValid()) output.event = eventOf_[output.writer.index()];

@@ -3,7 +3,7 @@
 // A schedule prepared for issuing: per command the events to wait for and to record, where inputs
 // enter and outputs leave, before which command the step scalars must be there. Made once per plan;
 // the executor's loop only walks over it.
-// Events: a command gets one if another stream waits for it, if the host does (readers of inputs,
+// Events: a command gets one if another stream waits for it, if the host does (users of inputs,
 // deliveries of outputs), or if it is the last of its stream in the step. Waits on the same stream
 // are dropped: its order implies them.
 // The schedule must have passed checkExecutable (runtime/check_executable.h).
@@ -43,8 +43,8 @@ struct InputPort {
   ir::StorageId storage;
   Bytes bytes;
   int64_t hostOffset = 0;
-  llvm::SmallVector<int32_t, 2> readers;  // events after which the bytes may be replaced
-  std::optional<ir::Stream> readBy;       // the stream of all readers, if it is one
+  llvm::SmallVector<int32_t, 2> users;  // events after which the bytes may be replaced
+  std::optional<ir::Stream> copiedOn;   // all users are copies on this stream
 };
 
 /// Bytes that the caller gets after a step: from the last host residency that the step writes.

@@ -75,10 +75,10 @@ class Runner {
   /// kPlanMismatch when the step is no longer the captured one: the state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
   /// The two halves of `step`, for who does not need a step's reports before the next one begins:
-  /// issues the step and returns its number, without waiting for it.
+  /// issues the step and returns its number among this runner's, from 0, without waiting for it.
   ir::Expected<int64_t> issue(llvm::ArrayRef<at::Tensor> inputs);
-  /// What `loss` reported in one of the last two steps issued; waits for it. Errors:
-  /// kInvalidArgument for others.
+  /// What `loss` reported in one of the last two steps issued (the last one, when the step after it
+  /// was refused); waits for it. Errors: kInvalidArgument for others.
   ir::Expected<std::vector<at::Tensor>> reports(int64_t step);
 
   /// Waits for everything issued.

@@ -195,13 +195,14 @@ class Runner {
     return step({inputs...});
   }
   /// The two halves of it, for who does not need the loss before the next step begins: issues one
-  /// step and returns its number, without waiting for it. Throws as operator().
+  /// step and returns its number in this session, from 0, without waiting for it. Throws as
+  /// operator().
   template <typename... Inputs>
   int64_t issue(const Inputs&... inputs) {
     return issueStep({inputs...});
   }
-  /// The loss of one of the last two steps issued, on the CPU; waits for it. Throws Failure:
-  /// kInvalidArgument for others.
+  /// The loss of one of the last two steps issued (the last one, when the step after it was
+  /// refused), on the CPU; waits for it. Throws Failure: kInvalidArgument for others.
   at::Tensor loss(int64_t step);
 
   /// A checkpoint (runtime/checkpoint.h).

@@ -166,7 +166,9 @@ std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<S
     }
   }
   if (copied == Nanoseconds(0)) return std::nullopt;
-  return 1 - static_cast<double>(waited.value()) / static_cast<double>(copied.value());
+  // A copy that is late since others were before it may be waited for longer than it takes.
+  return std::max(0.0,
+                  1 - static_cast<double>(waited.value()) / static_cast<double>(copied.value()));
 }
 
 }  // namespace stowage::runtime

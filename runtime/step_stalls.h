@@ -53,7 +53,8 @@ struct StepSummary {
 StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
 
 /// How far copies that were to be hidden are: of the time of those that no command was `predicted`
-/// to wait for, the share during which compute did not wait for them. Nothing without such copies.
+/// to wait for, the share during which compute did not wait for them; 0 when it waited longer than
+/// they took. Nothing without such copies.
 std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
                                   llvm::ArrayRef<StepTimes> measured);
 

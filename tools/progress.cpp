@@ -14,6 +14,7 @@ namespace stowage::tools {
 namespace {
 
 constexpr int64_t kDelayNs = 1'000'000'000;
+constexpr int64_t kIntervalNs = 100'000'000;
 
 int64_t nowNs() {
   return std::chrono::duration_cast<std::chrono::nanoseconds>(
@@ -32,7 +33,10 @@ Progress::~Progress() {
 }
 
 void Progress::show(const std::string& line) {
-  if (!enabled_ || nowNs() - startedNs_ < kDelayNs) return;
+  if (!enabled_) return;
+  const int64_t now = nowNs();
+  if (now - startedNs_ < kDelayNs || now - shownNs_ < kIntervalNs) return;
+  shownNs_ = now;
   llvm::errs() << '\r' << line << "\033[K";
   shown_ = true;
 }

@@ -22,6 +22,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
+  /// At most ten times a second: a slow terminal is not to hold up a step.
   void show(const std::string& line);
   /// "measuring ops  12 of 96"
   void show(const char* what, size_t done, size_t all);
@@ -30,6 +31,7 @@ class Progress {
   bool enabled_;
   bool shown_ = false;
   int64_t startedNs_;
+  int64_t shownNs_ = 0;
 };
 
 /// For work that does not: what it is, and the seconds it has taken. Nothing else may write to

@@ -355,7 +355,8 @@ Verb addRunVerb(CLI::App& app) {
                       "before the first step");
   command->add_flag("--replan", flags->replan,
                     "where ops need more temporary memory than the plan was made for and its "
-                    "decisions do not fit any more: plan anew for the same budget");
+                    "decisions do not fit any more: plan anew for the same budget, with every kind "
+                    "of decision allowed");
   command
       ->add_flag("--throttle-links", flags->throttle,
                  "steps for the CPU: copies take as long as over the links in --costs, such as "

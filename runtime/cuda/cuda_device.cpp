@@ -182,13 +182,12 @@ ir::Error CudaDevice::fill(Space space, llvm::ArrayRef<uint8_t> pattern) {
 }
 
 ir::Error CudaDevice::synchronize() {
+  // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
   for (const Stream stream : {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice}) {
-    if (ir::Error error = state_->check(cudaStreamSynchronize(state_->raw(stream)),
-                                        "a kernel or a copy of the step")) {
-      return error;
-    }
+    dropError(state_->check(cudaStreamSynchronize(state_->raw(stream)),
+                            "a kernel or a copy of the step"));
   }
-  return ir::success();
+  return state_->fail(ir::success());
 }
 
 int64_t CudaDevice::allocationsOutside() const { return state_->allocations.passedOn.load(); }

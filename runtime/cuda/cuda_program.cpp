@@ -253,6 +253,9 @@ class CudaProgram : public Program {
         cudaEventRecord(segmentEnds_.at({0, step_}), device_.raw(Stream::kCompute)),
         "recording an event");
   }
+  void abandonSegment() override {
+    if (isRecording()) graph_.reset();
+  }
 
  private:
   bool isRecording() const { return graph_ && graph_->isRecording(); }

@@ -33,19 +33,18 @@ NvtxRanges::NvtxRanges(const ProgramSource& source) : domain_(nvtxDomainCreateA(
 
 NvtxRanges::~NvtxRanges() {
   if (domain_ == nullptr) return;
-  if (isInStep_) nvtxDomainRangePop(domain_);
+  if (step_) nvtxDomainRangeEnd(domain_, *step_);
   nvtxDomainDestroy(domain_);
 }
 
 void NvtxRanges::beginStep(int64_t step) {
   if (domain_ == nullptr) return;
-  if (isInStep_) nvtxDomainRangePop(domain_);
+  if (step_) nvtxDomainRangeEnd(domain_, *step_);
   const std::string name = "step " + std::to_string(step);
   nvtxEventAttributes_t attributes = makeAttributes();
   attributes.messageType = NVTX_MESSAGE_TYPE_ASCII;
   attributes.message.ascii = name.c_str();
-  nvtxDomainRangePushEx(domain_, &attributes);
-  isInStep_ = true;
+  step_ = nvtxDomainRangeStartEx(domain_, &attributes);
 }
 
 NvtxRanges::Scope::Scope(const NvtxRanges& ranges, ir::CommandId command)

@@ -10,6 +10,7 @@
 #include <nvtx3/nvToolsExt.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "runtime/device.h"
@@ -42,7 +43,8 @@ class NvtxRanges {
  private:
   nvtxDomainHandle_t domain_;              // null: nobody listens
   std::vector<nvtxStringHandle_t> names_;  // by command
-  bool isInStep_ = false;
+  /// Not nested in a thread's other ranges: programs of several plans take turns.
+  std::optional<nvtxRangeId_t> step_;
 };
 
 }  // namespace stowage::runtime

@@ -95,6 +95,7 @@ class RecordingProgram : public runtime::Program {
     }
     return meet(/*isEnd=*/true);
   }
+  void abandonSegment() override { isRecording_ = false; }
 
  private:
   void put(std::function<ir::Error()> item) { items_.push_back(std::move(item)); }

@@ -135,6 +135,38 @@ TEST(Verify, V25WholeStepGraphs) {
             "");
 }
 
+// What a graph holds was read on the host once, when it was recorded.
+TEST(Verify, V25RecordedRunsThatReadChangingBytesOfTheHost) {
+  const auto withRate = [](const char* mode, const Patch& reader, const Patch& run) {
+    return rulesOf(kRecompute, {{"mode=none flowing", std::string("mode=") + mode + " flowing"},
+                                {"  parameter %w", "  input %h host : f32[]\n  parameter %w"},
+                                {"arena host 64", "arena host 128"},
+                                {"  boundary %w",
+                                 "  residency r13 %h host 64\n"
+                                 "  boundary %h at [r13]\n  boundary %w"},
+                                reader,
+                                run});
+  };
+  const Patch inForward{"aten.mul.Tensor(%b, %e)", "aten.mul.Tensor(%b, %h)"};
+  const Patch runForward{"run n3 on compute in [r5, r3]", "run n3 on compute in [r5, r13]"};
+  EXPECT_EQ(withRate("none", inForward, runForward), "");
+  EXPECT_EQ(withRate("no_update", inForward, runForward), "V25");
+  const Patch inUpdate{"aten.add_.Tensor(inout %w, %d, 1)", "aten.add_.Tensor(inout %w, %h, 1)"};
+  const Patch runUpdate{"run n6 on compute in [r0, r12]", "run n6 on compute in [r0, r13]"};
+  EXPECT_EQ(withRate("no_update", inUpdate, runUpdate), "");
+}
+
+TEST(Verify, V25RecordedRunsThatLeaveResultsOnTheHost) {
+  const auto withResult = [](const char* mode) {
+    return rulesOf(kRecompute, {{"mode=none flowing", std::string("mode=") + mode + " flowing"},
+                                {"%d : f32[16] =", "%d host : f32[16] ="},
+                                {"arena host 64", "arena host 128"},
+                                {"residency r12 %d device 384", "residency r12 %d host 64"}});
+  };
+  EXPECT_EQ(withResult("none"), "");
+  EXPECT_EQ(withResult("no_update"), "V25");
+}
+
 TEST(Verify, V27StepScalarWithoutFeed) {
   CheckedCase checked = read(kOffload);
   ir::GraphBuilder builder(checked.module.graph);

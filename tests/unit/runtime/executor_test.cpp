@@ -282,6 +282,53 @@ TEST(Executor, AFeedThatFailsLeavesTheModelAsItWas) {
   EXPECT_EQ(found, expected);
 }
 
+class FailsInStepOne : public CountingFeed {
+ public:
+  using CountingFeed::CountingFeed;
+  void begin(int64_t step) override {
+    step_ = step;
+    CountingFeed::begin(step);
+  }
+  ir::Expected<llvm::ArrayRef<runtime::ScalarValue>> join() override {
+    if (step_ == 1) return ir::makeError(ir::ErrorCode::kUnsupported, "the step changed");
+    return CountingFeed::join();
+  }
+
+ private:
+  int64_t step_ = 0;
+};
+
+TEST(Executor, ARefusedStepLeavesTheOutputsOfTheOneBefore) {
+  const Fixture f;
+  const ir::StorageId loss(3);
+  const auto issue = [&](Executor& executor, int64_t step) {
+    const auto bytes = tokens(f, step);
+    return static_cast<bool>(executor.issueStep({{ir::StorageId(size_t{0}), bytes}}));
+  };
+  const auto lossOf = [&](Executor& executor, int64_t step) {
+    auto found = executor.output(step, loss);
+    EXPECT_TRUE(static_cast<bool>(found)) << ir::describe(found.takeError());
+    return found->vec();
+  };
+  FakeDevice device = f.makeDevice();
+  CountingFeed feed(f.graph);
+  auto right = Executor::create(device, f.plan(&feed));
+  ASSERT_TRUE(static_cast<bool>(right));
+  ASSERT_EQ(ir::describe(fillState(**right)), "");
+  ASSERT_TRUE(issue(**right, 0));
+  const std::vector<uint8_t> expected = lossOf(**right, 0);
+
+  FakeDevice other = f.makeDevice();
+  FailsInStepOne failing(f.graph);
+  auto refused = Executor::create(other, f.plan(&failing));
+  ASSERT_TRUE(static_cast<bool>(refused));
+  ASSERT_EQ(ir::describe(fillState(**refused)), "");
+  ASSERT_TRUE(issue(**refused, 0));
+  EXPECT_FALSE(issue(**refused, 1));
+  EXPECT_EQ(lossOf(**refused, 0), expected);
+  EXPECT_FALSE(static_cast<bool>((*refused)->output(1, loss)));
+}
+
 // The first node starts before its input is there; the copy is slow.
 TEST(Executor, AMissingWaitIsFoundAndStopsTheRun) {
   Fixture f;

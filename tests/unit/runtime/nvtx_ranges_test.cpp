@@ -40,6 +40,15 @@ int NVTX_API pop(nvtxDomainHandle_t /*domain*/) {
   heard().emplace_back("pop");
   return 0;
 }
+nvtxRangeId_t NVTX_API start(nvtxDomainHandle_t /*domain*/,
+                             const nvtxEventAttributes_t* attributes) {
+  static nvtxRangeId_t last = 0;
+  heard().push_back("start " + std::to_string(++last) + " " + attributes->message.ascii);
+  return last;
+}
+void NVTX_API end(nvtxDomainHandle_t /*domain*/, nvtxRangeId_t range) {
+  heard().push_back("end " + std::to_string(range));
+}
 
 int NVTX_API listen(NvtxGetExportTableFunc_t exportTable) {
   const auto* callbacks =
@@ -58,6 +67,8 @@ int NVTX_API listen(NvtxGetExportTableFunc_t exportTable) {
   set(NVTX_CBID_CORE2_DomainRegisterStringA, registerString);
   set(NVTX_CBID_CORE2_DomainRangePushEx, push);
   set(NVTX_CBID_CORE2_DomainRangePop, pop);
+  set(NVTX_CBID_CORE2_DomainRangeStartEx, start);
+  set(NVTX_CBID_CORE2_DomainRangeEnd, end);
   return 1;
 }
 
@@ -66,6 +77,7 @@ int NVTX_API listen(NvtxGetExportTableFunc_t exportTable) {
 namespace stowage::runtime {
 namespace {
 
+// One test: NVTX asks for a listener once in a process.
 TEST(NvtxRanges, NameStepsAndWhatIsIssuedInThem) {
   const ir::Graph graph = tests::makeSampleGraph();
   const ir::Target target = tests::makeSampleTarget();
@@ -84,12 +96,25 @@ TEST(NvtxRanges, NameStepsAndWhatIsIssuedInThem) {
   const std::string run = graph.describeNode(ir::NodeId(0));
   const std::vector<std::string> inStep = {"push x to device",  "pop", "push " + run,    "pop",
                                            "push again " + run, "pop", "push w to host", "pop"};
-  std::vector<std::string> expected = {"domain stowage", "push step 0"};
+  std::vector<std::string> expected = {"domain stowage", "start 1 step 0"};
   expected.insert(expected.end(), inStep.begin(), inStep.end());
-  expected.insert(expected.end(), {"pop", "push step 1"});
+  expected.insert(expected.end(), {"end 1", "start 2 step 1"});
   expected.insert(expected.end(), inStep.begin(), inStep.end());
-  expected.insert(expected.end(), {"pop", "over"});
+  expected.insert(expected.end(), {"end 2", "over"});
   EXPECT_EQ(heard(), expected);
+
+  // Two plans that take turns.
+  heard().clear();
+  {
+    NvtxRanges one({.graph = graph, .schedule = plan.schedule, .target = target});
+    NvtxRanges other({.graph = graph, .schedule = plan.schedule, .target = target});
+    one.beginStep(0);
+    other.beginStep(0);
+    one.beginStep(1);
+  }
+  EXPECT_EQ(heard(), (std::vector<std::string>{"domain stowage", "domain stowage", "start 3 step 0",
+                                               "start 4 step 0", "end 3", "start 5 step 1", "end 4",
+                                               "over", "end 5", "over"}));
 }
 
 }  // namespace

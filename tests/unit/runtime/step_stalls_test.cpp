@@ -115,6 +115,16 @@ TEST(StepStalls, TellsHowFarCopiesAreHiddenThatWereToBe) {
   EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
 }
 
+TEST(StepStalls, ACopyThatIsLateIsNotHiddenAtAll) {
+  const ir::Schedule schedule = makeSchedule();
+  std::vector<StepTimes> predicted = {makeStep(1, 0)};
+  predicted[0].commands[kFetch]->end = Nanoseconds(15);
+  std::vector<StepTimes> late = {makeStep(1, 0)};
+  late[0].commands[kCopyOut].reset();
+  late[0].commands[kFetch]->begin = Nanoseconds(48);  // compute waits for it from 20 to 50
+  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, late), 0.0);
+}
+
 TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
   const ir::Schedule schedule = makeSchedule();
   std::vector<StepTimes> steps;

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the executor is told about a schedule's inputs: when their bytes may be replaced, and
+// whether they may follow on a stream.
+#include "runtime/issue_plan.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/parser.h"
+
+namespace stowage::tests {
+namespace {
+
+constexpr const char* kStep = R"IR(
+graph @step version=1 device="cpu" target="cpu" {
+  input %x : f32[16]
+  input %lr host : f32[]
+  parameter %w : f32[16]
+forward "":
+  %g : f32[16] = aten.mul.Tensor(%w, %x)
+optimizer "":
+  aten.mul_.Tensor(inout %g, %lr)
+  aten.add_.Tensor(inout %w, %g, 1)
+}
+schedule @step level=synced graph="" target="" ops=0 mode=no_update flowing {
+  arena device 256
+  arena host 128
+  residency r0 %x host 0
+  residency r1 %lr host 64
+  residency r2 %w device 0
+  residency r3 %x device 64
+  residency r4 %g device 128
+  boundary %x at [r0]
+  boundary %lr at [r1]
+  boundary %w at [r2] dirty
+  c0 = copy r0 -> r3 on h2d prev [c1]
+  c1 = run n0 on compute in [r2, r3] out [r4] wait [c0]
+  c2 = run n1 on compute in [r4, r1] out [r4]
+  c3 = run n2 on compute in [r2, r4] out [r2]
+}
+)IR";
+
+runtime::InputPort inputOf(std::string text, size_t index) {
+  auto module = ir::parseModule(text);
+  if (!module) {
+    ADD_FAILURE() << ir::describe(module.takeError());
+    return {};
+  }
+  auto plan = runtime::makeIssuePlan(module->graph, *module->schedule);
+  if (!plan) {
+    ADD_FAILURE() << ir::describe(plan.takeError());
+    return {};
+  }
+  return plan->inputs.at(index);
+}
+
+std::string replaced(std::string text, const std::string& from, const std::string& to) {
+  const size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(IssuePlan, AnInputThatIsCopiedFollowsOnTheStreamOfItsCopy) {
+  const runtime::InputPort x = inputOf(kStep, 0);
+  EXPECT_EQ(x.copiedOn, ir::Stream::kHostToDevice);
+  EXPECT_EQ(x.users.size(), 1U);
+}
+
+// A run reads a number on the host when it is handed over: bytes that come later come too late.
+TEST(IssuePlan, AnInputThatARunReadsOnTheHostIsThereBefore) {
+  const runtime::InputPort lr = inputOf(kStep, 1);
+  EXPECT_EQ(lr.copiedOn, std::nullopt);
+  EXPECT_EQ(lr.users.size(), 1U);
+}
+
+TEST(IssuePlan, BytesAreNotReplacedBeforeACopyIntoTheirPlaceIsDone) {
+  const runtime::InputPort x = inputOf(
+      replaced(
+          kStep, "  c3 = run n2 on compute in [r2, r4] out [r2]\n",
+          "  c3 = run n2 on compute in [r2, r4] out [r2]\n  c4 = copy r3 -> r0 on d2h wait [c1]\n"),
+      0);
+  EXPECT_EQ(x.users.size(), 2U);
+  EXPECT_EQ(x.copiedOn, std::nullopt);
+}
+
+}  // namespace
+}  // namespace stowage::tests
