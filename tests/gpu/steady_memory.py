@@ -2,21 +2,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Device memory of a planned run while it takes steps, as the driver counts it from outside.
 
-Runs a plan and asks nvidia-smi for the process's memory again and again, beside the step that the
-run is at by its progress. From the fifth step on it must stay what it is, in every launch mode.
-Exit code 1 when it does not, or when libtorch allocated what the plan did not serve.
+Runs a plan and asks the driver's management library (NVML) for the process's memory again and
+again, beside the step that the run is at by its progress. From the fifth step on it must stay what
+it is, in every launch mode. Exit code 1 when it does not, or when libtorch allocated what the plan
+did not serve.
 
     steady_memory.py [--program build/bin/stowage] [--steps 3000] [--budget 60%peak]
                      [--launch none,no_update,whole]
 """
 
 import argparse
+import ctypes
 import os
 import pty
 import re
 import subprocess
 import sys
 import tempfile
+import time
 
 from bits_table import MODELS, call
 
@@ -25,16 +28,31 @@ SETTLED = 5  # steps
 PROGRESS = re.compile(r"step (\d+)  loss")
 
 
-def used_by(pid):
-    """MiB, or nothing where nvidia-smi does not know the process."""
-    done = subprocess.run(["nvidia-smi", "--query-compute-apps=pid,used_memory",
-                           "--format=csv,noheader,nounits"], capture_output=True, text=True,
-                          check=True)
-    for line in done.stdout.splitlines():
-        found, used = line.split(",")
-        if int(found) == pid:
-            return int(used)
-    return None
+class NvmlProcess(ctypes.Structure):
+    _fields_ = [("pid", ctypes.c_uint), ("used", ctypes.c_ulonglong),
+                ("gpu_instance", ctypes.c_uint), ("compute_instance", ctypes.c_uint)]
+
+
+class Nvml:
+    """The first GPU's processes."""
+
+    MOST = 256
+
+    def __init__(self):
+        self.library, self.device = ctypes.CDLL("libnvidia-ml.so.1"), ctypes.c_void_p()
+        for status in (self.library.nvmlInit_v2(),
+                       self.library.nvmlDeviceGetHandleByIndex_v2(0, ctypes.byref(self.device))):
+            if status != 0:
+                raise SystemExit(f"NVML: error {status}")
+
+    def used_by(self, pid):
+        """Bytes, or nothing where NVML does not know the process."""
+        found, count = (NvmlProcess * self.MOST)(), ctypes.c_uint(self.MOST)
+        status = self.library.nvmlDeviceGetComputeRunningProcesses_v3(
+            self.device, ctypes.byref(count), found)
+        if status != 0:
+            raise SystemExit(f"NVML: error {status}")
+        return next((process.used for process in found[:count.value] if process.pid == pid), None)
 
 
 def step_shown(terminal):
@@ -52,8 +70,8 @@ def step_shown(terminal):
     return int(shown[-1]) if shown else 0
 
 
-def watch(options, plan, costs):
-    """([(step, MiB)], what the run said at its end)"""
+def watch(options, used_by, plan, costs):
+    """([(step, bytes)], what the run said at its end)"""
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
@@ -63,6 +81,7 @@ def watch(options, plan, costs):
                                str(options.steps)], stdout=answer, stderr=theirs,
                               env=environment) as child:
             while child.poll() is None:
+                time.sleep(0.05)
                 used = used_by(child.pid)
                 later = step_shown(ours)  # at its end the run gives its memory back
                 if step >= SETTLED and later > step and used is not None:
@@ -82,7 +101,7 @@ def main():
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
     options = parser.parse_args()
-    bad = 0
+    bad, nvml = 0, Nvml()
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))
         settings = [part for word in MODELS[MODEL][1:] for part in ("--set", word)]
@@ -92,13 +111,13 @@ def main():
         for launch in options.launch:
             call(options.program, "plan", step, "--budget", options.budget, "--costs", costs,
                  "--launch", launch, "-f", "-o", plan)
-            samples, answer = watch(options, plan, costs)
+            samples, answer = watch(options, nvml.used_by, plan, costs)
             seen = sorted({used for _, used in samples})
             fine = len(samples) >= 3 and len(seen) == 1 and " 0 allocations outside" in answer
             bad += not fine
             print(f"{'ok ' if fine else 'BAD'} {launch}: {len(samples)} samples from step "
                   f"{samples[0][0] if samples else '-'} to {samples[-1][0] if samples else '-'}: "
-                  f"{seen} MiB; " + "; ".join(line.strip() for line in answer.splitlines()[1:4]),
+                  f"{[f'{used / 2**20:.1f}' for used in seen]} MiB; " + "; ".join(line.strip() for line in answer.splitlines()[1:4]),
                   flush=True)
     return 1 if bad else 0
 
