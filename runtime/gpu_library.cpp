@@ -7,6 +7,8 @@
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 
+#include <interface_id.h>
+
 #include <cstdlib>
 #include <string>
 #include <vector>
@@ -82,10 +84,10 @@ ir::Expected<GpuLibrary*> loadGpuLibrary() {
     return ir::makeError(ir::ErrorCode::kEnvironment,
                          std::string("Stowage's CUDA library has no '") + kGpuLibraryEntry + "'");
   }
-  GpuLibrary* library = reinterpret_cast<GpuLibraryEntry>(symbol)(STOWAGE_VERSION);
+  GpuLibrary* library = reinterpret_cast<GpuLibraryEntry>(symbol)(STOWAGE_INTERFACE);
   if (library == nullptr) {
     return ir::makeError(ir::ErrorCode::kEnvironment,
-                         "Stowage's CUDA library is of another version, expected " STOWAGE_VERSION);
+                         "Stowage's CUDA library is of another build, expected " STOWAGE_INTERFACE);
   }
   ir::Expected<GpuFacts> facts = library->describe();
   if (!facts) return facts.takeError();

@@ -62,7 +62,9 @@ GpuLibrary* loadedGpuLibrary();
 
 /// What the library exports, by this name.
 inline constexpr const char* kGpuLibraryEntry = "stowageGpuLibrary";
-using GpuLibraryEntry = GpuLibrary* (*)(const char* stowageVersion);
+/// Null when the caller's headers are not those that the library was built with: `interface` is
+/// STOWAGE_INTERFACE of tools/cmake/StowageInterfaceId.cmake.
+using GpuLibraryEntry = GpuLibrary* (*)(const char* interface);
 
 }  // namespace stowage::runtime
 

@@ -3,6 +3,7 @@
 // What the CUDA library offers to the programs that load it.
 #include <ATen/Context.h>
 #include <ATen/cuda/CUDAContext.h>
+#include <interface_id.h>
 
 #include <cstring>
 #include <string>
@@ -72,10 +73,10 @@ class CudaLibrary final : public GpuLibrary {
 }  // namespace
 
 extern "C" __attribute__((visibility("default"))) GpuLibrary* stowageGpuLibrary(
-    const char* version) {
+    const char* interface) {
   static CudaLibrary library;
   noteMemoryAtStart();
-  return std::strcmp(version, STOWAGE_VERSION) == 0 ? &library : nullptr;
+  return std::strcmp(interface, STOWAGE_INTERFACE) == 0 ? &library : nullptr;
 }
 
 }  // namespace stowage::runtime

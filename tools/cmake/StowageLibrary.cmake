@@ -119,3 +119,18 @@ function(stowage_write_link_lines file)
   endforeach()
   file(WRITE "${file}" "${text}")
 endfunction()
+
+# stowage_uses_interface_id(<target>): its sources may include "interface_id.h"
+# (StowageInterfaceId.cmake).
+set(STOWAGE_INTERFACE_ID "${PROJECT_BINARY_DIR}/generated/interface_id.h")
+set(_script "${CMAKE_CURRENT_LIST_DIR}/StowageInterfaceId.cmake")
+file(GLOB _headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ir/*.h" "${PROJECT_SOURCE_DIR}/runtime/*.h")
+add_custom_command(OUTPUT "${STOWAGE_INTERFACE_ID}"
+  COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DVERSION=${PROJECT_VERSION}"
+    "-DOUT=${STOWAGE_INTERFACE_ID}" -P "${_script}"
+  DEPENDS ${_headers} "${_script}" VERBATIM)
+add_custom_target(stowage_interface_id DEPENDS "${STOWAGE_INTERFACE_ID}")
+function(stowage_uses_interface_id target)
+  add_dependencies(${target} stowage_interface_id)
+  target_include_directories(${target} PRIVATE "${PROJECT_BINARY_DIR}/generated")
+endfunction()

@@ -8,6 +8,11 @@
 
 #include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <regex>
 #include <set>
 #include <string>
 
@@ -35,6 +40,39 @@ TEST(GpuLibrary, WithoutAGpuTheAnswerSaysWhatIsMissing) {
   EXPECT_EQ(error.code(), ir::ErrorCode::kEnvironment) << error.text();
   EXPECT_NE(error.text().find("could not be loaded"), std::string::npos) << error.text();
   EXPECT_EQ(runtime::loadedGpuLibrary(), nullptr);
+}
+
+/// "stowage 0.1.0, interface 0123456789abcdef", as it is in a program's or library's bytes.
+std::string interfaceIn(const std::string& file) {
+  std::ifstream in(file, std::ios::binary);
+  const std::string bytes((std::istreambuf_iterator<char>(in)), std::istreambuf_iterator<char>());
+  const std::regex id("stowage [0-9.]+, interface [0-9a-f]{16}");
+  std::smatch found;
+  return std::regex_search(bytes, found, id) ? found.str() : "";
+}
+
+TEST(GpuLibrary, IsOfTheSameHeadersAsThePrograms) {
+  const std::string library = STOWAGE_CUDA_FILE;
+  if (library.empty()) GTEST_SKIP() << "no CUDA toolkit: the library was not built";
+  EXPECT_NE(interfaceIn(library), "");
+  EXPECT_EQ(interfaceIn(library), interfaceIn(STOWAGE_PROGRAM));
+}
+
+TEST(GpuLibrary, OtherHeadersAreAnotherInterface) {
+  const std::filesystem::path root = testing::TempDir() + "/interface";
+  const auto idOf = [&](const std::string& text) {
+    std::filesystem::create_directories(root / "ir");
+    std::ofstream(root / "ir/graph.h") << text;
+    const std::string out = (root / "id.h").string();
+    const std::string command = STOWAGE_CMAKE " -DROOT=" + root.string() +
+                                " -DVERSION=1 -DOUT=" + out + " -P " STOWAGE_INTERFACE_SCRIPT;
+    EXPECT_EQ(std::system(command.c_str()), 0);
+    return interfaceIn(out);
+  };
+  const std::string one = idOf("struct Graph {};");
+  EXPECT_NE(one, "");
+  EXPECT_NE(idOf("struct Graph { int a; };"), one);
+  EXPECT_EQ(idOf("struct Graph {};"), one);
 }
 
 TEST(GpuLibrary, FindsAllItNeedsInThePrograms) {
