@@ -7,6 +7,7 @@
 
 #include "passes/hoist_updates.h"
 #include "passes/lower.h"
+#include "planner/timing.h"
 
 namespace stowage::passes {
 
@@ -43,9 +44,7 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::NodeId node(i);
-    const bool updates = graph.node(node).phase == ir::Phase::kOptimizer ||
-                         ir::firstStepScalar(graph.node(node)).has_value();
-    if (mode == ir::GraphMode::kNoUpdate && updates) break;
+    if (mode == ir::GraphMode::kNoUpdate && planner::endsGraph(graph.node(node))) break;
     for (const ir::Access& access : graph.accesses(node)) {
       const ir::Storage& storage = graph.storage(access.storage);
       const bool changes = storage.role == ir::Role::kInput || isWritten[access.storage.index()];

@@ -12,7 +12,9 @@
 
 #include "ir/verify.h"
 #include "passes/plan_step.h"
+#include "planner/timing.h"
 #include "runtime/fake_device.h"
+#include "runtime/issue_plan.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
@@ -101,6 +103,7 @@ class PlannedRun {
   Recorded expectRightFromARecord(Bytes budget, ir::GraphMode mode) const {
     const passes::PlannedStep planned = orFail(plan(budget, mode));
     EXPECT_EQ(planned.schedule.graphMode, mode);
+    expectOneSeam(planned, mode);
     expectProven(planned, budget);
     const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
     runtime::FakeDevice device(planned.schedule.arenas,
@@ -116,6 +119,17 @@ class PlannedRun {
   }
 
  private:
+  /// Planner and executor end a graph at the same command.
+  void expectOneSeam(const passes::PlannedStep& planned, ir::GraphMode mode) const {
+    if (mode != ir::GraphMode::kNoUpdate) return;
+    const runtime::IssuePlan issued =
+        orFail(runtime::makeIssuePlan(planned.graph, planned.schedule));
+    const size_t commands = planned.schedule.commands.size();
+    EXPECT_EQ(planner::findMeetings(planned.graph, mode, planned.schedule.commands).back(),
+              issued.firstUpdate < commands ? issued.firstUpdate : 0)
+        << "seed " << seed_;
+  }
+
   void expectProven(const passes::PlannedStep& planned, Bytes budget) const {
     const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
     for (const ir::Violation& violation : ir::verify({.graph = planned.graph,

@@ -89,6 +89,29 @@ TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   expectSame(eager, planned);
 }
 
+TEST(Session, ARefusedStepLeavesTheLossBefore) {
+  Training eager;
+  trainEagerly(eager, 0, 6);
+  Training planned;
+  bool isChanged = false;
+  Description description = planned.describe();
+  description.update = [&] {
+    if (isChanged) planned.optimizer->step();
+    planned.update();
+  };
+  const Step step = capture(description);
+  Runner runner = makeRunner(step);
+  const auto issue = [&](int i) {
+    const auto [x, y] = makeBatch(i);
+    return runner.issue(x, y);
+  };
+  int64_t last = -1;
+  for (int i = 0; i < 6; ++i) last = issue(i);
+  isChanged = true;
+  EXPECT_NE(failureOf([&] { issue(6); }).text, "");
+  EXPECT_EQ(runner.loss(last).item<float>(), eager.losses[5]);
+}
+
 TEST(Session, GivesBackAfterARefusal) {
   Training eager;
   trainEagerly(eager, 0, 2);
