@@ -1,0 +1,106 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The scripts of this folder on this machine's GPU, within a number of seconds.
+
+First what needs the GPU for itself (memory, launch modes by time), one after the other; then, all
+at once, bits of every model and faults. Everything a part says goes into OUT/<part>.log as it says
+it, so that what is cut off loses nothing. Prints a line for each part when it ends. Exit code 1
+when one failed or was cut off.
+
+    all.py --out OUT [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
+           [--seconds 500] [--only bits,faults]
+"""
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import time
+
+from bits_table import MODELS
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
+ALONE_SECONDS = 90  # for one part
+
+
+def script(options, name, *arguments):
+    return [sys.executable, os.path.join(HERE, name), "--program", options.program, *arguments]
+
+
+def parts_alone(options):
+    yield "neighbour", script(options, "neighbour.py")
+    yield "steady_memory", script(options, "steady_memory.py")
+    for model in TIMED:
+        yield f"launch_{model}", script(options, "bits_table.py", "--only", model, "--steps", "200",
+                                        "--budgets", "60", "--launch", "none,no_update,whole",
+                                        "--json")
+
+
+def parts_together(options):
+    # The slowest first.
+    for model in sorted(MODELS, key=lambda name: not name.startswith(("resnet", "llama"))):
+        yield f"bits_{model}", script(options, "bits_table.py", "--only", model, "--steps", "10",
+                                      "--budgets", "100,70,50,40", "--launch",
+                                      "none,no_update,whole", "--json")
+    if os.path.exists(options.faults):
+        for check in ("signals", "memory", "delays", "waits"):
+            yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,
+                                            "--only", check, "--seeds", "1")
+
+
+class Part:
+    """A process that writes into a file of its own."""
+
+    def __init__(self, options, name, command):
+        self.name, self.path = name, os.path.join(options.out, f"{name}.log")
+        self.begin = time.time()
+        with open(self.path, "w", encoding="utf-8") as log:
+            self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
+                                            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                                            start_new_session=True)
+
+    def finish(self, end):
+        """Waits until then at most; did it pass?"""
+        try:
+            code = self.process.wait(max(end - time.time(), 0.1))
+        except subprocess.TimeoutExpired:
+            os.killpg(self.process.pid, signal.SIGKILL)  # and the programs that it runs
+            self.process.wait()
+            code = "cut off"
+        with open(self.path, encoding="utf-8", errors="replace") as log:
+            lines = log.read().strip().splitlines()
+        last = "" if not lines or lines[-1].startswith("{") else lines[-1][:160]
+        print(f"{'ok ' if code == 0 else 'BAD'} {self.name}: exit {code}, {len(lines)} lines, "
+              f"{time.time() - self.begin:.0f} s: {last}", flush=True)
+        return code == 0
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--out", required=True, help="folder for the logs; made if need be")
+    parser.add_argument("--program", default="build/bin/stowage")
+    parser.add_argument("--faults", default="build/faults/libstowage_cuda.so",
+                        help="without this file, faults are left out, which is said")
+    parser.add_argument("--seconds", type=float, default=500)
+    parser.add_argument("--only", default="", type=lambda text: tuple(text.split(",")),
+                        help="parts whose names begin with one of these")
+    options = parser.parse_args()
+    os.makedirs(options.out, exist_ok=True)
+    end, good = time.time() + options.seconds, True
+    if not os.path.exists(options.faults):
+        print(f"--  no {options.faults}: faults are left out", flush=True)
+    for name, command in parts_alone(options):
+        if name.startswith(options.only):
+            part = Part(options, name, command)
+            good &= part.finish(min(end, part.begin + ALONE_SECONDS))
+    running = [Part(options, name, command) for name, command in parts_together(options)
+               if name.startswith(options.only)]
+    for part in running:
+        good &= part.finish(end)
+    return 0 if good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
