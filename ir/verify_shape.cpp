@@ -113,15 +113,15 @@ size_t recordedCommands(const Facts& facts) {
 
 /// By storage: it lives on the host, and holds other bytes in other steps.
 std::vector<bool> findChangingOnHost(const Graph& graph) {
-  std::vector<bool> changes(graph.storages().size(), false);
-  for (size_t i = 0; i < changes.size(); ++i) changes[i] = graph.storages()[i].role == Role::kInput;
+  std::vector<bool> changes;
+  for (const Storage& storage : graph.storages()) {
+    changes.push_back(storage.home == Space::kHost && storage.role == Role::kInput);
+  }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     for (const Access& access : graph.accesses(NodeId(i))) {
-      if (access.writes()) changes[access.storage.index()] = true;
+      const bool isOnHost = graph.storage(access.storage).home == Space::kHost;
+      if (isOnHost && access.writes()) changes[access.storage.index()] = true;
     }
-  }
-  for (size_t i = 0; i < changes.size(); ++i) {
-    if (graph.storages()[i].home != Space::kHost) changes[i] = false;
   }
   return changes;
 }
@@ -143,7 +143,7 @@ void checkGraphMode(const Facts& facts, Report& report) {
   const Schedule& schedule = facts.schedule;
   const bool isWhole = schedule.graphMode == GraphMode::kWhole;
   const size_t recorded = recordedCommands(facts);
-  const std::vector<bool> changes = findChangingOnHost(facts.graph);
+  const auto changes = recorded > 0 ? findChangingOnHost(facts.graph) : std::vector<bool>();
   if (isWhole && !schedule.joined) report.add(25, "one graph of the whole step is not joined");
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     const CommandId id(i);

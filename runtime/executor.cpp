@@ -164,8 +164,8 @@ ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
     if (!port.copiedOn) continue;
     const llvm::ArrayRef<uint8_t> bytes = findInput(inputs, port.storage)->bytes;
     kept[k].assign(bytes.begin(), bytes.end());
-    if (ir::Error error = program_->accept({*port.copiedOn, port.hostOffset, kept[k]}))
-      return error;
+    const Arrival arrival{*port.copiedOn, port.hostOffset, kept[k]};
+    if (ir::Error error = program_->accept(arrival)) return error;
   }
   return ir::success();
 }

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/run_times.h"
 
-#include <algorithm>
+#include <llvm/ADT/STLExtras.h>
+
 #include <map>
 #include <string>
+#include <utility>
 
 #include "runtime/step_stalls.h"
 
@@ -40,21 +42,22 @@ Nanoseconds computeTime(const ir::Schedule& schedule, const Durations& durations
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
                                                          llvm::ArrayRef<StepTimes> steps,
                                                          RunBegin begin) {
-  std::vector<Durations> all;
+  std::vector<std::pair<Nanoseconds, Durations>> all;  // with their time on the compute stream
   for (size_t s = 0; s < steps.size(); ++s) {
-    all.push_back(durationsOf(schedule, steps[s], s == 0 ? nullptr : &steps[s - 1], begin));
+    Durations own = durationsOf(schedule, steps[s], s == 0 ? nullptr : &steps[s - 1], begin);
+    const Nanoseconds compute = computeTime(schedule, own);
+    all.emplace_back(compute, std::move(own));
   }
-  std::stable_sort(all.begin(), all.end(), [&](const Durations& a, const Durations& b) {
-    return computeTime(schedule, a) < computeTime(schedule, b);
-  });
+  llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t leftOut = all.size() / 4;  // at each end
+  const auto middle = llvm::ArrayRef(all).drop_front(leftOut).drop_back(leftOut);
   Durations means(steps.empty() ? 0 : schedule.commands.size());
   for (size_t i = 0; i < means.size(); ++i) {
     int64_t sum = 0;
     int64_t count = 0;
-    for (size_t s = leftOut; s < all.size() - leftOut; ++s) {
-      if (!all[s][i]) continue;
-      sum += all[s][i]->value();
+    for (const auto& [compute, durations] : middle) {
+      if (!durations[i]) continue;
+      sum += durations[i]->value();
       ++count;
     }
     if (count > 0) means[i] = Nanoseconds(sum / count);

@@ -6,9 +6,8 @@
 //                         half of the commands, other ones in each step
 //   STOWAGE_DELAY_SEED=n  which ones
 //   STOWAGE_DROP_WAIT=n   the n-th wait of every step, from 0, is left out
-//   STOWAGE_FAIL_COPY=n   the n-th copy of the run, from 0, fails when it is handed over; copies
-//   that
-//                         are launched as part of a graph are not counted
+//   STOWAGE_FAIL_COPY=n   the n-th copy that is handed over, from 0, fails; what a graph launches
+//                         is not handed over again
 //   STOWAGE_FAIL_PIN=1    no host memory can be pinned
 // A schedule that is right gives the same bits under all delays; one that lacks a wait does not
 // under some.

@@ -80,6 +80,11 @@ def run_budget(options, folder, step, costs, budget, launch):
     }
 
 
+def capture_arguments(name, target, step):
+    settings = [part for word in MODELS[name][1:] for part in ("--set", word)]
+    return ["capture", MODELS[name][0], *settings, "--device", "cuda", "--target", target, "-o", step]
+
+
 def measure(options, name, step, costs):
     if options.repeats < 2:
         call(options.program, "profile", step, "-o", costs)
@@ -90,15 +95,13 @@ def measure(options, name, step, costs):
     print(f"{name}: exit {done.returncode}", *lines, sep="\n  ", flush=True)
 
 
-def run_model(options, name, words):
+def run_model(options, name):
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         step = os.path.join(folder, "step.stow")
         costs = os.path.join(folder, "costs.json")
-        settings = [part for word in words[1:] for part in ("--set", word)]
         mode = ["--nondeterministic"] if options.nondeterministic else []
-        call(options.program, "capture", words[0], *settings, *mode, "--device", "cuda", "--target",
-             options.target, "-o", step)
+        call(options.program, *capture_arguments(name, options.target, step), *mode)
         begin = time.time()
         measure(options, name, step, costs)
         profiled = time.time() - begin
@@ -146,7 +149,7 @@ def main():
     rows = []
     for name in chosen:
         try:
-            rows += run_model(options, name, MODELS[name])
+            rows += run_model(options, name)
         except Failed as failure:
             rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
             show(options, rows[-1])

@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from bits_table import MODELS
+from bits_table import capture_arguments
 
 SECONDS = 120  # for one run: more is a hang
 DELAYED = ["gpt2", "gpt2_bfloat16", "llama_constant_rate", "llama_lora", "vit_autocast", "resnet",
@@ -62,14 +62,14 @@ class Bench:
         """A step's plan; (plan, costs) or None when it is not legal or does not fit."""
         step, costs = self.path(f"{name}.stow"), self.path(f"{name}.json")
         if not os.path.exists(step):
-            settings = [part for word in MODELS[name][1:] for part in ("--set", word)]
-            for arguments in (["capture", MODELS[name][0], *settings, "--device", "cuda", "--target",
-                               self.options.target, "-o", step], ["profile", step, "-o", costs]):
+            for arguments in (capture_arguments(name, self.options.target, step),
+                              ["profile", step, "-o", costs]):
                 code, text = self.call(arguments)
                 if code != 0:
                     raise SystemExit(f"{name}: {arguments[0]}: {text}")
         plan = self.path(f"{name}.{len(os.listdir(self.folder))}.plan")
-        code, text = self.call(["plan", step, "--budget", budget, "--costs", costs, "-o", plan, *more])
+        code, text = self.call(["plan", step, "--budget", budget, "--costs", costs, "-o", plan,
+                                *more])
         if code == 0:
             return plan, costs
         if code == 1 and ("rule V25" in text or "no schedule fits" in text):

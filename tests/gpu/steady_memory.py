@@ -21,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from bits_table import MODELS, call
+from bits_table import call, capture_arguments
 
 MODEL = "gpt2_bfloat16"
 SETTLED = 5  # steps
@@ -87,6 +87,8 @@ def watch(options, used_by, plan, costs):
                 if step >= SETTLED and later > step and used is not None:
                     samples.append((step, used))
                 step = max(step, later)
+        os.close(ours)
+        os.close(theirs)
         answer.seek(0)
         if child.returncode != 0:
             raise SystemExit(f"run: exit {child.returncode}")
@@ -104,9 +106,7 @@ def main():
     bad, nvml = 0, Nvml()
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))
-        settings = [part for word in MODELS[MODEL][1:] for part in ("--set", word)]
-        call(options.program, "capture", MODELS[MODEL][0], *settings, "--device", "cuda", "--target",
-             options.target, "-o", step)
+        call(options.program, *capture_arguments(MODEL, options.target, step))
         call(options.program, "profile", step, "-o", costs)
         for launch in options.launch:
             call(options.program, "plan", step, "--budget", options.budget, "--costs", costs,
@@ -115,10 +115,10 @@ def main():
             seen = sorted({used for _, used in samples})
             fine = len(samples) >= 3 and len(seen) == 1 and " 0 allocations outside" in answer
             bad += not fine
-            print(f"{'ok ' if fine else 'BAD'} {launch}: {len(samples)} samples from step "
-                  f"{samples[0][0] if samples else '-'} to {samples[-1][0] if samples else '-'}: "
-                  f"{[f'{used / 2**20:.1f}' for used in seen]} MiB; " + "; ".join(line.strip() for line in answer.splitlines()[1:4]),
-                  flush=True)
+            said = "; ".join(line.strip() for line in answer.splitlines()[1:4])
+            print(f"{'ok ' if fine else 'BAD'} {launch}: {len(samples)} samples, steps "
+                  f"{[step for step, _ in samples[:1] + samples[-1:]]}: "
+                  f"{[f'{used / 2**20:.1f}' for used in seen]} MiB; {said}", flush=True)
     return 1 if bad else 0
 
 

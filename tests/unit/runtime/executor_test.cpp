@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -19,6 +20,7 @@
 #include "runtime/fake_kernels.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/keep_all_schedule.h"
+#include "tests/support/or_fail.h"
 #include "tests/support/recording_device.h"
 
 namespace stowage::tests {
@@ -306,27 +308,25 @@ TEST(Executor, ARefusedStepLeavesTheOutputsOfTheOneBefore) {
     return static_cast<bool>(executor.issueStep({{ir::StorageId(size_t{0}), bytes}}));
   };
   const auto lossOf = [&](Executor& executor, int64_t step) {
-    auto found = executor.output(step, loss);
-    EXPECT_TRUE(static_cast<bool>(found)) << ir::describe(found.takeError());
-    return found->vec();
+    return orFail(executor.output(step, loss)).vec();
+  };
+  const auto runFirstStep = [&](FakeDevice& device, runtime::ScalarFeed& feed) {
+    std::unique_ptr<Executor> executor = orFail(Executor::create(device, f.plan(&feed)));
+    EXPECT_EQ(ir::describe(fillState(*executor)), "");
+    EXPECT_TRUE(issue(*executor, 0));
+    return executor;
   };
   FakeDevice device = f.makeDevice();
   CountingFeed feed(f.graph);
-  auto right = Executor::create(device, f.plan(&feed));
-  ASSERT_TRUE(static_cast<bool>(right));
-  ASSERT_EQ(ir::describe(fillState(**right)), "");
-  ASSERT_TRUE(issue(**right, 0));
-  const std::vector<uint8_t> expected = lossOf(**right, 0);
+  const auto right = runFirstStep(device, feed);
+  const std::vector<uint8_t> expected = lossOf(*right, 0);
 
   FakeDevice other = f.makeDevice();
   FailsInStepOne failing(f.graph);
-  auto refused = Executor::create(other, f.plan(&failing));
-  ASSERT_TRUE(static_cast<bool>(refused));
-  ASSERT_EQ(ir::describe(fillState(**refused)), "");
-  ASSERT_TRUE(issue(**refused, 0));
-  EXPECT_FALSE(issue(**refused, 1));
-  EXPECT_EQ(lossOf(**refused, 0), expected);
-  EXPECT_FALSE(static_cast<bool>((*refused)->output(1, loss)));
+  const auto refused = runFirstStep(other, failing);
+  EXPECT_FALSE(issue(*refused, 1));
+  EXPECT_EQ(lossOf(*refused, 0), expected);
+  EXPECT_FALSE(static_cast<bool>(refused->output(1, loss)));
 }
 
 // The first node starts before its input is there; the copy is slow.

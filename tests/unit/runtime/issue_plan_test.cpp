@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "ir/error.h"
 #include "ir/parser.h"
+#include "tests/support/or_fail.h"
 
 namespace stowage::tests {
 namespace {
@@ -43,18 +43,9 @@ schedule @step level=synced graph="" target="" ops=0 mode=no_update flowing {
 }
 )IR";
 
-runtime::InputPort inputOf(std::string text, size_t index) {
-  auto module = ir::parseModule(text);
-  if (!module) {
-    ADD_FAILURE() << ir::describe(module.takeError());
-    return {};
-  }
-  auto plan = runtime::makeIssuePlan(module->graph, *module->schedule);
-  if (!plan) {
-    ADD_FAILURE() << ir::describe(plan.takeError());
-    return {};
-  }
-  return plan->inputs.at(index);
+runtime::InputPort inputOf(const std::string& text, size_t index) {
+  const ir::Module module = orFail(ir::parseModule(text));
+  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule)).inputs.at(index);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
