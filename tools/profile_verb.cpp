@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage profile step.stow -o costs.json: measures every distinct op of a step on this machine,
-// its temporaries, the links, and with --repeats whether ops repeat their bits.
+// its temporaries, the links, a disk, and with --repeats whether ops repeat their bits.
 #include <fmt/format.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/Support/raw_ostream.h>
@@ -15,6 +15,7 @@
 #include "ir/op_table.h"
 #include "planner/cost_json.h"
 #include "runtime/calibrate.h"
+#include "runtime/disk_rates.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
 #include "tools/in_step_times.h"
@@ -38,6 +39,7 @@ struct ProfileFlags : CommonFlags {
   int repeats = 0;
   std::string inSteps;
   std::string host;
+  std::string disk;
   std::vector<std::string> known;
 };
 
@@ -45,6 +47,7 @@ struct Measured {
   ir::CostTable costs;
   size_t known = 0;  // rows of `costs` that were there before
   std::vector<runtime::UnrepeatedOp> unrepeated;
+  std::optional<runtime::DiskRates> disk;
   std::optional<InStepTimes> inSteps;
 };
 
@@ -91,12 +94,27 @@ ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Grap
                                     }});
 }
 
+ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
+                                         const std::optional<runtime::DiskRates>& disk) {
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(device);
+  if (links && disk) {
+    links->diskRead = disk->read;
+    links->diskWrite = disk->write;
+  }
+  return links;
+}
+
 ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
   if (ir::Error error = openGpuFor(*target)) return error;
   runtime::TimeSpread spread;
   Measured measured;
+  if (!flags.disk.empty()) {  // first: it takes seconds, and may be refused
+    ir::Expected<runtime::DiskRates> disk = runtime::measureDisk(flags.disk);
+    if (!disk) return disk.takeError();
+    measured.disk = *disk;
+  }
   ir::Expected<ir::CostTable> known = loadKnown(flags, graph, *target);
   if (!known) return known.takeError();
   measured.known = known->bySignature.size();
@@ -105,7 +123,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   if (!scatter.empty()) remark(scatter, flags);
-  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target->device);
+  ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
   costs->links = *links;
   measured.costs = std::move(*costs);
@@ -138,6 +156,24 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
        << flags.repeats - 1 << " differ"
        << (contradictsTable(graph, op) ? ", although plans may run it again" : "") << '\n';
   }
+}
+
+std::string formatRate(const ir::LinkRate& rate) {
+  return fmt::format("{:.1f} GB/s", static_cast<double>(rate.bandwidth.value()) / 1e9);
+}
+
+void printLinks(const Measured& measured, llvm::raw_ostream& os) {
+  const ir::LinkModel& links = measured.costs.links;
+  os << "links      " << formatRate(links.deviceToHost) << " to the host, "
+     << formatRate(links.hostToDevice) << " from it";
+  if (links.bothPermille < 1000) {
+    os << fmt::format(", {:.0f} % of that both at once", links.bothPermille / 10.0);
+  }
+  os << '\n';
+  if (!measured.disk) return;
+  os << "disk       " << formatRate(links.diskWrite) << " written, after "
+     << formatDuration(links.diskWrite.latency) << "; " << formatRate(links.diskRead)
+     << " read, after " << formatDuration(links.diskRead.latency) << '\n';
 }
 
 /// The same step three times: predicted, run, predicted again.
@@ -195,6 +231,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     if (measured.known > 0) os << ", " << measured.known << " were known";
     os << "; one step's ops add up to " << formatDuration(sum) << '\n';
   }
+  printLinks(measured, os);
   if (measured.inSteps) printInSteps(*measured.inSteps, os);
   if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
   if (!toStdout) os << "wrote      " << flags.output << '\n';
@@ -249,6 +286,10 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--host", flags->host,
                    "host memory that the plan of --in-steps may use; default: no limit")
       ->needs("--in-steps");
+  command->add_option(
+      "--disk", flags->disk,
+      "also measure the disk below this folder, past the page cache, with a file of "
+      "1 GiB that is gone afterwards; plans do not use disks yet");
   CLI::Option* known = command->add_option(
       "--known", flags->known,
       "costs files that were measured before on this machine, of this step or others (another "

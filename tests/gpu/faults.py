@@ -107,7 +107,7 @@ def check_memory(bench):
     bench.expect("memory that cannot be pinned",
                  bench.call(["run", plan, "--costs", costs], {"STOWAGE_FAIL_PIN": "1"}), 4,
                  "--host")
-    slow = {"STOWAGE_DELAY_US": "20000"}  # much is under way when it fails
+    slow = {"STOWAGE_DELAY_US": "2000"}  # much is under way when it fails
     for copy in ("0", "7", "1000"):
         bench.expect(f"copy {copy} fails",
                      bench.call(["run", plan, "--costs", costs],

@@ -493,6 +493,18 @@ TEST_F(PlanVerbs, ProfileTakesTheTimesThatOpsHaveInSteps) {
   expectRefused(profile + " -f --host 1GiB", 2, "--in-steps");
 }
 
+TEST_F(PlanVerbs, ProfileMeasuresADisk) {
+  const std::string profile = "profile " + at("step.stow") + " -o " + at("disk.json");
+  expectRefused(profile + " --disk " + at("missing"), 2, "disk '" + at("missing") + "'");
+  const Outcome measured = stowage(profile + " --known " + at("costs.json") + " --disk .");
+  if (measured.says("O_DIRECT")) GTEST_SKIP() << measured.text;
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  EXPECT_TRUE(measured.says(" written, after ")) << measured.text;
+  EXPECT_EQ(fileOf("costs.json")["links"]["disk_read"]["bytes_per_s"], 1);  // not measured
+  EXPECT_GT(fileOf("disk.json")["links"]["disk_read"]["bytes_per_s"], 1'000'000);
+  EXPECT_GT(fileOf("disk.json")["links"]["disk_write"]["bytes_per_s"], 1'000'000);
+}
+
 // Copies may not be faster than the links that the costs speak of.
 TEST_F(PlanVerbs, ProfileTakesOverWhatWasMeasuredHere) {
   ASSERT_EQ(stowage("capture gpt2 --set batch=3 -o " + at("batch3.stow")).code, 0);
