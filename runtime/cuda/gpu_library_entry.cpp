@@ -75,8 +75,9 @@ class CudaLibrary final : public GpuLibrary {
 extern "C" __attribute__((visibility("default"))) GpuLibrary* stowageGpuLibrary(
     const char* interface) {
   static CudaLibrary library;
-  noteMemoryAtStart();
-  return std::strcmp(interface, STOWAGE_INTERFACE) == 0 ? &library : nullptr;
+  if (std::strcmp(interface, STOWAGE_INTERFACE) != 0) return nullptr;
+  noteContext();
+  return &library;
 }
 
 }  // namespace stowage::runtime

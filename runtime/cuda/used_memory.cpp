@@ -88,17 +88,31 @@ const std::optional<Nvml>& management() {
 }
 
 std::optional<Bytes> atStart;
+Bytes uncounted;  // used since the start, and counted as no process's
+
+// On an H200 5.6 MiB. More, or less than nothing: another process took memory, or gave it back.
+constexpr Bytes kMostUncounted(int64_t{32} << 20);
 
 }  // namespace
 
-void noteMemoryAtStart() {
-  if (management()) atStart = management()->used();
+void noteContext() {
+  if (!management()) return;
+  atStart = management()->used();
+  if (cudaFree(nullptr) != cudaSuccess) {
+    (void)cudaGetLastError();  // said by whoever uses the GPU
+    return;
+  }
+  const std::optional<Bytes> now = management()->used();
+  const std::optional<Bytes> own = management()->usedByThisProcess();
+  if (!atStart || !now || !own) return;
+  const Bytes left = *now - *atStart - *own;
+  if (left > Bytes(0) && left <= kMostUncounted) uncounted = left;
 }
 
 std::optional<Bytes> memoryOutside(Bytes arena) {
   if (!management()) return std::nullopt;
   if (const std::optional<Bytes> own = management()->usedByThisProcess()) {
-    return std::max(*own - arena, Bytes(0));
+    return std::max(*own + uncounted - arena, Bytes(0));
   }
   // Of another pid namespace than the driver's: what others took or gave back since is counted in.
   const std::optional<Bytes> now = management()->used();

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Device memory that this process uses, as the driver's management library (NVML) counts it. Where
-// NVML does not know this process (in some containers): what all processes use, less what they used
-// before CUDA made a context here.
+// Device memory that this process uses, as the driver's management library (NVML) counts it, and
+// what the driver takes for it beside that count. Where NVML does not know this process (in some
+// containers): what all processes use, less what they used before CUDA made a context here.
 #ifndef STOWAGE_RUNTIME_CUDA_USED_MEMORY_H_
 #define STOWAGE_RUNTIME_CUDA_USED_MEMORY_H_
 
@@ -13,8 +13,8 @@
 
 namespace stowage::runtime {
 
-/// Called once, before CUDA is first used.
-void noteMemoryAtStart();
+/// Called once, before CUDA is first used: makes its context, and notes what that took.
+void noteContext();
 /// What this process uses on the first GPU that it may use, beyond `arena`: context, kernels,
 /// libraries. Nothing when NVML is not there or does not tell.
 std::optional<Bytes> memoryOutside(Bytes arena);

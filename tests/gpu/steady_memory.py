@@ -7,7 +7,7 @@ again, beside the step that the run is at by its progress. From the fifth step o
 it is, in every launch mode. Exit code 1 when it does not, or when libtorch allocated what the plan
 did not serve.
 
-    steady_memory.py [--program build/bin/stowage] [--steps 3000] [--budget 60%peak]
+    steady_memory.py [--program build/bin/stowage] [--steps 1000] [--budget 60%peak]
                      [--launch none,no_update,whole]
 """
 
@@ -75,7 +75,7 @@ def watch(options, used_by, plan, costs):
     ours, theirs = pty.openpty()
     os.set_blocking(ours, False)
     environment = {name: value for name, value in os.environ.items() if name != "CI"}
-    samples, step = [], 0
+    samples, last, step = [], None, 0
     with tempfile.TemporaryFile("w+") as answer:
         with subprocess.Popen([options.program, "run", plan, "--costs", costs, "--steps",
                                str(options.steps)], stdout=answer, stderr=theirs,
@@ -83,9 +83,10 @@ def watch(options, used_by, plan, costs):
             while child.poll() is None:
                 time.sleep(0.05)
                 used = used_by(child.pid)
-                later = step_shown(ours)  # at its end the run gives its memory back
-                if step >= SETTLED and later > step and used is not None:
-                    samples.append((step, used))
+                later = step_shown(ours)
+                if later > step:  # steps were taken after the last sample: it is not of the end
+                    samples += [last] if last else []
+                    last = (step, used) if step >= SETTLED and used is not None else None
                 step = max(step, later)
         os.close(ours)
         os.close(theirs)
@@ -98,7 +99,7 @@ def watch(options, used_by, plan, costs):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default="build/bin/stowage")
-    parser.add_argument("--steps", type=int, default=3000)
+    parser.add_argument("--steps", type=int, default=1000)
     parser.add_argument("--budget", default="60%peak")
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
