@@ -7,11 +7,14 @@ at once, bits of every model and faults. Everything a part says goes into OUT/<p
 it, so that what is cut off loses nothing. Prints a line for each part when it ends. Exit code 1
 when one failed or was cut off.
 
-    all.py --out OUT [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
-           [--seconds 500] [--only bits,faults]
+    all.py [--out OUT] [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
+           [--seconds 500] [--only bits,faults] [--skip-code 0]
+
+Without a GPU it says so and ends with the exit code --skip-code (as CTest's test "gpu" does).
 """
 
 import argparse
+import ctypes
 import os
 import signal
 import subprocess
@@ -25,6 +28,19 @@ TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
 ALONE_SECONDS = 90  # for one part
 
 
+def why_no_gpu():
+    """What is missing; "" when there is one."""
+    try:
+        driver = ctypes.CDLL("libcuda.so.1")
+    except OSError as missing:
+        return str(missing)
+    count = ctypes.c_int()
+    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
+    if status != 0:
+        return f"the driver says error {status}"
+    return "" if count.value > 0 else "the driver knows no GPU"
+
+
 def script(options, name, *arguments):
     return [sys.executable, os.path.join(HERE, name), "--program", options.program, *arguments]
 
@@ -32,10 +48,11 @@ def script(options, name, *arguments):
 def parts_alone(options):
     yield "neighbour", script(options, "neighbour.py")
     yield "steady_memory", script(options, "steady_memory.py")
+    yield "memcheck", script(options, "memcheck.py")
     for model in TIMED:
         yield f"launch_{model}", script(options, "bits_table.py", "--only", model, "--steps", "200",
                                         "--budgets", "60", "--launch", "none,no_update,whole",
-                                        "--json")
+                                        "--in-steps", "80%peak", "--json")
 
 
 def parts_together(options):
@@ -79,14 +96,23 @@ class Part:
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--out", required=True, help="folder for the logs; made if need be")
+    parser.add_argument("--out", default="gpu", help="folder for the logs; made if need be")
     parser.add_argument("--program", default="build/bin/stowage")
     parser.add_argument("--faults", default="build/faults/libstowage_cuda.so",
                         help="without this file, faults are left out, which is said")
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--only", default="", type=lambda text: tuple(text.split(",")),
                         help="parts whose names begin with one of these")
+    parser.add_argument("--skip-code", type=int, default=0, help="exit code where no GPU is")
+    parser.add_argument("--why", action="store_true", help="only say whether there is a GPU")
     options = parser.parse_args()
+    missing = why_no_gpu()
+    if missing:
+        print(f"skipped: no GPU here ({missing})", flush=True)
+        return options.skip_code
+    if options.why:
+        print("will run: there is a GPU", flush=True)
+        return 0
     os.makedirs(options.out, exist_ok=True)
     end, good = time.time() + options.seconds, True
     if not os.path.exists(options.faults):

@@ -4,8 +4,8 @@
 
 Signals, memory that is not there, copies that fail: each must end with the exit code and the words
 below, in a given time. Then delays all over the step (the library of `ninja stowage_cuda_faults`):
-the bits must stay those of eager libtorch in every launch mode; and waits left out one at a time:
-some must give other bits. Prints a row for each; exit code 1 when one went otherwise.
+the bits of every model must stay those of eager libtorch in every launch mode; and waits left out
+one at a time: some must give other bits. Prints a row for each; exit code 1 when one went otherwise.
 
     faults.py --faults build/faults/libstowage_cuda.so [--program build/bin/stowage] [--only signals]
               [--seeds 3] [--drops 12]
@@ -21,12 +21,9 @@ import sys
 import tempfile
 import time
 
-from bits_table import capture_arguments
+from bits_table import MODELS, capture_arguments
 
 SECONDS = 120  # for one run: more is a hang
-DELAYED = ["gpt2", "gpt2_bfloat16", "llama_constant_rate", "llama_lora", "vit_autocast", "resnet",
-           "lstm"]
-
 
 MODES = ["none", "no_update", "whole"]
 DIFFERENT = "DIFFERENT from the unplanned run"
@@ -129,8 +126,8 @@ def compare(bench, plan, costs, faults):
 
 def check_delays(bench):
     jobs, delayed = [], set()
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        for name in DELAYED:
+    with concurrent.futures.ThreadPoolExecutor(6) as pool:
+        for name in MODELS:
             for mode in MODES:
                 made = bench.make(name, "60%peak", "--launch", mode)
                 for seed in range(bench.options.seeds if made else 0):
@@ -157,9 +154,11 @@ def check_dropped_waits(bench):
     other = [wait for wait, answer in enumerate(found) if answer[0] == 1 and DIFFERENT in answer[1]]
     failed = [wait for wait, answer in enumerate(found) if answer[0] not in (0, 1, "hang")]
     hung = [wait for wait, answer in enumerate(found) if answer[0] == "hang"]
+    # A delay elsewhere may keep what a wait would have: not each one shows.
+    enough = len(other) >= max(1, len(found) // 4)
     bench.bad += len(hung)
-    bench.bad += not other
-    print(f"{'ok ' if other else 'BAD'} of {len(found)} waits left out one at a time, {other} give "
+    bench.bad += not enough
+    print(f"{'ok ' if enough else 'BAD'} of {len(found)} waits left out one at a time, {other} give "
           f"other bits, {failed} an error, {hung} did not end", flush=True)
 
 

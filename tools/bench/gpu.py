@@ -10,9 +10,11 @@ drawing them. Prints a row as soon as it is there; --out writes all figures as J
 driver, versions and settings. Exit code 1 when a run failed or the time given was up.
 
     gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
-           [--in-steps] [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500]
+           [--in-steps] [--timeline] [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500]
            [--hugging-face eager,checkpointing] [--scratch DIR] [--out FILE]
 
+With --timeline each planned run also takes the times of its commands in ten steps, and its row says
+how far copies are hidden and how far the schedule with these times is from what was measured.
 With --in-steps all plans are made from the times that ops have in the steps of one budget (of the
 case's), which is run first.
 """
@@ -155,6 +157,8 @@ def plan(options, case, step, costs, budget):
 def run(options, costs, weights, row, compare):
     arguments = ["run", row["path"], "--steps", str(options.steps), "--costs", costs, "--weights",
                  weights, "--json"]
+    if options.timeline:
+        arguments += ["--timeline", f"{row['path']}.timeline.json.gz"]
     done = call(options.program, *arguments, *(["--compare-unplanned"] if compare else []),
                 allowed=(0, 1))
     answer = json.loads(done.stdout)
@@ -163,6 +167,7 @@ def run(options, costs, weights, row, compare):
     predicted = written["predicted"]
     row.update({"verdict": "ran", "arena_bytes": answer["arena_bytes"],
                 "high_water_bytes": answer["high_water_bytes"],
+                "predicted_peak_bytes": answer["predicted"]["peak_bytes"],
                 "outside_bytes": answer.get("outside_bytes"),
                 "allocations_outside": answer["allocations_outside"],
                 "step_s": seconds(answer["step_ns"]), "predicted_s": seconds(predicted["step_ns"]),
@@ -171,6 +176,8 @@ def run(options, costs, weights, row, compare):
                 "run_s": done.seconds, "losses": answer["losses"]})
     if compare:
         row["unplanned"] = answer["unplanned"]
+    if options.timeline:
+        row["timeline"] = answer["timeline"]
     return row
 
 
@@ -187,6 +194,15 @@ def show(name, row):
           f"{gibibytes(row['out_bytes'])} in {gibibytes(row['in_bytes'])}; step {row['step_s']:.4f} s, "
           f"predicted {row['predicted_s']:.4f}, bound {row['bound_s'] or 0:.4f}; planned in "
           f"{row['plan_s']:.0f} s, ran in {row['run_s']:.0f} s", flush=True)
+    if "timeline" in row:
+        taken = row["timeline"]
+        hidden = taken.get("hidden_copies_permille")
+        print(f"{name:<14} {row['budget']:>8}  predicted peak {row['predicted_peak_bytes']}, found "
+              f"{row['high_water_bytes']}; the schedule with measured times "
+              f"{100 * (taken['own_times_step_ns'] / taken['step_ns'] - 1):+.1f} %, copies hidden "
+              f"{'none to be' if hidden is None else f'{hidden / 10:.1f} %'}, waits in ms "
+              f"{ {cause: round(time / 1e6, 1) for cause, time in taken['stall_ns'].items()} }",
+              flush=True)
     if "unplanned" in row:
         eager = row["unplanned"]
         print(f"{name:<14}    eager  peak {gibibytes(eager.get('peak_bytes'))} GiB; step "
@@ -199,7 +215,8 @@ def measure_in_steps(options, case, name, step, costs, weights):
     if row["verdict"] != "planned":
         raise Failed(f"{case['in_steps']}: {row['verdict']}")
     path = f"{step}.in_steps.costs.json"
-    done = call(options.program, "run", row["path"], "--steps", "12", "--costs", costs, "--weights",
+    # Ten are timed from the second on; what the others take says how much that slows issuing.
+    done = call(options.program, "run", row["path"], "--steps", "16", "--costs", costs, "--weights",
                 weights, "--costs-out", path, "--json")
     answer = json.loads(done.stdout)
     print(f"{name:<14} {case['in_steps']:>8}  costs from its steps: {seconds(answer['step_ns']):.4f} s, "
@@ -285,6 +302,7 @@ def main():
     parser.add_argument("--budgets", type=lambda text: text.split(","), help="instead of the case's")
     parser.add_argument("--steps", type=int, default=12)
     parser.add_argument("--in-steps", action="store_true", help="costs from inside steps")
+    parser.add_argument("--timeline", action="store_true", help="times of commands, too")
     parser.add_argument("--deterministic", action="store_true",
                         help="libtorch's deterministic mode; default: as users run")
     parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
