@@ -63,6 +63,17 @@ class SignatureWriter {
   llvm::SmallDenseMap<int32_t, size_t, 8> ordinals_;
 };
 
+/// By node.
+std::vector<bool> issuedOneByOne(const Graph& graph, GraphMode mode) {
+  bool isIssued = mode == GraphMode::kNone;
+  std::vector<bool> issued;
+  for (const Node& node : graph.nodes()) {
+    isIssued |= mode == GraphMode::kNoUpdate && endsGraph(node);
+    issued.push_back(isIssued);
+  }
+  return issued;
+}
+
 }  // namespace
 
 const char* costSourceName(CostSource source) { return kSourceNames[static_cast<size_t>(source)]; }
@@ -81,7 +92,8 @@ std::string nodeSignature(const Graph& graph, NodeId node) {
   return text;
 }
 
-Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table) {
+Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, GraphMode mode) {
+  const std::vector<bool> issued = issuedOneByOne(graph, mode);
   NodeCosts costs{.links = table.links, .source = table.source};
   costs.nodes.reserve(graph.nodes().size());
   size_t missing = 0;
@@ -91,7 +103,9 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table) {
     const std::string signature = nodeSignature(graph, id);
     const auto row = table.bySignature.find(signature);
     if (row != table.bySignature.end()) {
-      costs.nodes.push_back(row->second);
+      OpCost& cost = costs.nodes.emplace_back(row->second);
+      if (issued[i]) cost.time += cost.issue;
+      cost.issue = Nanoseconds(0);
       continue;
     }
     if (missing++ == 0) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each distinct op signature costs: nanoseconds, temporary bytes inside the call, and the
-// order of its allocations. Filled by measurement (runtime/calibrate), by a target's roofline
-// (planner/roofline), or by hand in tests. Keyed by signature, not by node, so that a table serves
-// every graph with the same shapes.
+// What each distinct op signature costs: nanoseconds of its work and of issuing it, temporary bytes
+// inside the call, and the order of its allocations. Filled by measurement (runtime/calibrate), by
+// a target's roofline (planner/roofline), or by hand in tests. Keyed by signature, not by node, so
+// that a table serves every graph with the same shapes.
 #ifndef STOWAGE_IR_COST_TABLE_H_
 #define STOWAGE_IR_COST_TABLE_H_
 
@@ -17,6 +17,7 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
+#include "ir/schedule.h"
 #include "ir/target.h"
 #include "ir/units.h"
 
@@ -27,7 +28,10 @@ const char* costSourceName(CostSource source);  // "measured", "roofline", "give
 std::optional<CostSource> findCostSource(llvm::StringRef name);
 
 struct OpCost {
-  Nanoseconds time;
+  Nanoseconds time;  // of its work
+  /// What compute waits for beyond that, since the issuing thread is slower than the work. A CUDA
+  /// graph that is launched again does not wait for it.
+  Nanoseconds issue;
   Bytes
       temporary;  // height of a first-fit region that serves every allocation that is not a result
   int allocations = -1;  // calls to the allocator, results included; -1: not measured
@@ -57,8 +61,12 @@ struct NodeCosts {
   CostSource source = CostSource::kGiven;
 };
 
-/// Errors: kInvalidArgument naming how many nodes have no row, and the first of them.
-Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table);
+/// Under a graph mode: `time` holds `issue` where ops are issued one by one (all; with kNoUpdate
+/// from the first that ends the graph on; with kWhole none, though steps whose numbers change are
+/// recorded anew), and `issue` is 0. Errors: kInvalidArgument naming how many nodes have no row,
+/// and the first of them.
+Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table,
+                                 GraphMode mode = GraphMode::kNone);
 
 }  // namespace stowage::ir
 

@@ -3,6 +3,8 @@
 
 #include <array>
 
+#include "ir/graph.h"
+
 namespace stowage::ir {
 
 namespace {
@@ -48,6 +50,10 @@ std::optional<GapAction> findGapAction(llvm::StringRef name) {
 const char* graphModeName(GraphMode mode) { return kGraphModeNames[static_cast<size_t>(mode)]; }
 std::optional<GraphMode> findGraphMode(llvm::StringRef name) {
   return findByName<GraphMode>(kGraphModeNames, name);
+}
+
+bool endsGraph(const Node& node) {
+  return node.phase == Phase::kOptimizer || firstStepScalar(node).has_value();
 }
 
 Bytes Schedule::arenaBytes(Space space) const {

@@ -38,6 +38,8 @@
 
 namespace stowage::ir {
 
+struct Node;
+
 enum class Level : uint8_t { kOrdered, kCopied, kPlaced, kSynced };
 const char* levelName(Level level);
 std::optional<Level> findLevel(llvm::StringRef name);
@@ -142,6 +144,8 @@ enum class GraphMode : uint8_t {
 };  // how much of a step is one CUDA graph
 const char* graphModeName(GraphMode mode);
 std::optional<GraphMode> findGraphMode(llvm::StringRef name);
+/// Does a graph of mode kNoUpdate end before it?
+bool endsGraph(const Node& node);
 
 /// What the planner claims. Zero where it claims nothing.
 struct Prediction {

@@ -44,7 +44,7 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::NodeId node(i);
-    if (mode == ir::GraphMode::kNoUpdate && planner::endsGraph(graph.node(node))) break;
+    if (mode == ir::GraphMode::kNoUpdate && ir::endsGraph(graph.node(node))) break;
     for (const ir::Access& access : graph.accesses(node)) {
       const ir::Storage& storage = graph.storage(access.storage);
       const bool changes = storage.role == ir::Role::kInput || isWritten[access.storage.index()];
@@ -104,12 +104,12 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
     ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order);
     if (!arranged) return arranged.takeError();
     one->graph = std::move(*arranged);
-    ir::Expected<planner::Problem> problem = planner::makeProblem(
-        one->graph, target, costs, options.allowed, options.limits, options.pins);
+    ir::Expected<planner::Problem> problem =
+        planner::makeProblem(one->graph, target, costs, options.allowed, options.limits,
+                             options.pins, options.graphMode);
     if (!problem) return problem.takeError();
     one->problem.emplace(std::move(*problem));
     one->problem->pinnedRows = options.pinnedRows;
-    one->problem->graphMode = options.graphMode;
     ir::Expected<planner::Planner> planner = planner::Planner::make(*one->problem);
     if (!planner) return planner.takeError();
     one->planner.emplace(std::move(*planner));

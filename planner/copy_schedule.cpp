@@ -44,7 +44,7 @@ std::vector<bool> findMeetingSteps(const Problem& problem, const Expansion& expa
   if (problem.graphMode == ir::GraphMode::kWhole) return meetings;
   for (size_t i = 1; i < expansion.steps.size(); ++i) {
     const Step& step = expansion.steps[i];
-    if (!step.node.isValid() || !endsGraph(problem.graph.node(step.node))) continue;
+    if (!step.node.isValid() || !ir::endsGraph(problem.graph.node(step.node))) continue;
     meetings[i] = true;
     break;
   }

@@ -74,8 +74,8 @@ bool matchesGlob(llvm::StringRef pattern, llvm::StringRef name) {
 
 ir::Expected<Problem> makeProblem(const ir::Graph& graph, const ir::Target& target,
                                   const ir::CostTable& costs, Allowed allowed, Limits limits,
-                                  std::vector<Pin> pins) {
-  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(graph, costs);
+                                  std::vector<Pin> pins, ir::GraphMode graphMode) {
+  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(graph, costs, graphMode);
   if (!resolved) return resolved.takeError();
   if (ir::Error error = checkNodeCosts(graph, *resolved)) return error;
   if (ir::Error error = checkLinks(resolved->links)) return error;
@@ -87,7 +87,7 @@ ir::Expected<Problem> makeProblem(const ir::Graph& graph, const ir::Target& targ
                  .limits = limits,
                  .pins = std::move(pins),
                  .pinnedRows = {},
-                 .graphMode = ir::GraphMode::kNone,
+                 .graphMode = graphMode,
                  .lives = ir::computeLives(graph)};
 }
 

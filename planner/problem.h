@@ -63,7 +63,8 @@ struct Problem {
 /// the problem.
 ir::Expected<Problem> makeProblem(const ir::Graph& graph, const ir::Target& target,
                                   const ir::CostTable& costs, Allowed allowed = {},
-                                  Limits limits = {}, std::vector<Pin> pins = {});
+                                  Limits limits = {}, std::vector<Pin> pins = {},
+                                  ir::GraphMode graphMode = ir::GraphMode::kNone);
 
 }  // namespace stowage::planner
 

@@ -31,6 +31,12 @@ int64_t countBytes(const ir::Graph& graph, ir::NodeId node);
 const std::vector<ir::Target>& targetProfiles();
 /// Errors: kInvalidArgument listing the names there are.
 ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name);
+/// Whether a GPU's product name, or a text with it, means the profile: "NVIDIA GeForce RTX 4090" is
+/// "rtx4090".
+bool namesProfile(llvm::StringRef productName, llvm::StringRef profile);
+/// The profile that a GPU's product name means, else the first of its compute capability (90 for
+/// sm_90): kernels are chosen by that. Errors: kInvalidArgument listing the names there are.
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability);
 
 }  // namespace stowage::planner
 

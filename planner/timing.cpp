@@ -137,10 +137,6 @@ int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> reside
   return copyTime(rateOf(costs.links, command.stream), roundUp(storage.bytes, alignBytes).value());
 }
 
-bool endsGraph(const ir::Node& node) {
-  return node.phase == ir::Phase::kOptimizer || ir::firstStepScalar(node).has_value();
-}
-
 std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
                                  llvm::ArrayRef<ir::Command> commands) {
   if (mode == ir::GraphMode::kNone) return {};
@@ -148,7 +144,7 @@ std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
   if (mode == ir::GraphMode::kWhole) return meetings;
   for (size_t i = 0; i < commands.size(); ++i) {
     if (commands[i].kind != ir::CommandKind::kRun) continue;
-    if (!endsGraph(graph.node(commands[i].node))) continue;
+    if (!ir::endsGraph(graph.node(commands[i].node))) continue;
     if (i > 0) meetings.push_back(i);
     break;
   }

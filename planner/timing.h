@@ -35,8 +35,6 @@ struct TimingInput {
 /// the first command that updates or takes a step scalar.
 std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
                                  llvm::ArrayRef<ir::Command> commands);
-/// Does a graph of mode kNoUpdate end before it?
-bool endsGraph(const ir::Node& node);
 
 /// The steady state. Steps that never repeat exactly are averaged over the last ones simulated.
 Timeline simulateTiming(const TimingInput& input);

@@ -55,12 +55,12 @@ class CpuBench final : public OpBench {
     fillValidValues(fill.dtype, fill.integers, fill.seed, {at, static_cast<size_t>(bytes.value())});
     return ir::success();
   }
-  ir::Expected<Nanoseconds> time(const std::string& name,
-                                 llvm::function_ref<void()> call) override {
+  ir::Expected<CallTime> time(const std::string& name, llvm::function_ref<void()> call) override {
     return callTorch(name, [&] {
       const auto begin = Clock::now();
       call();
-      return since(begin);
+      const Nanoseconds took = since(begin);
+      return CallTime{.work = took, .held = took};
     });
   }
   AllocationSource& allocations() override { return allocations_; }
@@ -129,6 +129,10 @@ ir::Expected<std::string> gpuCostsDevice(bool deterministic) {
 
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic) {
   return costsDevice("cpu, " + std::to_string(intraOpThreads) + " threads", deterministic);
+}
+
+bool isCpuCostsDevice(const std::string& costsDevice) {
+  return ir::startsWith(costsDevice, "cpu, ");
 }
 
 ir::Expected<std::string> costsDeviceHere(const ir::Target& target) {

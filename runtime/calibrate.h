@@ -51,6 +51,7 @@ struct CalibrateOptions {
 /// Errors: those of the GPU library.
 ir::Expected<std::string> costsDeviceHere(const ir::Target& target);
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic);
+bool isCpuCostsDevice(const std::string& costsDevice);
 /// The mode in such a text.
 bool isOfDeterministicMode(const std::string& costsDevice);
 

@@ -61,21 +61,28 @@ class OpMeasurement {
     ir::OpCost cost;
     cost.source = ir::CostSource::kMeasured;
     // The first call may fill caches that stay: it is not what a step does.
-    if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
+    ir::Expected<CallTime> first = runOnce(node, *call, nullptr, cost);
+    if (!first) return first.takeError();
     AllocationLog log;
-    if (ir::Error error = runOnce(node, *call, &log, cost)) return error;
+    ir::Expected<CallTime> logged = runOnce(node, *call, &log, cost);
+    if (!logged) return logged.takeError();
+    cost.time = logged->held;
     // Others on the machine only ever add to a run; the shortest one is nearest to the op's own.
     std::vector<Nanoseconds> times;
+    Nanoseconds work(INT64_MAX);
     for (int i = 0; i < options_.runs; ++i) {
-      if (ir::Error error = runOnce(node, *call, nullptr, cost)) return error;
-      times.push_back(cost.time);
+      ir::Expected<CallTime> took = runOnce(node, *call, nullptr, cost);
+      if (!took) return took.takeError();
+      times.push_back(took->held);
+      work = std::min(work, took->work);
     }
     if (options_.repeats > 1) {
       if (ir::Error error = checkRepeats(node, *call)) return error;
     }
     if (times.empty()) return cost;
     std::sort(times.begin(), times.end());
-    cost.time = times.front();
+    cost.time = work;
+    cost.issue = times.front() - work;
     if (options_.spread != nullptr) {
       options_.spread->shortest += times.front();
       options_.spread->median += times[times.size() / 2];
@@ -121,8 +128,8 @@ class OpMeasurement {
   }
 
   /// Leaves the results on the stack.
-  ir::Expected<Nanoseconds> callOp(ir::NodeId node, const OpCall& call,
-                                   std::vector<c10::IValue>& stack) {
+  ir::Expected<CallTime> callOp(ir::NodeId node, const OpCall& call,
+                                std::vector<c10::IValue>& stack) {
     const std::vector<ScalarValue> scalars = capturedScalars();
     return bench_.time(graph_.describeNode(node), [&] {
       const at::AutoDispatchBelowADInplaceOrView below;
@@ -131,20 +138,20 @@ class OpMeasurement {
     });
   }
 
-  ir::Error runOnce(ir::NodeId node, const OpCall& call, AllocationLog* log, ir::OpCost& cost) {
+  /// `log` for the cost's allocations; may be null.
+  ir::Expected<CallTime> runOnce(ir::NodeId node, const OpCall& call, AllocationLog* log,
+                                 ir::OpCost& cost) {
     if (ir::Error error = fillOperands(node)) return error;
     std::vector<c10::IValue> stack;
     bench_.allocations().logging.store(log, std::memory_order_release);
-    ir::Expected<Nanoseconds> took = callOp(node, call, stack);
+    ir::Expected<CallTime> took = callOp(node, call, stack);
     bench_.allocations().logging.store(nullptr, std::memory_order_release);
-    if (!took) return took.takeError();
-    cost.time = *took;
-    if (log == nullptr) return ir::success();
+    if (!took || log == nullptr) return took;
     if (ir::Error wrong = log->summarize(findFresh(node, stack), options_.alignBytes, cost)) {
       return ir::makeError(ir::ErrorCode::kUnsupported,
                            graph_.describeNode(node) + ": " + ir::describe(std::move(wrong)));
     }
-    return ir::success();
+    return took;
   }
 
   /// Each time at other addresses: behind blocks that grow.
@@ -175,7 +182,7 @@ class OpMeasurement {
   /// All that the call writes, as bytes.
   ir::Expected<std::vector<at::Tensor>> runForBits(ir::NodeId node, const OpCall& call) {
     std::vector<c10::IValue> stack;
-    ir::Expected<Nanoseconds> took = callOp(node, call, stack);
+    ir::Expected<CallTime> took = callOp(node, call, stack);
     if (!took) return took.takeError();
     return callTorch(graph_.describeNode(node), [&] {
       std::vector<at::Tensor> bits;

@@ -37,6 +37,11 @@ struct OperandFill {
   uint64_t seed = 0;
 };
 
+struct CallTime {
+  Nanoseconds work;  // of the device
+  Nanoseconds held;  // the same, or longer where the call takes longer to issue
+};
+
 /// The machine's side of a measurement.
 class OpBench {
  public:
@@ -46,8 +51,7 @@ class OpBench {
   virtual ir::Expected<uint8_t*> place(ir::Space home, Bytes bytes) = 0;
   virtual ir::Error fill(ir::Space home, uint8_t* at, Bytes bytes, const OperandFill& fill) = 0;
   /// Runs the call once; how long it took.
-  virtual ir::Expected<Nanoseconds> time(const std::string& name,
-                                         llvm::function_ref<void()> call) = 0;
+  virtual ir::Expected<CallTime> time(const std::string& name, llvm::function_ref<void()> call) = 0;
   /// Copies that run while the next call does, on other memory.
   virtual ir::Error disturb() { return ir::success(); }
   /// An op that failed leaves the device unusable.

@@ -43,11 +43,21 @@ std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& sch
                                                          llvm::ArrayRef<StepTimes> steps,
                                                          RunBegin begin);
 
+/// What steps say of their commands' costs.
+struct TypicalTimes {
+  std::vector<std::optional<Nanoseconds>> work;  // typicalDurations, from where a run was ready
+  /// By command, over the same steps: compute waited for the issuing thread.
+  std::vector<Nanoseconds> issue;
+};
+/// Taking times makes issuing slower: with `untimed`, the mean time of a step that no times were
+/// taken in, what steps took longer than that is taken off their waits for the issuing thread.
+TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
+                          std::optional<Nanoseconds> untimed);
+
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included. `durations` by command of `schedule`; those of copies are not used.
+/// commands, re-runs included. `times` by command of `schedule`; those of copies are not used.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
-                           const ir::Schedule& schedule,
-                           llvm::ArrayRef<std::optional<Nanoseconds>> durations);
+                           const ir::Schedule& schedule, const TypicalTimes& times);
 
 }  // namespace stowage::runtime
 

@@ -10,6 +10,7 @@
 #include "passes/plan_step.h"
 #include "planner/roofline.h"
 #include "runtime/calibrate.h"
+#include "runtime/gpu_library.h"
 
 namespace stowage {
 
@@ -39,8 +40,27 @@ ir::Expected<ir::Graph> normalise(const ir::Graph& graph) {
   return std::move(state.graph);
 }
 
+/// The profile that this machine's GPU goes by.
+ir::Expected<ir::Target> targetOfGpu() {
+  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
+  if (!library) {
+    ir::PlanError error(ir::ErrorCode::kEnvironment,
+                        "no CUDA device to capture for: run it where there is a GPU, in a program "
+                        "linked with libtorch's CUDA libraries, or capture for the device cpu. "
+                        "Without a GPU, the program `stowage` plans steps for cuda");
+    return ir::makeError(error.note(ir::takePayload(library.takeError()).text()));
+  }
+  ir::Expected<runtime::GpuFacts> facts = (*library)->describe();
+  if (!facts) return facts.takeError();
+  ir::Expected<ir::Target> target =
+      planner::findProfileOfGpu(facts->name, facts->computeCapability);
+  if (target) target->memory = facts->memory;
+  return target;
+}
+
 ir::Target targetOf(const std::string& device) {
-  ir::Target target = orThrow(planner::findTargetProfile(device == "cuda" ? "h200" : device));
+  ir::Target target =
+      orThrow(device == "cuda" ? targetOfGpu() : planner::findTargetProfile(device));
   if (target.device == ir::DeviceKind::kCpu) target.intraOpThreads = at::get_num_threads();
   return target;
 }
@@ -56,6 +76,7 @@ ir::Error measureOnce(Step::Impl& step) {
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
   if (!links) return links.takeError();
   costs->links = *links;
+  if (costs->outside) step.target.outside = *costs->outside;
   step.costs = std::move(*costs);
   return ir::success();
 }

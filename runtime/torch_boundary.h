@@ -26,18 +26,29 @@ inline ir::Error foreignError(ir::ErrorCode code, llvm::StringRef what, const ch
 /// whatever needs some: a kernel that is loaded when it first runs.
 inline ir::ErrorCode codeFor(const c10::Error& error) {
   constexpr int32_t kCudaErrorMemoryAllocation = 2;
+  constexpr int32_t kCudaErrorIllegalAddress = 700;
+  constexpr int32_t kCudaErrorAssert = 710;
+  constexpr int32_t kCudaErrorMisaligned = 716;  // and an address space, a program counter
+  constexpr int32_t kCudaErrorLaunchFailure = 719;
   const auto* accelerator = dynamic_cast<const c10::AcceleratorError*>(&error);
+  if (accelerator != nullptr) {
+    const int32_t code = accelerator->get_error_code();
+    if (code == kCudaErrorMemoryAllocation) return ir::ErrorCode::kOutOfDeviceMemory;
+    // What a kernel did wrong is a bug of somebody's; the rest is the GPU's or the driver's.
+    const bool isOfKernel = code == kCudaErrorIllegalAddress || code == kCudaErrorAssert ||
+                            (code >= kCudaErrorMisaligned && code <= kCudaErrorLaunchFailure);
+    return isOfKernel ? ir::ErrorCode::kTorch : ir::ErrorCode::kCuda;
+  }
   const bool isRefused =
-      accelerator != nullptr
-          ? accelerator->get_error_code() == kCudaErrorMemoryAllocation
-          : llvm::StringRef(error.what_without_backtrace()).contains("can't allocate memory");
+      llvm::StringRef(error.what_without_backtrace()).contains("can't allocate memory");
   return isRefused ? ir::ErrorCode::kOutOfDeviceMemory : ir::ErrorCode::kTorch;
 }
 }  // namespace detail
 
 /// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
 /// an Error of its own. `what` is named in the message: an op, a file; "" if the caller names it.
-/// Errors: kOutOfDeviceMemory for refused memory, else kTorch with libtorch's text.
+/// Errors: kOutOfDeviceMemory for refused memory, kCuda for what else the GPU reports but what a
+/// kernel did wrong (of work that may have begun long before), else kTorch; with libtorch's text.
 template <typename Function>
 auto callTorch(llvm::StringRef what, Function&& function)
     -> std::conditional_t<std::is_void_v<std::invoke_result_t<Function>> ||

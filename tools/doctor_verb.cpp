@@ -7,7 +7,6 @@
 #include <sys/resource.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -34,13 +33,7 @@ int64_t lockableBytes() {
 }
 
 /// The memory limit of this process' control group; -1: none stated.
-int64_t groupLimitBytes() {
-  std::ifstream file("/sys/fs/cgroup/memory.max");
-  std::string text;
-  if (!(file >> text) || text == "max") return -1;
-  int64_t bytes = -1;
-  return llvm::StringRef(text).getAsInteger(10, bytes) ? -1 : bytes;
-}
+int64_t groupLimitBytes() { return groupLimit().value_or(Bytes(-1)).value(); }
 
 /// The GPU that runs would use, or why there is none.
 struct FoundGpu {
@@ -84,14 +77,15 @@ std::string limitText(const char* what, int64_t bytes) {
 
 VerbResult runDoctor(const CommonFlags& flags) {
   const FoundGpu gpu = findGpu();
-  const Json json = {{"stowage", STOWAGE_VERSION},
-                     {"torch", runtime::torchVersion()},
-                     {"op_table_version", ir::opTableVersion()},
-                     {"cores", std::thread::hardware_concurrency()},
-                     {"memory_bytes", machineMemory().value()},
-                     {"memory_limit_bytes", groupLimitBytes()},
-                     {"lockable_bytes", lockableBytes()},
-                     {"gpu", toJson(gpu)}};
+  Json json = {{"stowage", STOWAGE_VERSION},
+               {"torch", runtime::torchVersion()},
+               {"op_table_version", ir::opTableVersion()},
+               {"cores", std::thread::hardware_concurrency()},
+               {"memory_bytes", machineMemory().value()},
+               {"memory_limit_bytes", groupLimitBytes()},
+               {"lockable_bytes", lockableBytes()},
+               {"gpu", toJson(gpu)}};
+  if (!gpu.facts) json["gpu_missing"] = gpu.why;
   llvm::raw_ostream& os = llvm::outs();
   if (flags.json) {
     os << json.dump(2) << '\n';

@@ -232,7 +232,8 @@ VerbResult runExplain(const ExplainFlags& flags) {
   if (!plan) return plan.takeError();
   ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
   if (!table) return table.takeError();
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan->graph, *table);
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(plan->graph, *table, plan->file.schedule.graphMode);
   if (!costs) return inInput(costs.takeError(), flags.costs);
   const planner::ExplainInput input = {.graph = plan->graph,
                                        .schedule = plan->file.schedule,

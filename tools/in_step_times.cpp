@@ -69,14 +69,17 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);
   if (!data) return data.takeError();
   const int64_t timed = stepsToTime(plan.file.schedule.predicted.stepTime);
+  // A GPU's steps may be bound by issuing, which taking times makes slower.
+  const bool mayWaitForIssue = plan.file.target.device == ir::DeviceKind::kCuda;
+  const int64_t steps = 1 + timed + (mayWaitForIssue ? timed : 0);
   Progress progress(!flags.quiet);
   RunOptions options;
   options.seed = kSeed;
-  options.steps = timed + 1;
+  options.steps = steps;
   options.timedSteps = timed;
   options.batches = batchesOf(*source, **data);
-  options.report = [&progress, timed](int64_t step, double /*loss*/) {
-    progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(timed) + 1);
+  options.report = [&progress, steps](int64_t step, double /*loss*/) {
+    progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(steps));
   };
   const PlannedTraining planned = {.graph = source->graph,
                                    .schedule = plan.file.schedule,
@@ -97,12 +100,12 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  times.costs = runtime::correctTimes(
-      request.alone, plan->graph, schedule,
-      runtime::typicalDurations(schedule, run->times, runtime::RunBegin::kReady));
+  times.costs = runtime::correctTimes(request.alone, plan->graph, schedule,
+                                      runtime::typicalTimes(schedule, run->times, run->untimed));
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
-  times.measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9));
+  times.measured =
+      run->untimed.value_or(Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)));
   ir::Expected<ir::NodeCosts> corrected = ir::resolveCosts(plan->graph, times.costs);
   if (!corrected) return corrected.takeError();
   times.inSteps =

@@ -253,6 +253,19 @@ std::string differentCosts(const planner::PlanFile& plan, const std::string& pat
          ir::costSourceName(plan.costs.source) + ")";
 }
 
+/// Capture chose kernels as libtorch does on the target that it was for.
+static ir::Error checkSameKernels(const std::string& captured, const ir::Target& target) {
+  if (captured.empty() || captured == target.profile) return ir::success();
+  ir::Expected<ir::Target> from = planner::findTargetProfile(captured);
+  if (!from) return from.takeError();
+  if (from->computeCapability == target.computeCapability &&
+      from->cudnnVersion == target.cudnnVersion) {
+    return ir::success();
+  }
+  return badArgument("the step was captured for target '" + captured + "', and libtorch may take " +
+                     "other kernels on '" + target.profile + "'; capture it again for that target");
+}
+
 ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name,
                                       int threads) {
   const std::string& wanted = name.empty() ? graph.provenance().target : name;
@@ -264,6 +277,7 @@ ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string&
                        "', but target '" + wanted + "' is a " + ir::deviceKindName(target->device) +
                        " device; capture it again for that target");
   }
+  if (ir::Error error = checkSameKernels(graph.provenance().target, *target)) return error;
   target->deterministic = graph.provenance().deterministic;
   if (target->device == ir::DeviceKind::kCpu) {
     target->intraOpThreads =

@@ -23,11 +23,11 @@ ir::Error checkHost(const planner::Timetable& timetable, Bytes limit) {
 }  // namespace
 
 ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const PlanningInputs& inputs) {
-  ir::Expected<planner::Problem> problem =
-      planner::makeProblem(plan.graph, inputs.target, inputs.costs);
-  if (!problem) return problem.takeError();
   const ir::GraphMode mode = plan.file.schedule.graphMode;
-  problem->graphMode = mode;
+  ir::Expected<planner::Problem> problem =
+      planner::makeProblem(plan.graph, inputs.target, inputs.costs, /*allowed=*/{}, /*limits=*/{},
+                           /*pins=*/{}, mode);
+  if (!problem) return problem.takeError();
   ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
       *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
   if (!timetable) return timetable.takeError();

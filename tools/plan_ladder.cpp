@@ -27,6 +27,7 @@ ir::CostTable costsWithTimes(const LoadedPlan& plan, const CostsHere& costs) {
     const Nanoseconds time = cost.time;
     cost = measured->second;
     cost.time = time;
+    cost.issue = Nanoseconds(0);
   }
   return table;
 }
@@ -108,7 +109,8 @@ ir::Error fitToMachine(LoadedPlan& plan, const LadderRequest& request) {
     what = "planned anew within the budget";
   }
   if (ir::Error error = replace(plan, inputs, std::move(*planned), request.flags)) return error;
-  ir::Expected<ir::NodeCosts> nodes = ir::resolveCosts(plan.graph, request.costs.table);
+  ir::Expected<ir::NodeCosts> nodes =
+      ir::resolveCosts(plan.graph, request.costs.table, plan.file.schedule.graphMode);
   if (!nodes) return nodes.takeError();
   request.costs.nodes = std::move(*nodes);
   remark(why + what, request.flags);

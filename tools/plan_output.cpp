@@ -59,7 +59,8 @@ planner::PlanFile makeFile(const PlanOutput& output) {
 }
 
 ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(output.planned.graph, output.inputs.costs);
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(output.planned.graph, output.inputs.costs,
+                                                       output.planned.schedule.graphMode);
   if (!costs) return costs.takeError();
   const std::vector<ir::Violation> violations = ir::verify({.graph = output.planned.graph,
                                                             .schedule = file.schedule,

@@ -78,6 +78,17 @@ ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, const PlanningI
   return passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
 }
 
+/// A plan for more than the device has may be a step on the way to one that fits.
+std::string describeTooLarge(const PlanningInputs& inputs) {
+  const ir::Target& target = inputs.target;
+  const Bytes needed = inputs.options.budget + target.outside;
+  if (target.device != ir::DeviceKind::kCuda || needed <= target.memory) return "";
+  return "the budget of " + formatBytes(inputs.options.budget) + " and the " +
+         formatBytes(target.outside) + " beside it are more than the " +
+         formatBytes(target.memory) + " of target '" + target.profile +
+         "': such a plan cannot run there";
+}
+
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
     if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs, flags.from}))
@@ -89,9 +100,11 @@ VerbResult runPlan(const PlanFlags& flags) {
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
   if (ir::Error error = readPinnedRows(flags, *inputs)) return error;
+  addGraphMemory(*inputs);
   ir::Expected<Bytes> budget = resolveBudget(*size, *inputs);
   if (!budget) return budget.takeError();
   inputs->options.budget = *budget;
+  if (const std::string more = describeTooLarge(*inputs); !more.empty()) remark(more, flags);
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()));
   const PlanOutput output = {.inputs = *inputs,

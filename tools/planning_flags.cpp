@@ -105,11 +105,22 @@ ir::Error checkMeasuredFor(const ir::Target& target, const std::string& device) 
   if (target.device == ir::DeviceKind::kCpu && device != cpu) {
     return refuse("'" + cpu + "' (--threads; capture --nondeterministic)");
   }
+  if (target.device == ir::DeviceKind::kCuda && runtime::isCpuCostsDevice(device)) {
+    return refuse("target '" + target.profile + "', a CUDA device");
+  }
   if (runtime::isOfDeterministicMode(device) != target.deterministic) {
     return refuse(std::string("a step captured ") + (target.deterministic ? "with" : "without") +
                   " libtorch's deterministic mode");
   }
   return ir::success();
+}
+
+/// A profile may stand for GPUs of its architecture that have none of their own: what was measured
+/// on another one may be meant.
+std::string describeOtherGpu(const ir::Target& target, const std::string& device) {
+  if (target.device != ir::DeviceKind::kCuda) return "";
+  if (planner::namesProfile(device, target.profile)) return "";
+  return "measured on '" + device + "', the plan is for target '" + target.profile + "'";
 }
 
 ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
@@ -123,6 +134,8 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
     if (ir::Error error = checkMeasuredFor(inputs.target, file->table.device)) {
       return inInput(std::move(error), flags.costs);
     }
+    const std::string other = describeOtherGpu(inputs.target, file->table.device);
+    if (!other.empty()) remark(flags.costs + ": " + other, flags);
   }
   inputs.costs = std::move(file->table);
   if (inputs.costs.outside) inputs.target.outside = *inputs.costs.outside;
@@ -181,6 +194,18 @@ ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& option
   }
   options.limits.host = size->bytes;
   return ir::success();
+}
+
+void addGraphMemory(PlanningInputs& inputs) {
+  // 9 to 13 KiB an op on an H200 (small models), re-runs and copies included.
+  constexpr int64_t kBytesPerOp = int64_t{24} << 10;
+  if (inputs.options.graphMode == ir::GraphMode::kNone) return;
+  int64_t ops = 0;
+  for (const ir::Node& node : inputs.graph.nodes()) {
+    if (inputs.options.graphMode == ir::GraphMode::kNoUpdate && ir::endsGraph(node)) break;
+    ++ops;
+  }
+  inputs.target.outside += Bytes(ops * kBytesPerOp);
 }
 
 SizeFlag::Wholes wholesOf(const PlanningInputs& inputs) {

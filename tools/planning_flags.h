@@ -44,6 +44,9 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
 
 /// --host: "" sets no limit. Errors: kInvalidArgument.
 ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options);
+/// Adds what recorded CUDA graphs take beside the arena to the target's; once, when the launch mode
+/// is known.
+void addGraphMemory(PlanningInputs& inputs);
 /// What shares in a size on the command line are of.
 SizeFlag::Wholes wholesOf(const PlanningInputs& inputs);
 /// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the

@@ -17,11 +17,13 @@
 #include "runtime/calibrate.h"
 #include "runtime/disk_rates.h"
 #include "runtime/torch_version.h"
+#include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/in_step_times.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
 #include "tools/plan_summary.h"
+#include "tools/planning_flags.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/this_machine.h"
@@ -176,6 +178,22 @@ void printLinks(const Measured& measured, llvm::raw_ostream& os) {
      << " read, after " << formatDuration(links.diskRead.latency) << '\n';
 }
 
+nlohmann::ordered_json linksJson(const Measured& measured) {
+  const auto rate = [](const ir::LinkRate& link) {
+    return nlohmann::ordered_json{{"bytes_per_s", link.bandwidth.value()},
+                                  {"latency_ns", link.latency.value()}};
+  };
+  const ir::LinkModel& links = measured.costs.links;
+  nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
+                                 {"h2d", rate(links.hostToDevice)},
+                                 {"both_permille", links.bothPermille}};
+  if (measured.disk) {
+    json["disk_read"] = rate(links.diskRead);
+    json["disk_write"] = rate(links.diskWrite);
+  }
+  return json;
+}
+
 /// The same step three times: predicted, run, predicted again.
 void printInSteps(const InStepTimes& times, llvm::raw_ostream& os) {
   os << "in steps   within " << formatBytes(times.arena) << ": " << formatDuration(times.measured)
@@ -197,23 +215,33 @@ nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& me
   return {{"runs", flags.repeats}, {"unrepeated", ops}};
 }
 
-Nanoseconds sumOfTimes(const ir::Graph& graph, const ir::CostTable& table) {
-  Nanoseconds sum;
+/// Of one step's ops.
+struct Sums {
+  Nanoseconds work;
+  Nanoseconds issue;
+};
+
+Sums sumTimes(const ir::Graph& graph, const ir::CostTable& table) {
+  Sums sums;
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const auto row = table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
-    if (row != table.bySignature.end()) sum += row->second.time;
+    if (row == table.bySignature.end()) continue;
+    sums.work += row->second.time;
+    sums.issue += row->second.issue;
   }
-  return sum;
+  return sums;
 }
 
 void printProfile(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph) {
   const bool toStdout = flags.output == "-";
-  const Nanoseconds sum = sumOfTimes(graph, measured.costs);
+  const Sums sums = sumTimes(graph, measured.costs);
   if (flags.json && !toStdout) {
     nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
                                    {"known", measured.known},
-                                   {"compute_ns", sum.value()}};
+                                   {"compute_ns", sums.work.value()},
+                                   {"issue_ns", sums.issue.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
+    json["links"] = linksJson(measured);
     if (measured.inSteps) {
       json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
                           {"step_ns", measured.inSteps->measured.value()},
@@ -229,7 +257,11 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
   if (!toStdout) {
     os << "measured   " << measured.costs.bySignature.size() - measured.known << " distinct ops";
     if (measured.known > 0) os << ", " << measured.known << " were known";
-    os << "; one step's ops add up to " << formatDuration(sum) << '\n';
+    os << "; one step's ops add up to " << formatDuration(sums.work);
+    if (sums.issue > Nanoseconds(0)) {
+      os << ", issued one by one to " << formatDuration(sums.work + sums.issue);
+    }
+    os << '\n';
   }
   printLinks(measured, os);
   if (measured.inSteps) printInSteps(*measured.inSteps, os);
@@ -237,11 +269,21 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
   if (!toStdout) os << "wrote      " << flags.output << '\n';
 }
 
+/// Before minutes of measuring.
+ir::Error checkInStepSizes(const ProfileFlags& flags) {
+  if (flags.inSteps.empty()) return ir::success();
+  ir::Expected<SizeFlag> budget = parseSizeFlag(flags.inSteps);
+  if (!budget) return budget.takeError();
+  passes::PlanStepOptions options;
+  return readHostLimit(flags.host, options);
+}
+
 VerbResult runProfile(const ProfileFlags& flags) {
   std::vector<std::string> inputs = flags.known;
   inputs.push_back(flags.step);
   if (ir::Error error = checkIsNoInput(flags.output, inputs)) return error;
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
+  if (ir::Error error = checkInStepSizes(flags)) return error;
   ir::Expected<ir::Graph> graph = loadGraph(flags.step);
   if (!graph) return graph.takeError();
   if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;

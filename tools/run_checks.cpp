@@ -56,10 +56,11 @@ ir::Error checkMemory(const planner::PlanFile& plan) {
   const bool onHost = plan.target.device == ir::DeviceKind::kCpu;
   const Bytes needed = plan.schedule.arenaBytes(ir::Space::kHost) +
                        (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
-  if (needed <= machineMemory()) return ir::success();
-  return ir::makeError(ir::ErrorCode::kEnvironment,
-                       "V3: the plan's arenas need " + formatBytes(needed) +
-                           " of memory, this machine has " + formatBytes(machineMemory()));
+  const UsableMemory usable = usableMemory();
+  if (needed <= usable.bytes) return ir::success();
+  return ir::makeError(
+      ir::ErrorCode::kEnvironment,
+      "V3: the plan's arenas need " + formatBytes(needed) + " of memory, " + usable.source);
 }
 
 /// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
@@ -88,16 +89,16 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
 }
 
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
+  const UsableMemory usable = usableMemory();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     Bytes touched;
     for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
       touched += graph.storage(access.storage).bytes;
     }
-    if (touched <= machineMemory()) continue;
+    if (touched <= usable.bytes) continue;
     return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
                                        graph.describeNode(ir::NodeId(i)) + " touches " +
-                                           formatBytes(touched) + " at once, this machine has " +
-                                           formatBytes(machineMemory()))
+                                           formatBytes(touched) + " at once, " + usable.source)
                              .at({.file = path}));
   }
   return ir::success();
@@ -107,10 +108,10 @@ ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target)
   const std::vector<int64_t> bytes =
       ir::computeKeepAllBytes(graph, target.alignBytes, std::vector<Bytes>(graph.nodes().size()));
   const Bytes needed(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
-  if (needed <= machineMemory()) return ir::success();
-  return ir::makeError(ir::ErrorCode::kEnvironment,
-                       "without a plan the step needs " + formatBytes(needed) +
-                           ", this machine has " + formatBytes(machineMemory()));
+  const UsableMemory usable = usableMemory();
+  if (needed <= usable.bytes) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment, "without a plan the step needs " +
+                                                        formatBytes(needed) + ", " + usable.source);
 }
 
 ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {

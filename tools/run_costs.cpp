@@ -7,7 +7,6 @@
 
 #include "planner/cost_json.h"
 #include "runtime/calibrate.h"
-#include "runtime/run_times.h"
 #include "runtime/torch_version.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
@@ -23,6 +22,19 @@ ir::Expected<ir::CostTable> calibrateShowing(const CommonFlags& flags, const ir:
     progress.show("measuring memory of ops", done, all);
   };
   return runtime::calibrate(graph, options);
+}
+
+/// Ops allocate by device and libraries: what another one says is no prediction here.
+ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& costs,
+                            const std::string& path) {
+  if (costs.table.source != ir::CostSource::kMeasured) return ir::success();
+  ir::Expected<std::string> here = runtime::costsDeviceHere(target);
+  if (!here) return here.takeError();
+  if (costs.table.device == *here) return ir::success();
+  return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                               "measured on '" + costs.table.device + "', this is '" + *here +
+                                   "'; profile the step here and plan again"),
+                 path);
 }
 
 }  // namespace
@@ -41,13 +53,15 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
     if (!known) return known.takeError();
     const std::string different = differentCosts(plan.file, request.costs, known->table);
     if (!different.empty()) remark(different, request.flags);
+    if (ir::Error error = checkMeasuredHere(plan.file.target, *known, request.costs)) return error;
     options.known = std::move(known->table);
     costs.hasLinks = true;
   }
   ir::Expected<ir::CostTable> table =
       calibrateShowing(request.flags, plan.graph, std::move(options));
   if (!table) return table.takeError();
-  ir::Expected<ir::NodeCosts> nodes = ir::resolveCosts(plan.graph, *table);
+  ir::Expected<ir::NodeCosts> nodes =
+      ir::resolveCosts(plan.graph, *table, plan.file.schedule.graphMode);
   if (!nodes) return nodes.takeError();
   costs.table = std::move(*table);
   costs.nodes = std::move(*nodes);
@@ -55,7 +69,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
 }
 
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
-                                             llvm::ArrayRef<std::optional<Nanoseconds>> times) {
+                                             const runtime::TypicalTimes& times) {
   ir::CostTable table = runtime::correctTimes(costs.table, plan.graph, plan.file.schedule, times);
   if (!costs.hasLinks) {
     ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);

@@ -12,6 +12,7 @@
 
 #include "ir/cost_table.h"
 #include "ir/error.h"
+#include "runtime/run_times.h"
 #include "tools/load_files.h"
 #include "tools/verb.h"
 
@@ -35,7 +36,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 
 /// The costs file with the times that the runs had inside the steps; `times` by command.
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
-                                             llvm::ArrayRef<std::optional<Nanoseconds>> times);
+                                             const runtime::TypicalTimes& times);
 
 }  // namespace stowage::tools
 

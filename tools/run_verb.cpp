@@ -65,9 +65,13 @@ struct RunFlags : CommonFlags {
   bool otherData = false;
 };
 
-/// Set by SIGTERM and SIGINT: the step under way is finished, the state saved.
+/// Set by SIGTERM and SIGINT: the step under way is finished, the state saved. A second one ends
+/// the process as it would any other.
 volatile std::sig_atomic_t stopAsked = 0;  // the signal
-void askToStop(int signal) { stopAsked = signal; }
+void askToStop(int signal) {
+  stopAsked = signal;
+  std::signal(signal, SIG_DFL);
+}
 
 /// What the run begins with, checked before anything is measured.
 struct Beginning {
@@ -166,16 +170,20 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
   const LoadedPlan& plan = training.plan;
   const RunSource& source = training.source;
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
+  const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
+    if (stopAsked != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
+    return training.batches(step);
+  };
   const auto trainUnplanned = [&]() -> ir::Expected<TrainingRecord> {
     ir::Expected<TrainingRecord> eager =
-        source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps,
-                                    training.batches, flags.weights)
+        source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps, batches,
+                                    flags.weights)
                      : trainByReplay({.step = source.imported->step(),
                                       .schedule = plan.file.schedule,
                                       .planned = plan.graph,
                                       .target = plan.file.target,
                                       .weights = flags.weights},
-                                     training.seed, steps, training.batches);
+                                     training.seed, steps, batches);
     if (!eager) return eager;
     eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
     eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
@@ -205,6 +213,10 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.keepState = flags.compare;
   if (flags.times.any()) options.timedSteps = kTimedSteps;
   options.stop = [] { return stopAsked != 0; };
+  planned.options.pinning = [&progress](Bytes done, Bytes all) {
+    progress.show(
+        fmt::format("pinning host memory  {} of {}", formatBytes(done), formatBytes(all)));
+  };
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
@@ -237,6 +249,7 @@ VerbResult runRun(const RunFlags& flags) {
     return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
+  if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;
   if (ir::Error error = proveAgain(flags.plan, *plan)) return error;
   if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
@@ -268,7 +281,8 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
-  if (ir::Error error = keepTimes(flags.times, flags, {*plan, *costs, measured})) return error;
+  if (ir::Error error = keepTimes(flags.times, flags, {*plan, *costs, measured, run->untimed}))
+    return error;
 
   RunAnswer answer = {
       .plan = plan->file,
@@ -280,12 +294,17 @@ VerbResult runRun(const RunFlags& flags) {
       .timelineFile = flags.times.timeline};
   if (!flags.times.timeline.empty()) answer.timeline = summarizeSteps(measured);
   std::optional<Comparison> comparison;
-  if (flags.compare) {
+  if (flags.compare && stopAsked == 0) {
     ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
-    if (!compared) return compared.takeError();
-    comparison = std::move(*compared);
-    answer.comparison = &*comparison;
+    if (!compared && stopAsked == 0) return compared.takeError();
+    if (compared) {
+      comparison = std::move(*compared);
+      answer.comparison = &*comparison;
+    } else {
+      (void)ir::takePayload(compared.takeError());
+    }
   }
+  if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
   const std::string off = describeOffPrediction(
       {.predicted = plan->file.schedule.predicted.stepTime,
        .measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)),
@@ -294,7 +313,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (!off.empty()) remark(off, flags);
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   if (comparison && !comparison->difference.empty()) return kExitNo;
-  return run->stopped ? kExitStopped + stopAsked : kExitYes;
+  return run->stopped || stopAsked != 0 ? kExitStopped + stopAsked : kExitYes;
 }
 
 }  // namespace

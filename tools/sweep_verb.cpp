@@ -133,6 +133,7 @@ VerbResult runSweep(const SweepFlags& flags) {
   if (!sizes) return sizes.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
+  addGraphMemory(*inputs);
   ir::Expected<passes::StepPlanner> planner =
       passes::StepPlanner::make(inputs->graph, inputs->target, inputs->costs, inputs->options);
   if (!planner) return planner.takeError();

@@ -56,6 +56,16 @@ ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int
                        "--timeline and --costs-out name the same file");
 }
 
+ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files) {
+  const ir::GraphMode mode = plan.file.schedule.graphMode;
+  if (!files.any() || mode == ir::GraphMode::kNone) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       std::string(files.costs.empty() ? "--timeline" : "--costs-out") +
+                           ": the plan launches CUDA graphs (mode '" + ir::graphModeName(mode) +
+                           "'), in which the times of single commands are not taken; a plan with "
+                           "--launch none tells them");
+}
+
 MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
                             const std::vector<runtime::StepTimes>& times) {
   MeasuredSteps measured = {.graph = plan.graph,
@@ -70,10 +80,9 @@ MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
 
 ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times) {
   if (!files.costs.empty()) {
-    ir::Expected<std::string> text =
-        makeCorrectedCosts(times.plan, times.costs,
-                           runtime::typicalDurations(times.measured.schedule, times.measured.steps,
-                                                     runtime::RunBegin::kReady));
+    ir::Expected<std::string> text = makeCorrectedCosts(
+        times.plan, times.costs,
+        runtime::typicalTimes(times.measured.schedule, times.measured.steps, times.untimed));
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }

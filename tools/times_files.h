@@ -7,6 +7,7 @@
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct TimesFiles {
 ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int64_t steps,
                           llvm::ArrayRef<std::string> inputs);
 
+/// Times of single commands are not taken inside of CUDA graphs. Errors: kInvalidArgument.
+ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files);
+
 /// What was measured, and what was expected of it when the costs say so. Points into all three.
 MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
                             const std::vector<runtime::StepTimes>& times);
@@ -41,6 +45,7 @@ struct TimesToKeep {
   const LoadedPlan& plan;
   const CostsHere& costs;
   const MeasuredSteps& measured;
+  std::optional<Nanoseconds> untimed;  // mean of steps that no times were taken in
 };
 ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times);
 

@@ -11,6 +11,7 @@
 #include <torch/nn/module.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstring>
 #include <optional>
 #include <set>
@@ -117,12 +118,41 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   return ir::success();
 }
 
+/// The steps after those that times are taken in.
+class UntimedSteps {
+ public:
+  explicit UntimedSteps(const RunOptions& options)
+      : first_(options.timedSteps > 0 ? options.timedSteps + 1 : INT64_MAX) {}
+
+  /// Before step `i` of the run is issued.
+  ir::Error before(int64_t i, runtime::Runner& runner) {
+    if (i != first_) return ir::success();
+    if (ir::Error error = runner.finish()) return error;
+    begin_ = Clock::now();
+    return ir::success();
+  }
+  /// After `done` steps, all of them finished.
+  std::optional<Nanoseconds> mean(int64_t done) const {
+    constexpr int64_t kFewest = 3;
+    if (done - first_ < kFewest) return std::nullopt;
+    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_);
+    return Nanoseconds(time.count() / (done - first_));
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  int64_t first_;
+  Clock::time_point begin_;
+};
+
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
+  UntimedSteps untimed(options);
   std::optional<int64_t> last;  // its loss is fetched when the next step is under way
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = options.batches(record.firstStep + i);
     if (!batch) return batch.takeError();
+    if (ir::Error error = untimed.before(i, runner)) return error;
     ir::Expected<int64_t> issued = runner.issue(*batch);
     if (!issued) return issued.takeError();
     if (last) {
@@ -147,6 +177,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   }
   if (ir::Error error = runner.finish()) return error;
   timer.finished();
+  record.untimed = untimed.mean(static_cast<int64_t>(record.training.losses.size()));
   record.training.secondsPerStep = timer.secondsPerStep();
   return options.save.empty() ? ir::success() : save(runner, options.save);
 }

@@ -71,7 +71,8 @@ ir::Expected<std::optional<ir::NodeCosts>> readCosts(const VerifyFlags& flags,
            flags);
     return std::optional<ir::NodeCosts>();
   }
-  ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, found.file->table);
+  ir::Expected<ir::NodeCosts> resolved =
+      ir::resolveCosts(plan.graph, found.file->table, plan.file.schedule.graphMode);
   if (!resolved) return inInput(resolved.takeError(), found.path);
   return std::optional<ir::NodeCosts>(std::move(*resolved));
 }

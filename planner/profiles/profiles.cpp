@@ -4,6 +4,7 @@
 // vendor's published figures. Links: h200 as measured on one (pinned memory, each direction alone;
 // 51 of 55 GB/s while both run); the others what their PCIe generation carries in practice.
 // Workspaces are libtorch's defaults for the architecture.
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringExtras.h>
 
 #include <vector>
@@ -99,6 +100,12 @@ std::vector<ir::Target> makeProfiles() {
   return profiles;
 }
 
+std::string profileNames() {
+  std::vector<std::string> names;
+  for (const ir::Target& profile : targetProfiles()) names.push_back(profile.profile);
+  return llvm::join(names, ", ");
+}
+
 }  // namespace
 
 const std::vector<ir::Target>& targetProfiles() {
@@ -107,14 +114,32 @@ const std::vector<ir::Target>& targetProfiles() {
 }
 
 ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name) {
-  std::vector<std::string> names;
   for (const ir::Target& profile : targetProfiles()) {
     if (profile.profile == name) return profile;
-    names.push_back(profile.profile);
   }
-  return ir::makeError(
-      ir::ErrorCode::kInvalidArgument,
-      "unknown target profile '" + name.str() + "', expected one of " + llvm::join(names, ", "));
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, "unknown target profile '" + name.str() +
+                                                            "', expected one of " + profileNames());
+}
+
+bool namesProfile(llvm::StringRef productName, llvm::StringRef profile) {
+  std::string name = productName.lower();
+  llvm::erase_value(name, ' ');
+  return llvm::StringRef(name).contains(profile);
+}
+
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability) {
+  const ir::Target* alike = nullptr;
+  for (const ir::Target& profile : targetProfiles()) {
+    if (profile.device != ir::DeviceKind::kCuda) continue;
+    if (profile.computeCapability != computeCapability) continue;
+    if (namesProfile(productName, profile.profile)) return profile;
+    if (alike == nullptr) alike = &profile;
+  }
+  if (alike != nullptr) return *alike;
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "no target profile has the compute capability of '" + productName.str() +
+                           "' (" + std::to_string(computeCapability) + "), there are " +
+                           profileNames());
 }
 
 }  // namespace stowage::planner

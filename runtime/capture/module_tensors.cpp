@@ -27,9 +27,14 @@ ir::Error checkTensor(const ModuleTensor& entry) {
                              "storeTo; what it could not give back belongs to an optimizer that "
                              "it did not name (name all optimizers)");
   }
-  if (tensor.layout() == c10::kStrided && !tensor.is_quantized() && !tensor.is_nested() &&
-      toDType(tensor.scalar_type())) {
-    return ir::success();
+  const bool isDense = tensor.layout() == c10::kStrided && !tensor.is_quantized() &&
+                       !tensor.is_nested() && toDType(tensor.scalar_type());
+  if (isDense && (tensor.device().is_cpu() || isFake(tensor))) return ir::success();
+  if (isDense) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         entry.name + " lies on device " + tensor.device().str() +
+                             ", expected the module and its optimizer's state on the CPU: the "
+                             "captured step gives every tensor its place on the GPU");
   }
   return ir::makeError(ir::ErrorCode::kUnsupported,
                        entry.name + " is a sparse, nested or quantized tensor or has type " +

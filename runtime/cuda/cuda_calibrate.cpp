@@ -126,8 +126,7 @@ class CudaBench final : public OpBench {
     return ir::success();
   }
 
-  ir::Expected<Nanoseconds> time(const std::string& name,
-                                 llvm::function_ref<void()> call) override {
+  ir::Expected<CallTime> time(const std::string& name, llvm::function_ref<void()> call) override {
     const c10::cuda::CUDAStreamGuard guard(stream_);
     const ServedThread served(allocations_);
     Gate gate;
@@ -143,7 +142,7 @@ class CudaBench final : public OpBench {
     if (!launched) return launched.takeError();
     ir::Expected<Nanoseconds> ran = watch_.read();
     if (!ran) return ran.takeError();
-    return std::max(*ran, *launched);
+    return CallTime{.work = *ran, .held = std::max(*ran, *launched)};
   }
 
   ir::Error disturb() override {
@@ -230,11 +229,13 @@ class LinkBench {
     if (!in) return in.takeError();
     ir::Expected<LinkTimes> both = bench.best(kBytes, kBytes);
     if (!both) return both.takeError();
-    ir::Expected<LinkTimes> small = bench.best(kSmallBytes, 0);
-    if (!small) return small.takeError();
+    ir::Expected<LinkTimes> smallOut = bench.best(kSmallBytes, 0);
+    if (!smallOut) return smallOut.takeError();
+    ir::Expected<LinkTimes> smallIn = bench.best(0, kSmallBytes);
+    if (!smallIn) return smallIn.takeError();
     ir::LinkModel links;
-    links.deviceToHost = {rateOf(kBytes, out->out), small->out};
-    links.hostToDevice = {rateOf(kBytes, in->in), small->out};
+    links.deviceToHost = {rateOf(kBytes, out->out), smallOut->out};
+    links.hostToDevice = {rateOf(kBytes, in->in), smallIn->in};
     const double alone = static_cast<double>(out->out.value() + in->in.value());
     const double together = static_cast<double>(both->out.value() + both->in.value());
     links.bothPermille = std::clamp(static_cast<int>(1000 * alone / together), 1, 1000);
@@ -262,6 +263,13 @@ class LinkBench {
                              static_cast<double>(std::max<int64_t>(time.value(), 1))));
   }
 
+  static ir::Error copy(uint8_t* to, const uint8_t* from, int64_t bytes, cudaMemcpyKind kind,
+                        cudaStream_t stream) {
+    if (bytes == 0) return ir::success();
+    return checkCuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream),
+                     "measuring a link");
+  }
+
   ir::Expected<LinkTimes> best(int64_t outBytes, int64_t inBytes) {
     LinkTimes best = {Nanoseconds(INT64_MAX), Nanoseconds(INT64_MAX)};
     for (int i = 0; i < 5; ++i) {
@@ -269,13 +277,12 @@ class LinkBench {
       Stopwatch in;
       out.start(out_);
       in.start(in_);
-      if (outBytes > 0) {
-        (void)cudaMemcpyAsync(host_, device_, static_cast<size_t>(outBytes), cudaMemcpyDeviceToHost,
-                              out_);
+      if (ir::Error error = copy(host_, device_, outBytes, cudaMemcpyDeviceToHost, out_)) {
+        return error;
       }
-      if (inBytes > 0) {
-        (void)cudaMemcpyAsync(device_ + kBytes, host_ + kBytes, static_cast<size_t>(inBytes),
-                              cudaMemcpyHostToDevice, in_);
+      if (ir::Error error =
+              copy(device_ + kBytes, host_ + kBytes, inBytes, cudaMemcpyHostToDevice, in_)) {
+        return error;
       }
       out.stop(out_);
       in.stop(in_);

@@ -148,8 +148,14 @@ ir::Error CudaDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t>
     std::memcpy(to, bytes.data(), bytes.size());
     return ir::success();
   }
-  return state_->check(cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
-                       "writing to the device arena");
+  // From pageable memory the call may return before the last bytes are in place, and streams of the
+  // step do not wait for the default stream.
+  if (ir::Error error =
+          state_->check(cudaMemcpy(to, bytes.data(), bytes.size(), cudaMemcpyHostToDevice),
+                        "writing to the device arena")) {
+    return error;
+  }
+  return state_->check(cudaStreamSynchronize(cudaStreamLegacy), "writing to the device arena");
 }
 
 ir::Error CudaDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {

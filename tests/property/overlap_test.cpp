@@ -52,7 +52,10 @@ class Overlap : public testing::Test {
  protected:
   Overlap() : graph_(makeStack()), target_(makeTestTarget()) {
     costs_ = makeRandomCosts(graph_, 1);
-    for (auto& [signature, cost] : costs_.bySignature) cost.time = Nanoseconds(100'000);
+    for (auto& [signature, cost] : costs_.bySignature) {
+      cost.time = Nanoseconds(100'000);
+      cost.issue = Nanoseconds(0);
+    }
     // 64 KiB activations: the link carries one in the time of four ops.
     setLinks(BytesPerSecond(int64_t{150} << 20));
   }

@@ -83,7 +83,7 @@ class PlannedRun {
   void expectRight(Bytes budget, Met& met) const {
     const passes::PlannedStep planned = orFail(plan(budget));
     expectProven(planned, budget);
-    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    const ir::NodeCosts costs = costsOf(planned);
     for (const Nanoseconds most : {Nanoseconds(0), Nanoseconds(100'000)}) {
       runtime::FakeDevice device(planned.schedule.arenas,
                                  {.seed = seed_, .most = most, .commands = {}});
@@ -105,7 +105,7 @@ class PlannedRun {
     EXPECT_EQ(planned.schedule.graphMode, mode);
     expectOneSeam(planned, mode);
     expectProven(planned, budget);
-    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    const ir::NodeCosts costs = costsOf(planned);
     runtime::FakeDevice device(planned.schedule.arenas,
                                {.seed = seed_, .most = Nanoseconds(100'000), .commands = {}});
     RecordingDevice recording(device);
@@ -119,6 +119,10 @@ class PlannedRun {
   }
 
  private:
+  ir::NodeCosts costsOf(const passes::PlannedStep& planned) const {
+    return orFail(ir::resolveCosts(planned.graph, costs_, planned.schedule.graphMode));
+  }
+
   /// Planner and executor end a graph at the same command.
   void expectOneSeam(const passes::PlannedStep& planned, ir::GraphMode mode) const {
     if (mode != ir::GraphMode::kNoUpdate) return;
@@ -131,7 +135,7 @@ class PlannedRun {
   }
 
   void expectProven(const passes::PlannedStep& planned, Bytes budget) const {
-    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    const ir::NodeCosts costs = costsOf(planned);
     for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
                                           .schedule = planned.schedule,
                                           .target = target_,

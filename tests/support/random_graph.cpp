@@ -239,6 +239,7 @@ ir::Graph makeRandomStep(uint64_t seed, const RandomStepOptions& options) {
 
 ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
   Random random(seed ^ 0xc057);
+  Random issuing(seed ^ 0x155e);
   ir::CostTable table{.source = ir::CostSource::kGiven, .device = "test"};
   const auto link = [&random] {
     return ir::LinkRate{.bandwidth = BytesPerSecond(random.between(1, 20) * 100'000'000),
@@ -261,6 +262,7 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
                     .temporary = Bytes(random.chance(70) ? 0 : random.between(0, touched / 2)),
                     .allocations = fresh};
     for (int k = 0; k < fresh; ++k) cost.resultOrdinals.push_back(k);
+    if (issuing.chance(30)) cost.issue = Nanoseconds(issuing.between(1, cost.time.value()));
     table.bySignature.try_emplace(nodeSignature(graph, id), std::move(cost));
   }
   return table;

@@ -141,6 +141,51 @@ TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
   EXPECT_EQ(found->source, CostSource::kMeasured);
 }
 
+/// Times of three nodes of 7 + 3 ns under a mode; the last updates, by a number that may change.
+std::vector<int64_t> timesOf(GraphMode mode, bool takesScalar) {
+  GraphBuilder builder("step");
+  const StorageId x = builder.addStorage({.name = "x", .bytes = Bytes(128), .role = Role::kInput});
+  const StorageId w = builder.addStorage(
+      {.name = "w", .bytes = Bytes(128), .role = Role::kParameter, .persistent = true});
+  const TensorType type = matrix(DType::kF32, 4, 8);
+  const ValueId input = builder.addValue({.name = "x", .storage = x, .type = type});
+  const ValueId weight = builder.addValue({.name = "w", .storage = w, .type = type});
+  const ScalarId rate = builder.addScalar({.name = "lr", .value = 0.5});
+  CostTable table;
+  const auto add = [&](Phase phase, const char* name, Argument last) {
+    const StorageId storage = builder.addStorage({.name = name, .bytes = Bytes(128)});
+    const ValueId result = builder.addValue({.name = name, .storage = storage, .type = type});
+    builder.addNode({.op = "aten.add.Tensor",
+                     .args = {ValueArg{input}, ValueArg{weight}, std::move(last)},
+                     .results = {result},
+                     .phase = phase});
+  };
+  add(Phase::kForward, "a", int64_t{1});
+  add(Phase::kBackward, "b", int64_t{2});
+  add(Phase::kOptimizer, "c", takesScalar ? Argument(ScalarArg{rate}) : Argument(int64_t{3}));
+  const Graph graph = std::move(builder).finish();
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    table.bySignature[nodeSignature(graph, NodeId(i))] = {.time = Nanoseconds(7),
+                                                          .issue = Nanoseconds(3)};
+  }
+  Expected<NodeCosts> costs = resolveCosts(graph, table, mode);
+  std::vector<int64_t> times;
+  for (const OpCost& cost : costs->nodes) {
+    EXPECT_EQ(cost.issue, Nanoseconds(0));
+    times.push_back(cost.time.value());
+  }
+  return times;
+}
+
+TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainAreNotIssued) {
+  using Times = std::vector<int64_t>;
+  for (const bool takesScalar : {false, true}) {
+    EXPECT_EQ(timesOf(GraphMode::kNone, takesScalar), (Times{10, 10, 10}));
+    EXPECT_EQ(timesOf(GraphMode::kNoUpdate, takesScalar), (Times{7, 7, 10}));
+    EXPECT_EQ(timesOf(GraphMode::kWhole, takesScalar), (Times{7, 7, 7}));
+  }
+}
+
 std::string graphFingerprintAfter(const Change& change) {
   Draft draft;
   change(draft);

@@ -20,6 +20,7 @@ CostFile makeSample() {
   costs.table.outside = Bytes(750'000'000);
   ir::OpCost measured;
   measured.time = Nanoseconds(1234);
+  measured.issue = Nanoseconds(77);
   measured.temporary = Bytes(512);
   measured.allocations = 3;
   measured.resultOrdinals = {1, 2};
@@ -61,11 +62,13 @@ TEST(CostJson, EveryFieldIsReadBack) {
   ASSERT_EQ(costs->table.bySignature.size(), 2U);
   const ir::OpCost& row = costs->table.bySignature.rbegin()->second;
   EXPECT_EQ(row.time, Nanoseconds(1234));
+  EXPECT_EQ(row.issue, Nanoseconds(77));
   EXPECT_EQ(row.temporary, Bytes(512));
   EXPECT_EQ(row.allocations, 3);
   EXPECT_EQ(row.resultOrdinals, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(row.source, ir::CostSource::kMeasured);
   EXPECT_EQ(costs->table.bySignature.begin()->second.allocations, -1);
+  EXPECT_EQ(costs->table.bySignature.begin()->second.issue, Nanoseconds(0));
 }
 
 TEST(CostJson, TheFingerprintCoversTheTableAndNotItsWriter) {

@@ -8,9 +8,13 @@
 
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "ir/parser.h"
+#include "runtime/op_measurement.h"
+#include "runtime/served_allocator.h"
+#include "runtime/valid_values.h"
 #include "tests/support/or_fail.h"
 
 // Ops whose answer is another one each time: in what they return, and in what they write in place.
@@ -96,6 +100,55 @@ TEST(Calibrate, AnOpThatTakesNoneOfTheValuesIsNamed) {
   EXPECT_NE(error.find("stowage_test.never.default"), std::string::npos) << error;
   EXPECT_NE(error.find("not today (it was measured with made-up values"), std::string::npos)
       << error;
+}
+
+/// The CPU, as a device that works on a call for less time than issuing it takes.
+class SlowlyIssued final : public runtime::OpBench {
+ public:
+  void clear() override { buffers_.clear(); }
+  ir::Expected<uint8_t*> place(ir::Space /*home*/, Bytes bytes) override {
+    return buffers_.emplace_back(static_cast<size_t>(bytes.value())).data();
+  }
+  ir::Error fill(ir::Space /*home*/, uint8_t* at, Bytes bytes,
+                 const runtime::OperandFill& fill) override {
+    runtime::fillValidValues(fill.dtype, fill.integers, fill.seed,
+                             {at, static_cast<size_t>(bytes.value())});
+    return ir::success();
+  }
+  ir::Expected<runtime::CallTime> time(const std::string& /*name*/,
+                                       llvm::function_ref<void()> call) override {
+    call();
+    ++calls_;
+    return runtime::CallTime{.work = Nanoseconds(100 - calls_), .held = Nanoseconds(500 + calls_)};
+  }
+  runtime::AllocationSource& allocations() override { return allocations_; }
+
+ private:
+  int calls_ = 0;
+  std::vector<std::vector<uint8_t>> buffers_;
+  runtime::AllocationSource allocations_;
+};
+
+TEST(Calibrate, WorkAndWhatIssuingItTakesBeyondAreToldApart) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[8]\n"
+                            "%y : f32[8] = aten.neg.default(%x)\n"
+                            "}\n"));
+  ir::CostTable table;
+  std::thread measuring([&] {
+    runtime::installServedAllocator();
+    SlowlyIssued bench;
+    runtime::registerAllocatingThreads(&bench.allocations());
+    orFail(runtime::measureOps(graph, {.intraOpThreads = 1, .runs = 3, .known = {}, .report = {}},
+                               c10::Device(c10::DeviceType::CPU), bench, table));
+    runtime::registerAllocatingThreads(nullptr);
+  });
+  measuring.join();
+  // Two calls came before the three that are timed. Each figure is the least of its own.
+  const ir::OpCost& cost = table.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
+  EXPECT_EQ(cost.time, Nanoseconds(100 - 5));
+  EXPECT_EQ(cost.time + cost.issue, Nanoseconds(500 + 3));
 }
 
 }  // namespace

@@ -326,6 +326,14 @@ TEST(Session, TouchingTheModelBetweenStepsNamesStoreTo) {
   expectSays(text, {"the module is captured", "storeTo"});
 }
 
+TEST(Session, AModelThatLiesElsewhereThanOnTheCpuIsRefused) {
+  Training training;
+  training.model->register_buffer("elsewhere", at::empty({4}, at::kMeta));
+  const Failed failed = failureOf([&] { capture(training.describe()); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"elsewhere lies on device meta", "expected the module", "on the CPU"});
+}
+
 TEST(Session, CudaWithoutAGpuSaysWhatToDoInstead) {
   Training training;
   Description description = training.describe();

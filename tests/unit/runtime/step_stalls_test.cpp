@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include "ir/parser.h"
+#include "tests/support/or_fail.h"
+
 namespace stowage::tests {
 namespace {
 
@@ -148,6 +151,56 @@ TEST(StepStalls, TypicalDurationsMayCountFromWhereARunCouldHaveBegun) {
   EXPECT_EQ(*ready[kLast] - *work[kLast], Nanoseconds(3));
   EXPECT_EQ(*ready[kFirst], *work[kFirst]);
   EXPECT_EQ(*ready[kFetch], *work[kFetch]);
+}
+
+TEST(StepStalls, TypicalTimesTellWhatComputeWaitedForTheIssuingThread) {
+  const ir::Schedule schedule = makeSchedule();
+  const runtime::TypicalTimes times =
+      runtime::typicalTimes(schedule, {makeStep(0, 0)}, /*untimed=*/std::nullopt);
+  EXPECT_EQ(times.work[kLast], Nanoseconds(27 + 3));
+  EXPECT_EQ(times.issue[kLast], Nanoseconds(10));
+  EXPECT_EQ(times.issue[kReader], Nanoseconds(0));
+  EXPECT_TRUE(runtime::typicalTimes(schedule, {}, std::nullopt).work.empty());
+}
+
+// Its last run waits 10 for the issuing thread in each step; a step takes 200.
+TEST(StepStalls, WhatTakingTimesCostsIsTakenOffTheWaitsForTheIssuingThread) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<StepTimes> steps = {makeStep(0, 0), makeStep(1, 200)};
+  const auto issueWith = [&](int64_t untimed) {
+    return runtime::typicalTimes(schedule, steps, Nanoseconds(untimed)).issue[kLast];
+  };
+  // The second step's first run waits 95 for the issuing thread: 105 for two runs in two steps.
+  const int64_t all = 10 + 10 + 95;
+  EXPECT_EQ(issueWith(200), Nanoseconds(10));
+  EXPECT_EQ(issueWith(200 - all / 4), Nanoseconds(5));
+  EXPECT_EQ(issueWith(10), Nanoseconds(0));
+  EXPECT_EQ(issueWith(300), Nanoseconds(10)) << "faster with times than without: noise";
+}
+
+TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n"
+                            "%z : f32[64] = aten.neg.default(%y)\n"
+                            "%u : f32[64] = aten.exp.default(%z)\n}\n"));
+  ir::Schedule schedule;
+  schedule.commands.resize(3);
+  ir::CostTable table;
+  for (size_t i = 0; i < 3; ++i) {
+    schedule.commands[i].node = ir::NodeId(i);
+    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(1),
+                                                                  .issue = Nanoseconds(99)};
+  }
+  const runtime::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
+                                       .issue = {Nanoseconds(0), Nanoseconds(8), Nanoseconds(0)}};
+  const ir::CostTable corrected = runtime::correctTimes(table, graph, schedule, times);
+  const ir::OpCost& neg = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
+  EXPECT_EQ(neg.time, Nanoseconds(15));
+  EXPECT_EQ(neg.issue, Nanoseconds(4));
+  const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
+  EXPECT_EQ(exp.issue, Nanoseconds(99)) << "never timed";
 }
 
 }  // namespace

@@ -470,6 +470,38 @@ TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
   EXPECT_EQ(resumed.code, 0) << resumed.text;
 }
 
+// The planned part saves its state at its end: then the comparison is under way.
+TEST_F(RunVerb, StopsWhileItCompares) {
+  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
+                              " --steps 3000 --compare-unplanned --save " + at("saved") + " > " +
+                              at("stopped.log") + " 2>&1";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  for (int i = 0; i < 1200 && !fs::exists(at("saved")); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status));
+  const std::string log = readText(at("stopped.log"));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT) << log;
+  EXPECT_NE(log.find("stopped: not compared with unplanned training"), std::string::npos) << log;
+}
+
+TEST_F(RunVerb, CostsAreThoseOfThisMachine) {
+  nlohmann::json costs = nlohmann::json::parse(readText(at("costs.json")));
+  costs["device"] = "cpu, 77 threads";
+  writeText(at("other.json"), costs.dump());
+  const Outcome outcome = run("--steps 1 --costs " + at("other.json"));
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says("measured on 'cpu, 77 threads', this is 'cpu, ")) << outcome.text;
+}
+
 TEST(RunVerbByDefault, IsComparedWithWhatLibtorchRepeats) {
   const ScratchFolder folder("stowage_run_default");
   ASSERT_NO_FATAL_FAILURE(planSmallModel(folder, "--nondeterministic"));
