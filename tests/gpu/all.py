@@ -8,7 +8,7 @@ it, so that what is cut off loses nothing. Prints a line for each part when it e
 when one failed or was cut off.
 
     all.py [--out OUT] [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
-           [--seconds 500] [--only bits,faults] [--skip-code 0]
+           [--session build/tests/gpu_session_test] [--seconds 500] [--only bits,faults] [--skip-code 0]
 
 Without a GPU it says so and ends with the exit code --skip-code (as CTest's test "gpu" does).
 """
@@ -25,7 +25,7 @@ from bits_table import MODELS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
-ALONE_SECONDS = 90  # for one part
+ALONE_SECONDS = 120  # for one part
 
 
 def why_no_gpu():
@@ -49,6 +49,8 @@ def parts_alone(options):
     yield "neighbour", script(options, "neighbour.py")
     yield "steady_memory", script(options, "steady_memory.py")
     yield "memcheck", script(options, "memcheck.py")
+    if os.path.exists(options.session):
+        yield "session", [os.path.abspath(options.session)]
     for model in TIMED:
         yield f"launch_{model}", script(options, "bits_table.py", "--only", model, "--steps", "200",
                                         "--budgets", "60", "--launch", "none,no_update,whole",
@@ -75,7 +77,8 @@ class Part:
         self.begin = time.time()
         with open(self.path, "w", encoding="utf-8") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=subprocess.STDOUT,
-                                            env={**os.environ, "PYTHONUNBUFFERED": "1"},
+                                            env={**os.environ, "PYTHONUNBUFFERED": "1",
+                                                 "STOWAGE_EXPECT_GPU": "1"},
                                             start_new_session=True)
 
     def finish(self, end):
@@ -100,6 +103,8 @@ def main():
     parser.add_argument("--program", default="build/bin/stowage")
     parser.add_argument("--faults", default="build/faults/libstowage_cuda.so",
                         help="without this file, faults are left out, which is said")
+    parser.add_argument("--session", default="build/tests/gpu_session_test",
+                        help="likewise the test of the C++ session")
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--only", default="", type=lambda text: tuple(text.split(",")),
                         help="parts whose names begin with one of these")
@@ -115,8 +120,9 @@ def main():
         return 0
     os.makedirs(options.out, exist_ok=True)
     end, good = time.time() + options.seconds, True
-    if not os.path.exists(options.faults):
-        print(f"--  no {options.faults}: faults are left out", flush=True)
+    for what, path in (("faults", options.faults), ("the C++ session", options.session)):
+        if not os.path.exists(path):
+            print(f"--  no {path}: {what} left out", flush=True)
     for name, command in parts_alone(options):
         if name.startswith(options.only):
             part = Part(options, name, command)
