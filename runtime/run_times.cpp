@@ -16,15 +16,10 @@ namespace {
 
 using Durations = std::vector<std::optional<Nanoseconds>>;
 
-Durations durationsOf(const ir::Schedule& schedule, const StepTimes& step, const StepTimes* before,
-                      RunBegin begin) {
+Durations durationsOf(const StepTimes& step) {
   Durations durations(step.commands.size());
   for (size_t i = 0; i < durations.size(); ++i) {
     if (const auto& times = step.commands[i]) durations[i] = times->end - times->begin;
-  }
-  if (begin == RunBegin::kWork) return durations;
-  for (const Stall& stall : findStalls(schedule, step, before)) {
-    if (stall.cause == StallCause::kStart) *durations[stall.command.index()] += stall.time;
   }
   return durations;
 }
@@ -45,14 +40,12 @@ struct MiddleStep {
 };
 
 /// The middle half of the steps by their time on the compute stream.
-std::vector<MiddleStep> durationsOfMiddle(const ir::Schedule& schedule,
-                                          llvm::ArrayRef<StepTimes> steps, RunBegin begin) {
+std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
   std::vector<std::pair<Nanoseconds, MiddleStep>> all;
   for (size_t s = 0; s < steps.size(); ++s) {
-    const StepTimes* before = s == 0 ? nullptr : &steps[s - 1];
-    Durations own = durationsOf(schedule, steps[s], before, begin);
+    Durations own = durationsOf(steps[s]);
     const Nanoseconds compute = computeTime(schedule, own);
-    all.push_back({compute, {&steps[s], before, std::move(own)}});
+    all.push_back({compute, {&steps[s], s == 0 ? nullptr : &steps[s - 1], std::move(own)}});
   }
   llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t leftOut = all.size() / 4;  // at each end
@@ -78,28 +71,50 @@ Durations meansOf(llvm::ArrayRef<MiddleStep> steps, size_t commands) {
   return means;
 }
 
+/// Leaves in `step.durations` what was work; adds to `issue` what was waited for.
+void divideWorkAndIssue(const ir::Schedule& schedule, const ir::NodeCosts& alone, MiddleStep& step,
+                        std::vector<Nanoseconds>& issue) {
+  ir::CommandId late;
+  for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
+    const size_t i = stall.command.index();
+    if (stall.cause == StallCause::kIssue) late = stall.command;
+    if (stall.cause == StallCause::kIssue ||
+        (stall.cause == StallCause::kStart && stall.command == late)) {
+      issue[i] += stall.time;
+    } else if (stall.cause == StallCause::kStart) {
+      *step.durations[i] += stall.time;
+    }
+  }
+  for (size_t i = 0; i < schedule.commands.size(); ++i) {
+    const ir::Command& command = schedule.commands[i];
+    const auto& times = step.times->commands[i];
+    if (command.kind != ir::CommandKind::kRun || !times || times->begin >= times->issueEnd)
+      continue;
+    const Nanoseconds least = std::max(times->end - times->issueEnd, Nanoseconds(0));
+    const Nanoseconds most = times->end - times->begin;
+    const Nanoseconds work = std::clamp(alone.nodes[command.node.index()].time, least, most);
+    issue[i] += most - work;
+    *step.durations[i] = work;
+  }
+}
+
 }  // namespace
 
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
-                                                         llvm::ArrayRef<StepTimes> steps,
-                                                         RunBegin begin) {
-  return meansOf(durationsOfMiddle(schedule, steps, begin), schedule.commands.size());
+                                                         llvm::ArrayRef<StepTimes> steps) {
+  return meansOf(middleOf(schedule, steps), schedule.commands.size());
 }
 
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          std::optional<Nanoseconds> untimed) {
-  const std::vector<MiddleStep> middle = durationsOfMiddle(schedule, steps, RunBegin::kReady);
+                          const ir::NodeCosts& alone, std::optional<Nanoseconds> untimed) {
+  std::vector<MiddleStep> middle = middleOf(schedule, steps);
   TypicalTimes times;
+  if (middle.empty()) return times;
+  times.issue.resize(schedule.commands.size());
+  for (MiddleStep& step : middle) divideWorkAndIssue(schedule, alone, step, times.issue);
   times.work = meansOf(middle, schedule.commands.size());
-  times.issue.resize(times.work.size());
   Nanoseconds all;
-  for (const MiddleStep& step : middle) {
-    for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
-      if (stall.cause != StallCause::kIssue) continue;
-      times.issue[stall.command.index()] += stall.time;
-      all += stall.time;
-    }
-  }
+  for (const Nanoseconds time : times.issue) all += time;
   if (all == Nanoseconds(0)) return times;
   const auto count = static_cast<double>(middle.size());
   double share = 1;

@@ -33,26 +33,27 @@ struct StepTimes {
   std::vector<std::optional<CommandTimes>> commands;
 };
 
-/// Whether a run of the compute stream counts from where it began, or from where it could have:
-/// when nothing was missing and the device took its time (StallCause::kStart).
-enum class RunBegin : uint8_t { kWork, kReady };
 /// By command: the mean of its durations over the middle half of the steps, by their time on the
 /// compute stream, so that they add up to what whole steps took (clocks vary from step to step);
 /// nothing for what was never timed.
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
-                                                         llvm::ArrayRef<StepTimes> steps,
-                                                         RunBegin begin);
+                                                         llvm::ArrayRef<StepTimes> steps);
 
-/// What steps say of their commands' costs.
+/// What steps say of their commands' costs, by command: means over the same middle half.
 struct TypicalTimes {
-  std::vector<std::optional<Nanoseconds>> work;  // typicalDurations, from where a run was ready
-  /// By command, over the same steps: compute waited for the issuing thread.
+  /// A run's from where it could have begun: when nothing was missing and the device took its time
+  /// (StallCause::kStart), that is work, too.
+  std::vector<std::optional<Nanoseconds>> work;
+  /// Compute waited for the issuing thread: before the run or between its kernels.
   std::vector<Nanoseconds> issue;
 };
-/// Taking times makes issuing slower: with `untimed`, the mean time of a step that no times were
-/// taken in, what steps took longer than that is taken off their waits for the issuing thread.
+/// `alone`, by node of the schedule's graph: its work measured alone. A run that began before all
+/// of it was handed over may have waited inside: of its duration so much is work, though no less
+/// than what came after it was handed over. Taking times makes issuing slower: with `untimed`, the
+/// mean time of a step that no times were taken in, what steps took longer than that is taken off
+/// their waits for the issuing thread.
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          std::optional<Nanoseconds> untimed);
+                          const ir::NodeCosts& alone, std::optional<Nanoseconds> untimed);
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
 /// commands, re-runs included. `times` by command of `schedule`; those of copies are not used.

@@ -100,8 +100,12 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  times.costs = runtime::correctTimes(request.alone, plan->graph, schedule,
-                                      runtime::typicalTimes(schedule, run->times, run->untimed));
+  ir::Expected<ir::NodeCosts> work =
+      ir::resolveCosts(plan->graph, request.alone, ir::GraphMode::kWhole);
+  if (!work) return work.takeError();
+  times.costs =
+      runtime::correctTimes(request.alone, plan->graph, schedule,
+                            runtime::typicalTimes(schedule, run->times, *work, run->untimed));
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
   times.measured =

@@ -25,6 +25,8 @@ class StepTimer {
     total_ += now - last_;
     last_ = now;
   }
+  /// What passed since `finished` is no part of any step.
+  void leaveOut() { last_ = Clock::now(); }
   void stepDone() {
     const Clock::time_point now = Clock::now();
     if (steps_++ > 0) total_ += now - last_;

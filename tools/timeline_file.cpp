@@ -202,8 +202,7 @@ TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
   }
   std::vector<Nanoseconds> durations;
   // Without the moments that the device takes to begin: they are what is to be seen.
-  for (const auto& time :
-       runtime::typicalDurations(measured.schedule, measured.steps, runtime::RunBegin::kWork)) {
+  for (const auto& time : runtime::typicalDurations(measured.schedule, measured.steps)) {
     durations.push_back(time.value_or(Nanoseconds(0)));
   }
   if (!durations.empty()) {

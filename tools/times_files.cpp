@@ -80,9 +80,12 @@ MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
 
 ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times) {
   if (!files.costs.empty()) {
+    ir::Expected<ir::NodeCosts> work =
+        ir::resolveCosts(times.plan.graph, times.costs.table, ir::GraphMode::kWhole);
+    if (!work) return work.takeError();
     ir::Expected<std::string> text = makeCorrectedCosts(
         times.plan, times.costs,
-        runtime::typicalTimes(times.measured.schedule, times.measured.steps, times.untimed));
+        runtime::typicalTimes(times.measured.schedule, times.measured.steps, *work, times.untimed));
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }

@@ -124,10 +124,13 @@ class UntimedSteps {
   explicit UntimedSteps(const RunOptions& options)
       : first_(options.timedSteps > 0 ? options.timedSteps + 1 : INT64_MAX) {}
 
-  /// Before step `i` of the run is issued.
-  ir::Error before(int64_t i, runtime::Runner& runner) {
+  /// Before step `i` of the run is issued. Reading the times that were taken is no part of a step.
+  ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
     if (i != first_) return ir::success();
     if (ir::Error error = runner.finish()) return error;
+    timer.finished();
+    if (auto taken = runner.takenTimes(); !taken) return taken.takeError();
+    timer.leaveOut();
     begin_ = Clock::now();
     return ir::success();
   }
@@ -152,7 +155,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = options.batches(record.firstStep + i);
     if (!batch) return batch.takeError();
-    if (ir::Error error = untimed.before(i, runner)) return error;
+    if (ir::Error error = untimed.before(i, runner, timer)) return error;
     ir::Expected<int64_t> issued = runner.issue(*batch);
     if (!issued) return issued.takeError();
     if (last) {

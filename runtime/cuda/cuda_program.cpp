@@ -86,18 +86,12 @@ void handOut(void* data) {
 /// took together is known from events.
 class DeviceClock {
  public:
-  DeviceClock(const std::map<uint64_t, ActivitySpan>& spans, Nanoseconds together,
-              const ActivityTrace& trace)
-      : trace_(trace) {
-    if (spans.empty()) return;
-    first_ = spans.begin()->second.begin;
-    Nanoseconds last = spans.begin()->second.end;
-    for (const auto& [number, span] : spans) {
-      first_ = std::min(first_, span.begin);
-      last = std::max(last, span.end);
-    }
-    if (last == first_) return;
-    speed_ = static_cast<double>(together.value()) / static_cast<double>((last - first_).value());
+  /// `between`: two moments that lie `together` apart, by the driver's clock; 0: unknown.
+  DeviceClock(ActivitySpan between, Nanoseconds together, const ActivityTrace& trace)
+      : trace_(trace), first_(between.begin) {
+    if (together == Nanoseconds(0) || between.end <= between.begin) return;
+    speed_ = static_cast<double>(together.value()) /
+             static_cast<double>((between.end - between.begin).value());
   }
 
   Nanoseconds sinceBegin(Nanoseconds time) const {
@@ -120,7 +114,14 @@ class CudaProgram : public Program {
         launcher_(std::move(launcher)),
         events_(std::move(events)),
         segmentEnds_(std::move(segmentEnds)),
-        ranges_(source) {}
+        ranges_(source) {
+    const std::vector<ir::Command>& commands = source_.schedule.commands;
+    for (size_t i = 0; i < commands.size(); ++i) {
+      if (commands[i].kind != ir::CommandKind::kRun) continue;
+      lastRun_ = ir::CommandId(i);
+      if (!firstRun_.isValid()) firstRun_ = lastRun_;
+    }
+  }
 
   ir::Error beginStep(int64_t step) override {
     step_ = step;
@@ -129,7 +130,6 @@ class CudaProgram : public Program {
     timedStep_ = nullptr;
     if (stepsToTime_ <= 0) return finishTrace();
     --stepsToTime_;
-    if (times_.empty()) traced_.start(device_.compute.stream());
     times_.push_back({.step = step, .commands = {}});
     timedStep_ = &times_.back();
     timedStep_->commands.resize(source_.schedule.commands.size());
@@ -284,7 +284,30 @@ class CudaProgram : public Program {
     ir::Error error = issue();
     trace_->endWork();
     times.issueEnd = ActivityTrace::now();
+    mark(command);
     return error;
+  }
+
+  // The clock starts behind the first run of the trace, which takes the driver long to launch.
+  void mark(ir::CommandId command) {
+    if (times_.size() == 1 && command == firstRun_) traced_.start(device_.compute.stream());
+    if (stepsToTime_ == 0 && command == lastRun_) traced_.stop(device_.compute.stream());
+  }
+
+  // What the clock ran for, by the driver's clock.
+  ActivitySpan betweenMarks(const std::map<uint64_t, ActivitySpan>& spans) const {
+    std::optional<ActivitySpan> between;
+    for (size_t step = 0; step < times_.size(); ++step) {
+      for (size_t i = 0; i < source_.schedule.commands.size(); ++i) {
+        if (source_.schedule.commands[i].kind != ir::CommandKind::kRun) continue;
+        const auto span = spans.find(numberOf(step, i));
+        if (span == spans.end()) continue;
+        const bool isFirst = step == 0 && ir::CommandId(i) == firstRun_;
+        if (!between) between = {isFirst ? span->second.end : span->second.begin, span->second.end};
+        between->end = std::max(between->end, span->second.end);
+      }
+    }
+    return between.value_or(ActivitySpan{});
   }
 
   // From 1: CUPTI has a zero of its own.
@@ -295,13 +318,13 @@ class CudaProgram : public Program {
   ir::Error finishTrace() {
     if (!trace_) return ir::success();
     const std::unique_ptr<ActivityTrace> trace = std::move(trace_);
-    traced_.stop(device_.compute.stream());
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
-    ir::Expected<Nanoseconds> traced = traced_.read();
+    // Fewer steps than were asked for have no last mark.
+    ir::Expected<Nanoseconds> traced = stepsToTime_ > 0 ? Nanoseconds(0) : traced_.read();
     if (!traced) return traced.takeError();
-    const DeviceClock clock(*spans, *traced, *trace);
+    const DeviceClock clock(betweenMarks(*spans), *traced, *trace);
     for (size_t step = 0; step < times_.size(); ++step) {
       for (size_t i = 0; i < times_[step].commands.size(); ++i) {
         std::optional<CommandTimes>& times = times_[step].commands[i];
@@ -331,7 +354,9 @@ class CudaProgram : public Program {
   bool isWarm_ = false;
   int64_t step_ = 0;
   std::unique_ptr<ActivityTrace> trace_;
-  Stopwatch traced_;  // from the first timed command to the last, by the GPU's clock
+  ir::CommandId firstRun_;
+  ir::CommandId lastRun_;
+  Stopwatch traced_;  // from behind the first timed run to the last one's end, by the GPU's clock
   int64_t stepsToTime_ = 0;
   std::vector<StepTimes> times_;    // complete when the trace is finished
   StepTimes* timedStep_ = nullptr;  // of times_: the step that is issued, if it is timed
