@@ -71,31 +71,75 @@ Durations meansOf(llvm::ArrayRef<MiddleStep> steps, size_t commands) {
   return means;
 }
 
-/// Leaves in `step.durations` what was work; adds to `issue` what was waited for.
-void divideWorkAndIssue(const ir::Schedule& schedule, const ir::NodeCosts& alone, MiddleStep& step,
-                        std::vector<Nanoseconds>& issue) {
-  ir::CommandId late;
+/// Of one step, by command.
+struct Waits {
+  std::vector<Nanoseconds> issue;  // until it was handed over, and until it began then
+  std::vector<Nanoseconds> start;  // the device took that long to begin what it had already
+};
+
+Waits findWaits(const ir::Schedule& schedule, const MiddleStep& step) {
+  Waits waits;
+  waits.issue.resize(schedule.commands.size());
+  waits.start.resize(schedule.commands.size());
   for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
     const size_t i = stall.command.index();
-    if (stall.cause == StallCause::kIssue) late = stall.command;
-    if (stall.cause == StallCause::kIssue ||
-        (stall.cause == StallCause::kStart && stall.command == late)) {
-      issue[i] += stall.time;
+    const bool isLate = waits.issue[i] > Nanoseconds(0);
+    if (stall.cause == StallCause::kIssue || (stall.cause == StallCause::kStart && isLate)) {
+      waits.issue[i] += stall.time;
     } else if (stall.cause == StallCause::kStart) {
-      *step.durations[i] += stall.time;
+      waits.start[i] += stall.time;
     }
   }
-  for (size_t i = 0; i < schedule.commands.size(); ++i) {
-    const ir::Command& command = schedule.commands[i];
-    const auto& times = step.times->commands[i];
-    if (command.kind != ir::CommandKind::kRun || !times || times->begin >= times->issueEnd)
-      continue;
-    const Nanoseconds least = std::max(times->end - times->issueEnd, Nanoseconds(0));
-    const Nanoseconds most = times->end - times->begin;
-    const Nanoseconds work = std::clamp(alone.nodes[command.node.index()].time, least, most);
-    issue[i] += most - work;
-    *step.durations[i] = work;
+  return waits;
+}
+
+/// A run of one step: work, and what else it held compute up for.
+struct Divided {
+  Nanoseconds work;
+  Nanoseconds issue;
+};
+
+Divided divide(const CommandTimes& times, Nanoseconds waited, Nanoseconds alone) {
+  const Nanoseconds whole = times.end - times.begin;
+  if (times.begin >= times.issueEnd) return {.work = whole, .issue = waited};
+  const Nanoseconds least = std::max(times.end - times.issueEnd, Nanoseconds(0));
+  const Nanoseconds work = std::clamp(alone, std::min(least, whole), whole);
+  return {.work = work, .issue = waited + whole - work};
+}
+
+/// Leaves in the steps' durations what was work; what was waited for, over all of them.
+std::vector<Nanoseconds> takeOutIssue(const ir::Schedule& schedule, const ir::NodeCosts& alone,
+                                      llvm::MutableArrayRef<MiddleStep> steps) {
+  std::vector<Nanoseconds> issue(schedule.commands.size());
+  Nanoseconds started;
+  int64_t starts = 0;
+  std::vector<std::pair<size_t, size_t>> late;  // step and command
+  for (size_t s = 0; s < steps.size(); ++s) {
+    const Waits waits = findWaits(schedule, steps[s]);
+    for (size_t i = 0; i < issue.size(); ++i) {
+      const ir::Command& command = schedule.commands[i];
+      const auto& times = steps[s].times->commands[i];
+      if (command.kind != ir::CommandKind::kRun || !times) continue;
+      const Divided own = divide(*times, waits.issue[i], alone.nodes[command.node.index()].time);
+      steps[s].durations[i] = own.work + waits.start[i];
+      issue[i] += own.issue;
+      if (own.issue > Nanoseconds(0)) {
+        late.push_back({s, i});
+      } else {
+        started += waits.start[i];
+        ++starts;
+      }
+    }
   }
+  if (starts == 0) return issue;
+  // Those that were late take the device as long to begin as the others do.
+  const Nanoseconds start(started.value() / starts);
+  for (const auto& [s, i] : late) {
+    const Nanoseconds more = std::min(start, issue[i]);
+    *steps[s].durations[i] += more;
+    issue[i] -= more;
+  }
+  return issue;
 }
 
 }  // namespace
@@ -110,8 +154,7 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
   std::vector<MiddleStep> middle = middleOf(schedule, steps);
   TypicalTimes times;
   if (middle.empty()) return times;
-  times.issue.resize(schedule.commands.size());
-  for (MiddleStep& step : middle) divideWorkAndIssue(schedule, alone, step, times.issue);
+  times.issue = takeOutIssue(schedule, alone, middle);
   times.work = meansOf(middle, schedule.commands.size());
   Nanoseconds all;
   for (const Nanoseconds time : times.issue) all += time;

@@ -42,7 +42,8 @@ std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& sch
 /// What steps say of their commands' costs, by command: means over the same middle half.
 struct TypicalTimes {
   /// A run's from where it could have begun: when nothing was missing and the device took its time
-  /// (StallCause::kStart), that is work, too.
+  /// (StallCause::kStart), that is work, too. Where that cannot be seen, since the run was handed
+  /// over late, it is what others took on average.
   std::vector<std::optional<Nanoseconds>> work;
   /// Compute waited for the issuing thread: before the run or between its kernels.
   std::vector<Nanoseconds> issue;

@@ -20,7 +20,7 @@
 
 namespace stowage::tools {
 
-/// Steps whose times are taken, from the second on.
+/// Steps whose times are taken, the first never among them.
 inline constexpr int64_t kTimedSteps = 10;
 
 /// Names of files to write; "": none.

@@ -118,44 +118,58 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   return ir::success();
 }
 
-/// The steps after those that times are taken in.
-class UntimedSteps {
+/// When times are taken: after as many steps without, if the run is long enough, since a GPU that
+/// was traced once issues more slowly from then on.
+class TimedSteps {
  public:
-  explicit UntimedSteps(const RunOptions& options)
-      : first_(options.timedSteps > 0 ? options.timedSteps + 1 : INT64_MAX) {}
+  explicit TimedSteps(const RunOptions& options) : timed_(options.timedSteps) {
+    constexpr int64_t kFewestUntimed = 3;
+    untimed_ = std::min(timed_, options.steps - 1 - timed_);
+    if (untimed_ < kFewestUntimed) untimed_ = 0;
+  }
 
-  /// Before step `i` of the run is issued. Reading the times that were taken is no part of a step.
+  /// Before step `i` of the run is issued; the first is done before the second begins. Reading the
+  /// times that were taken is no part of a step.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
-    if (i != first_) return ir::success();
+    if (timed_ == 0) return ir::success();
+    if (i == 1) begin_ = Clock::now();
+    if (i == 1 + untimed_) return beginTimed(runner);
+    if (i != 1 + untimed_ + timed_) return ir::success();
     if (ir::Error error = runner.finish()) return error;
     timer.finished();
     if (auto taken = runner.takenTimes(); !taken) return taken.takeError();
     timer.leaveOut();
-    begin_ = Clock::now();
     return ir::success();
   }
-  /// After `done` steps, all of them finished.
-  std::optional<Nanoseconds> mean(int64_t done) const {
-    constexpr int64_t kFewest = 3;
-    if (done - first_ < kFewest) return std::nullopt;
-    const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_);
-    return Nanoseconds(time.count() / (done - first_));
-  }
+  /// Mean of the steps before those.
+  std::optional<Nanoseconds> untimed() const { return mean_; }
 
  private:
   using Clock = std::chrono::steady_clock;
-  int64_t first_;
+
+  ir::Error beginTimed(runtime::Runner& runner) {
+    if (untimed_ > 0) {
+      if (ir::Error error = runner.finish()) return error;
+      const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_);
+      mean_ = Nanoseconds(time.count() / untimed_);
+    }
+    return runner.takeTimes(timed_);
+  }
+
+  int64_t timed_;
+  int64_t untimed_ = 0;
   Clock::time_point begin_;
+  std::optional<Nanoseconds> mean_;
 };
 
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
-  UntimedSteps untimed(options);
+  TimedSteps times(options);
   std::optional<int64_t> last;  // its loss is fetched when the next step is under way
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = options.batches(record.firstStep + i);
     if (!batch) return batch.takeError();
-    if (ir::Error error = untimed.before(i, runner, timer)) return error;
+    if (ir::Error error = times.before(i, runner, timer)) return error;
     ir::Expected<int64_t> issued = runner.issue(*batch);
     if (!issued) return issued.takeError();
     if (last) {
@@ -166,9 +180,6 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
       if (ir::Error error = runner.finish()) return error;
     }
     timer.stepDone();
-    if (options.timedSteps > 0 && i == 0) {
-      if (ir::Error error = runner.takeTimes(options.timedSteps)) return error;
-    }
     record.stopped = options.stop();
     const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
     if (isDue && !options.save.empty()) {
@@ -180,7 +191,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   }
   if (ir::Error error = runner.finish()) return error;
   timer.finished();
-  record.untimed = untimed.mean(static_cast<int64_t>(record.training.losses.size()));
+  record.untimed = times.untimed();
   record.training.secondsPerStep = timer.secondsPerStep();
   return options.save.empty() ? ir::success() : save(runner, options.save);
 }

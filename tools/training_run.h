@@ -77,7 +77,7 @@ struct RunOptions {
   std::string save;        // folder; "": nothing is saved
   int64_t saveEvery = 0;   // steps; 0: at the end only
   bool keepState = false;  // in the record, to compare it
-  int64_t timedSteps = 0;  // take the times of all commands in so many, from the second on
+  int64_t timedSteps = 0;  // take the times of all commands in so many: TimedSteps says in which
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
 };
@@ -92,7 +92,7 @@ struct RunRecord {
   int64_t recordings = 0;                 // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;     // of a GPU
   std::vector<runtime::StepTimes> times;  // when they were asked for
-  std::optional<Nanoseconds> untimed;     // mean of the steps after those, if there were enough
+  std::optional<Nanoseconds> untimed;     // mean of the steps before those, if there were enough
 };
 /// By plan. `step` is used up; one of a model was captured from the same recipe and seed.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,

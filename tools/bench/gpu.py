@@ -215,7 +215,7 @@ def measure_in_steps(options, case, name, step, costs, weights):
     if row["verdict"] != "planned":
         raise Failed(f"{case['in_steps']}: {row['verdict']}")
     path = f"{step}.in_steps.costs.json"
-    # Ten are timed from the second on; what the others take says how much that slows issuing.
+    # The last ten are timed; what those before take says how much that slows issuing.
     done = call(options.program, "run", row["path"], "--steps", "16", "--costs", costs, "--weights",
                 weights, "--costs-out", path, "--json")
     answer = json.loads(done.stdout)
