@@ -4,6 +4,7 @@
 #include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <string>
 #include <utility>
@@ -142,6 +143,25 @@ std::vector<Nanoseconds> takeOutIssue(const ir::Schedule& schedule, const ir::No
   return issue;
 }
 
+/// The rate that copies on `stream` had, by their mean durations.
+void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
+                 const ir::Schedule& schedule, const Durations& means) {
+  int64_t bytes = 0;
+  int64_t time = 0;
+  int64_t latency = 0;
+  for (size_t i = 0; i < means.size(); ++i) {
+    const ir::Command& command = schedule.commands[i];
+    if (command.kind != ir::CommandKind::kCopy || command.stream != stream || !means[i]) continue;
+    bytes += graph.storage(schedule.residency(command.from).storage).bytes.value();
+    time += means[i]->value();
+    latency += rate.latency.value();
+  }
+  if (bytes == 0 || time <= 2 * latency) return;
+  const double seconds = static_cast<double>(time - latency) / 1e9;
+  rate.bandwidth =
+      BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
+}
+
 }  // namespace
 
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
@@ -193,6 +213,8 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     row->second.time = Nanoseconds(sum.work / sum.runs);
     row->second.issue = Nanoseconds(sum.issue / sum.runs);
   }
+  correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
+  correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);
   return table;
 }
 

@@ -57,7 +57,9 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
                           const ir::NodeCosts& alone, std::optional<Nanoseconds> untimed);
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included. `times` by command of `schedule`; those of copies are not used.
+/// commands, re-runs included; and with the rates that links had there, beside each other and
+/// beside compute, where copies took longer than the link's latency by more than that. `times` by
+/// command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times);
 

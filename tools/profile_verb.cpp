@@ -47,7 +47,8 @@ struct ProfileFlags : CommonFlags {
 
 struct Measured {
   ir::CostTable costs;
-  size_t known = 0;  // rows of `costs` that were there before
+  size_t known = 0;     // rows of `costs` that were there before
+  ir::LinkModel links;  // with nothing else running
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<runtime::DiskRates> disk;
   std::optional<InStepTimes> inSteps;
@@ -127,6 +128,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (!scatter.empty()) remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
+  measured.links = *links;
   costs->links = *links;
   measured.costs = std::move(*costs);
   if (flags.inSteps.empty()) return measured;
@@ -164,18 +166,23 @@ std::string formatRate(const ir::LinkRate& rate) {
   return fmt::format("{:.1f} GB/s", static_cast<double>(rate.bandwidth.value()) / 1e9);
 }
 
+std::string formatRates(const ir::LinkModel& links) {
+  return formatRate(links.deviceToHost) + " to the host, " + formatRate(links.hostToDevice) +
+         " from it";
+}
+
 void printLinks(const Measured& measured, llvm::raw_ostream& os) {
-  const ir::LinkModel& links = measured.costs.links;
-  os << "links      " << formatRate(links.deviceToHost) << " to the host, "
-     << formatRate(links.hostToDevice) << " from it";
-  if (links.bothPermille < 1000) {
-    os << fmt::format(", {:.0f} % of that both at once", links.bothPermille / 10.0);
+  os << "links      " << formatRates(measured.links);
+  if (measured.links.bothPermille < 1000) {
+    os << fmt::format(", {:.0f} % of that both at once", measured.links.bothPermille / 10.0);
   }
+  if (measured.inSteps) os << "; in steps " << formatRates(measured.costs.links);
   os << '\n';
   if (!measured.disk) return;
-  os << "disk       " << formatRate(links.diskWrite) << " written, after "
-     << formatDuration(links.diskWrite.latency) << "; " << formatRate(links.diskRead)
-     << " read, after " << formatDuration(links.diskRead.latency) << '\n';
+  const runtime::DiskRates& disk = *measured.disk;
+  os << "disk       " << formatRate(disk.write) << " written, after "
+     << formatDuration(disk.write.latency) << "; " << formatRate(disk.read) << " read, after "
+     << formatDuration(disk.read.latency) << '\n';
 }
 
 nlohmann::ordered_json linksJson(const Measured& measured) {
@@ -183,7 +190,7 @@ nlohmann::ordered_json linksJson(const Measured& measured) {
     return nlohmann::ordered_json{{"bytes_per_s", link.bandwidth.value()},
                                   {"latency_ns", link.latency.value()}};
   };
-  const ir::LinkModel& links = measured.costs.links;
+  const ir::LinkModel& links = measured.links;
   nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
                                  {"h2d", rate(links.hostToDevice)},
                                  {"both_permille", links.bothPermille}};
@@ -243,10 +250,13 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
     json["links"] = linksJson(measured);
     if (measured.inSteps) {
+      const ir::LinkModel& inSteps = measured.costs.links;
       json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
                           {"step_ns", measured.inSteps->measured.value()},
                           {"predicted_alone_ns", measured.inSteps->alone.value()},
-                          {"predicted_ns", measured.inSteps->inSteps.value()}};
+                          {"predicted_ns", measured.inSteps->inSteps.value()},
+                          {"d2h_bytes_per_s", inSteps.deviceToHost.bandwidth.value()},
+                          {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
     }
     if (flags.repeats > 1) json["repeats"] = repeatsJson(flags, measured, graph);
     llvm::outs() << json.dump(2) << '\n';

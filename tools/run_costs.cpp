@@ -70,12 +70,13 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
 
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
                                              const runtime::TypicalTimes& times) {
-  ir::CostTable table = runtime::correctTimes(costs.table, plan.graph, plan.file.schedule, times);
+  ir::CostTable table = costs.table;
   if (!costs.hasLinks) {
     ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
     if (!links) return links.takeError();
     table.links = *links;
   }
+  table = runtime::correctTimes(std::move(table), plan.graph, plan.file.schedule, times);
   const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
                                   .torchVersion = runtime::torchVersion(),
                                   .table = std::move(table)};

@@ -118,8 +118,8 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   return ir::success();
 }
 
-/// When times are taken: after as many steps without, if the run is long enough, since a GPU that
-/// was traced once issues more slowly from then on.
+/// When times are taken: after as many steps without, if the run is long enough. Not before them: a
+/// process that traced a GPU was seen to issue more slowly from then on.
 class TimedSteps {
  public:
   explicit TimedSteps(const RunOptions& options) : timed_(options.timedSteps) {

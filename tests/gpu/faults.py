@@ -13,6 +13,7 @@ one at a time: some must give other bits. Prints a row for each; exit code 1 whe
 
 import argparse
 import concurrent.futures
+import itertools
 import json
 import os
 import signal
@@ -32,6 +33,7 @@ DIFFERENT = "DIFFERENT from the unplanned run"
 class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.bad = options, folder, 0
+        self.numbers = itertools.count()  # of plans
 
     def path(self, name):
         return os.path.join(self.folder, name)
@@ -64,7 +66,7 @@ class Bench:
                 code, text = self.call(arguments)
                 if code != 0:
                     raise SystemExit(f"{name}: {arguments[0]}: {text}")
-        plan = self.path(f"{name}.{len(os.listdir(self.folder))}.plan")
+        plan = self.path(f"{name}.{next(self.numbers)}.plan")
         code, text = self.call(["plan", step, "--budget", budget, "--costs", costs, "-o", plan,
                                 *more])
         if code == 0:
@@ -124,19 +126,24 @@ def compare(bench, plan, costs, faults):
     return code, text
 
 
+def delay_model(bench, name):
+    """What was run and how it ended, by mode and seed."""
+    done = []
+    for mode in MODES:
+        made = bench.make(name, "60%peak", "--launch", mode)
+        for seed in range(bench.options.seeds if made else 0):
+            done.append((mode, seed, compare(bench, *made, {"STOWAGE_DELAY_SEED": str(seed)})))
+    return done
+
+
 def check_delays(bench):
-    jobs, delayed = [], set()
+    delayed = set()
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        for name in MODELS:
-            for mode in MODES:
-                made = bench.make(name, "60%peak", "--launch", mode)
-                for seed in range(bench.options.seeds if made else 0):
-                    what = f"delays: {name} {mode} seed {seed}"
-                    jobs.append((what, pool.submit(compare, bench, *made,
-                                                   {"STOWAGE_DELAY_SEED": str(seed)})))
-                    delayed.add(mode)
-        for what, job in jobs:
-            bench.expect(what, job.result(), 0, "identical bits")
+        jobs = {pool.submit(delay_model, bench, name): name for name in MODELS}
+        for job in concurrent.futures.as_completed(jobs):
+            for mode, seed, answer in job.result():
+                bench.expect(f"delays: {jobs[job]} {mode} seed {seed}", answer, 0, "identical bits")
+                delayed.add(mode)
     if len(delayed) < len(MODES):
         bench.bad += 1
         print(f"BAD only {sorted(delayed)} were run", flush=True)

@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "ir/parser.h"
 #include "tests/support/or_fail.h"
 
@@ -221,6 +223,39 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   EXPECT_EQ(neg.issue, Nanoseconds(4));
   const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
   EXPECT_EQ(exp.issue, Nanoseconds(99)) << "never timed";
+}
+
+TEST(StepStalls, CorrectedCostsHoldTheRatesThatLinksHadInSteps) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[1048576]\n"
+                            "%y : f32[1048576] = aten.neg.default(%x)\n}\n"));
+  ir::Schedule schedule;
+  schedule.residencies.resize(1);
+  schedule.residencies[0].storage = ir::StorageId(0);
+  schedule.commands.resize(3);
+  for (size_t i = 0; i < 3; ++i) {
+    schedule.commands[i].kind = ir::CommandKind::kCopy;
+    schedule.commands[i].stream = i < 2 ? ir::Stream::kDeviceToHost : ir::Stream::kHostToDevice;
+    schedule.commands[i].from = ir::ResidencyId(0);
+  }
+  ir::CostTable table;
+  table.links.deviceToHost = {BytesPerSecond(7), Nanoseconds(100'000)};
+  table.links.hostToDevice = {BytesPerSecond(8), Nanoseconds(100'000)};
+  const auto ratesAfter = [&](int64_t first, int64_t second, int64_t in) {
+    const runtime::TypicalTimes times = {
+        .work = {Nanoseconds(first), Nanoseconds(second), Nanoseconds(in)},
+        .issue = {Nanoseconds(0), Nanoseconds(0), Nanoseconds(0)}};
+    const ir::LinkModel links = runtime::correctTimes(table, graph, schedule, times).links;
+    return std::make_pair(links.deviceToHost.bandwidth, links.hostToDevice.bandwidth);
+  };
+  constexpr int64_t kBytes = int64_t{4} << 20;
+  // Twice 4 MiB in 2 ms, latencies taken off; what takes hardly longer than that says nothing.
+  const auto [out, in] = ratesAfter(1'500'000, 700'000, 190'000);
+  EXPECT_EQ(out, BytesPerSecond(2 * kBytes * 500));
+  EXPECT_EQ(in, BytesPerSecond(8));
+  EXPECT_EQ(ratesAfter(1, 2, 1'100'000).second, BytesPerSecond(kBytes * 1000));
+  EXPECT_EQ(ratesAfter(1, 2, 1'100'000).first, BytesPerSecond(7));
 }
 
 }  // namespace
