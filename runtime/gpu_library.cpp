@@ -13,6 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/torch_version.h"
+
 namespace stowage::runtime {
 
 namespace {
@@ -75,7 +77,11 @@ std::vector<std::string> candidates() {
 
 ir::Expected<GpuLibrary*> loadGpuLibrary() {
   if (loadedLibrary != nullptr) return loadedLibrary;
-  if (ir::Error error = loadLibtorchCuda()) return error;
+  if (ir::Error error = loadLibtorchCuda()) {
+    return ir::makeError(ir::takePayload(std::move(error))
+                             .note(std::string("needed is libtorch ") + torchVersion() +
+                                   " for CUDA: name its lib folder in LD_LIBRARY_PATH"));
+  }
   ir::Expected<void*> handle =
       loadFirst(candidates(), "Stowage's CUDA library", RTLD_NOW | RTLD_LOCAL);
   if (!handle) return handle.takeError();

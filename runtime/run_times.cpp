@@ -143,21 +143,24 @@ std::vector<Nanoseconds> takeOutIssue(const ir::Schedule& schedule, const ir::No
   return issue;
 }
 
-/// The rate that copies on `stream` had, by their mean durations.
+/// The rate that copies on `stream` had, by their mean durations: small ones say nothing of it, nor
+/// do few bytes.
 void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
                  const ir::Schedule& schedule, const Durations& means) {
+  constexpr int64_t kLarge = int64_t{256} << 10;
+  constexpr int64_t kEnough = int64_t{16} << 20;  // in a step
   int64_t bytes = 0;
   int64_t time = 0;
-  int64_t latency = 0;
   for (size_t i = 0; i < means.size(); ++i) {
     const ir::Command& command = schedule.commands[i];
     if (command.kind != ir::CommandKind::kCopy || command.stream != stream || !means[i]) continue;
-    bytes += graph.storage(schedule.residency(command.from).storage).bytes.value();
-    time += means[i]->value();
-    latency += rate.latency.value();
+    const Bytes own = graph.storage(schedule.residency(command.from).storage).bytes;
+    if (own.value() < kLarge) continue;
+    bytes += own.value();
+    time += means[i]->value() - rate.latency.value();
   }
-  if (bytes == 0 || time <= 2 * latency) return;
-  const double seconds = static_cast<double>(time - latency) / 1e9;
+  if (bytes < kEnough || time <= 0) return;
+  const double seconds = static_cast<double>(time) / 1e9;
   rate.bandwidth =
       BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
 }

@@ -58,8 +58,8 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
 /// commands, re-runs included; and with the rates that links had there, beside each other and
-/// beside compute, where copies took longer than the link's latency by more than that. `times` by
-/// command of `schedule`.
+/// beside compute, where a step copies 16 MiB or more that way (copies below 256 KiB not counted).
+/// `times` by command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times);
 

@@ -48,7 +48,10 @@ ir::Expected<ir::Target> targetOfGpu() {
                         "no CUDA device to capture for: run it where there is a GPU, in a program "
                         "linked with libtorch's CUDA libraries, or capture for the device cpu. "
                         "Without a GPU, the program `stowage` plans steps for cuda");
-    return ir::makeError(error.note(ir::takePayload(library.takeError()).text()));
+    const ir::PlanError why = ir::takePayload(library.takeError());
+    error.note(why.text());
+    for (const std::string& note : why.notes()) error.note(note);
+    return ir::makeError(std::move(error));
   }
   ir::Expected<runtime::GpuFacts> facts = (*library)->describe();
   if (!facts) return facts.takeError();

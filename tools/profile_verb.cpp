@@ -172,11 +172,13 @@ std::string formatRates(const ir::LinkModel& links) {
 }
 
 void printLinks(const Measured& measured, llvm::raw_ostream& os) {
-  os << "links      " << formatRates(measured.links);
+  const std::string alone = formatRates(measured.links);
+  os << "links      " << alone;
   if (measured.links.bothPermille < 1000) {
     os << fmt::format(", {:.0f} % of that both at once", measured.links.bothPermille / 10.0);
   }
-  if (measured.inSteps) os << "; in steps " << formatRates(measured.costs.links);
+  const std::string inSteps = formatRates(measured.costs.links);
+  if (inSteps != alone) os << "; in steps " << inSteps;
   os << '\n';
   if (!measured.disk) return;
   const runtime::DiskRates& disk = *measured.disk;

@@ -150,7 +150,9 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   os << '\n';
   if (answer.timeline) printTimeline(*answer.timeline, os);
   if (!answer.save.empty()) os << "wrote      " << answer.save << '\n';
-  if (!answer.timelineFile.empty()) os << "wrote      " << answer.timelineFile << '\n';
+  for (const std::string& file : {answer.times.costs, answer.times.timeline}) {
+    if (!file.empty()) os << "wrote      " << file << '\n';
+  }
 }
 
 void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {

@@ -11,6 +11,7 @@
 #include "planner/plan_file.h"
 #include "tools/comparison.h"
 #include "tools/timeline_file.h"
+#include "tools/times_files.h"
 #include "tools/training_run.h"
 
 namespace llvm {
@@ -26,7 +27,7 @@ struct RunAnswer {
   std::string weights;  // where first values came from; "": of the example model
   std::string resume;   // folders; "": none
   std::string save;
-  std::string timelineFile;  // "": none
+  TimesFiles times = {};  // that were written
   std::optional<TimelineSummary> timeline = std::nullopt;
   const Comparison* comparison = nullptr;
 };

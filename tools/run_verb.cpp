@@ -281,8 +281,8 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
-  if (ir::Error error = keepTimes(flags.times, flags, {*plan, *costs, measured, run->untimed}))
-    return error;
+  auto kept = keepTimes(flags.times, flags, {*plan, *costs, measured, run->untimed});
+  if (!kept) return kept.takeError();
 
   RunAnswer answer = {
       .plan = plan->file,
@@ -291,8 +291,8 @@ VerbResult runRun(const RunFlags& flags) {
       .weights = source->model || !flags.resume.empty() ? "" : source->imported->origin(),
       .resume = flags.resume,
       .save = flags.save,
-      .timelineFile = flags.times.timeline};
-  if (!flags.times.timeline.empty()) answer.timeline = summarizeSteps(measured);
+      .times = *kept};
+  if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
   std::optional<Comparison> comparison;
   if (flags.compare && stopAsked == 0) {
     ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
@@ -386,8 +386,8 @@ Verb addRunVerb(CLI::App& app) {
                       "steps, for a plan whose prediction is closer");
   command->add_option("--timeline", flags->times.timeline,
                       "trace file to write (out.json, out.json.gz; for Perfetto): when every "
-                      "command of the second to eleventh step ran, what compute waited for, and "
-                      "with --costs what was predicted");
+                      "command of up to ten steps ran (after as many without, if there are 14 or "
+                      "more), what compute waited for, and with --costs what was predicted");
   command
       ->add_option("--threads", flags->threads,
                    "threads inside one op on this machine; a plan for another number is refused")

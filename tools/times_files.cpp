@@ -21,8 +21,8 @@ ir::Error checkFile(const char* flag, const std::string& path, const CommonFlags
   if (steps < kFewestSteps) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          std::string(flag) +
-                             " takes times from the second step on, from the "
-                             "begin of one to the next: expected --steps " +
+                             " takes times of two steps or more, never of the first: expected "
+                             "--steps " +
                              std::to_string(kFewestSteps) + " or more");
   }
   if (ir::Error error = checkIsNoInput(path, inputs)) return error;
@@ -78,7 +78,16 @@ MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
   return measured;
 }
 
-ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times) {
+ir::Expected<TimesFiles> keepTimes(const TimesFiles& files, const CommonFlags& flags,
+                                   const TimesToKeep& times) {
+  if (!files.any()) return files;
+  if (times.measured.steps.size() < 2) {
+    remark("stopped before two steps were timed: " + files.costs +
+               (files.costs.empty() || files.timeline.empty() ? "" : " and ") + files.timeline +
+               " not written",
+           flags);
+    return TimesFiles{};
+  }
   if (!files.costs.empty()) {
     ir::Expected<ir::NodeCosts> work =
         ir::resolveCosts(times.plan.graph, times.costs.table, ir::GraphMode::kWhole);
@@ -89,8 +98,10 @@ ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const Tim
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }
-  return files.timeline.empty() ? ir::success()
-                                : keepTimeline(files.timeline, flags, times.measured);
+  if (!files.timeline.empty()) {
+    if (ir::Error error = keepTimeline(files.timeline, flags, times.measured)) return error;
+  }
+  return files;
 }
 
 }  // namespace stowage::tools

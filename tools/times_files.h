@@ -47,7 +47,10 @@ struct TimesToKeep {
   const MeasuredSteps& measured;
   std::optional<Nanoseconds> untimed;  // mean of steps that no times were taken in
 };
-ir::Error keepTimes(const TimesFiles& files, const CommonFlags& flags, const TimesToKeep& times);
+/// The files that were written: none, with a remark, when the run was stopped before two steps were
+/// timed.
+ir::Expected<TimesFiles> keepTimes(const TimesFiles& files, const CommonFlags& flags,
+                                   const TimesToKeep& times);
 
 }  // namespace stowage::tools
 

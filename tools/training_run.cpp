@@ -124,16 +124,24 @@ class TimedSteps {
  public:
   explicit TimedSteps(const RunOptions& options) : timed_(options.timedSteps) {
     constexpr int64_t kFewestUntimed = 3;
+    timed_ = std::min(timed_, options.steps - 1);
     untimed_ = std::min(timed_, options.steps - 1 - timed_);
     if (untimed_ < kFewestUntimed) untimed_ = 0;
   }
 
-  /// Before step `i` of the run is issued; the first is done before the second begins. Reading the
-  /// times that were taken is no part of a step.
+  /// Before step `i` of the run is issued. What beginning and ending it takes is no part of a step.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
     if (timed_ == 0) return ir::success();
-    if (i == 1) begin_ = Clock::now();
-    if (i == 1 + untimed_) return beginTimed(runner);
+    if (i == 1 + untimed_) {
+      if (untimed_ > 0) {
+        if (ir::Error error = runner.finish()) return error;
+        timer.finished();
+        mean_ = Nanoseconds(static_cast<int64_t>(timer.secondsPerStep() * 1e9));
+      }
+      ir::Error error = runner.takeTimes(timed_);
+      timer.leaveOut();
+      return error;
+    }
     if (i != 1 + untimed_ + timed_) return ir::success();
     if (ir::Error error = runner.finish()) return error;
     timer.finished();
@@ -141,24 +149,14 @@ class TimedSteps {
     timer.leaveOut();
     return ir::success();
   }
+  /// Between two of them, `i` the first: what is done there would count as a wait.
+  bool isBetween(int64_t i) const { return i > untimed_ && i < untimed_ + timed_; }
   /// Mean of the steps before those.
   std::optional<Nanoseconds> untimed() const { return mean_; }
 
  private:
-  using Clock = std::chrono::steady_clock;
-
-  ir::Error beginTimed(runtime::Runner& runner) {
-    if (untimed_ > 0) {
-      if (ir::Error error = runner.finish()) return error;
-      const auto time = std::chrono::duration_cast<std::chrono::nanoseconds>(Clock::now() - begin_);
-      mean_ = Nanoseconds(time.count() / untimed_);
-    }
-    return runner.takeTimes(timed_);
-  }
-
   int64_t timed_;
   int64_t untimed_ = 0;
-  Clock::time_point begin_;
   std::optional<Nanoseconds> mean_;
 };
 
@@ -166,6 +164,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   StepTimer timer;
   TimedSteps times(options);
   std::optional<int64_t> last;  // its loss is fetched when the next step is under way
+  bool isDue = false;           // a checkpoint
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = options.batches(record.firstStep + i);
     if (!batch) return batch.takeError();
@@ -181,9 +180,13 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     }
     timer.stepDone();
     record.stopped = options.stop();
-    const bool isDue = options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
-    if (isDue && !options.save.empty()) {
+    isDue |= options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
+    if (isDue && !options.save.empty() && !times.isBetween(i)) {
+      isDue = false;
+      if (ir::Error error = runner.finish()) return error;
+      timer.finished();
       if (ir::Error error = save(runner, options.save)) return error;
+      timer.leaveOut();
     }
   }
   if (last) {

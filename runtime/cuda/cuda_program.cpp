@@ -288,10 +288,11 @@ class CudaProgram : public Program {
     return error;
   }
 
-  // The clock starts behind the first run of the trace, which takes the driver long to launch.
+  // The clock starts behind the first run of the trace, which takes the driver long to launch. The
+  // last stop counts.
   void mark(ir::CommandId command) {
     if (times_.size() == 1 && command == firstRun_) traced_.start(device_.compute.stream());
-    if (stepsToTime_ == 0 && command == lastRun_) traced_.stop(device_.compute.stream());
+    if (command == lastRun_) traced_.stop(device_.compute.stream());
   }
 
   // What the clock ran for, by the driver's clock.
@@ -321,8 +322,8 @@ class CudaProgram : public Program {
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
-    // Fewer steps than were asked for have no last mark.
-    ir::Expected<Nanoseconds> traced = stepsToTime_ > 0 ? Nanoseconds(0) : traced_.read();
+    const bool isMarked = firstRun_.isValid() && !times_.empty();
+    ir::Expected<Nanoseconds> traced = isMarked ? traced_.read() : Nanoseconds(0);
     if (!traced) return traced.takeError();
     const DeviceClock clock(betweenMarks(*spans), *traced, *trace);
     for (size_t step = 0; step < times_.size(); ++step) {

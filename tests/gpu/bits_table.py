@@ -171,7 +171,10 @@ def main():
     rows = []
     for name in chosen:
         try:
-            rows += run_model(options, name)
+            own = run_model(options, name)
+            rows += own
+            if not any(row["verdict"] == "equal" for row in own):
+                raise Failed("no plan of it gave equal bits")
         except Failed as failure:
             rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
             show(options, rows[-1])

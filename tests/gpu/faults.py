@@ -141,6 +141,9 @@ def check_delays(bench):
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
         jobs = {pool.submit(delay_model, bench, name): name for name in MODELS}
         for job in concurrent.futures.as_completed(jobs):
+            if not job.result():
+                bench.bad += 1
+                print(f"BAD delays: {jobs[job]}: no plan of it was run", flush=True)
             for mode, seed, answer in job.result():
                 bench.expect(f"delays: {jobs[job]} {mode} seed {seed}", answer, 0, "identical bits")
                 delayed.add(mode)

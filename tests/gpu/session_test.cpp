@@ -5,7 +5,6 @@
 // there is none, unless the environment's STOWAGE_EXPECT_GPU says that there is.
 
 #include <gtest/gtest.h>
-#include <torch/cuda.h>
 #include <torch/nn/functional/loss.h>
 #include <torch/nn/modules/activation.h>
 #include <torch/nn/modules/container/sequential.h>
@@ -169,7 +168,8 @@ TEST_F(GpuSession, NamesWhatDoesNotFit) {
   Perceptron training;
   {
     const Step step = captureOnGpu(training);
-    expectSays(failureOf([&] { orThrow(plan(step, {.budget = 2_MiB})); }).text, {"budget"});
+    expectSays(failureOf([&] { orThrow(plan(step, {.budget = 2_MiB})); }).text,
+               {"smallest budget"});
   }
   training.model->to(at::kCUDA);
   expectSays(failureOf([&] { captureOnGpu(training); }).text,

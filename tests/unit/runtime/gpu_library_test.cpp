@@ -39,6 +39,8 @@ TEST(GpuLibrary, WithoutAGpuTheAnswerSaysWhatIsMissing) {
   const ir::PlanError error = ir::takePayload(library.takeError());
   EXPECT_EQ(error.code(), ir::ErrorCode::kEnvironment) << error.text();
   EXPECT_NE(error.text().find("could not be loaded"), std::string::npos) << error.text();
+  ASSERT_EQ(error.notes().size(), 1U);
+  EXPECT_NE(error.notes().front().find("LD_LIBRARY_PATH"), std::string::npos);
   EXPECT_EQ(runtime::loadedGpuLibrary(), nullptr);
 }
 

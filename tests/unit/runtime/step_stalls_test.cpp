@@ -3,7 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <utility>
+#include <array>
+#include <optional>
 
 #include "ir/parser.h"
 #include "tests/support/or_fail.h"
@@ -225,37 +226,52 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   EXPECT_EQ(exp.issue, Nanoseconds(99)) << "never timed";
 }
 
-TEST(StepStalls, CorrectedCostsHoldTheRatesThatLinksHadInSteps) {
+/// Copies of a large storage and of a small one, three each way; the rates after they took that
+/// long (ns), the alone ones 7 and 8 bytes a second.
+ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,
+                         std::array<int64_t, 3> in) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
-                            "input %x : f32[1048576]\n"
-                            "%y : f32[1048576] = aten.neg.default(%x)\n}\n"));
+                            "input %x : f32[2097152]\n"
+                            "input %y : f32[1]\n"
+                            "%z : f32[2097152] = aten.add.Tensor(%x, %y)\n}\n"));
   ir::Schedule schedule;
-  schedule.residencies.resize(1);
-  schedule.residencies[0].storage = ir::StorageId(0);
-  schedule.commands.resize(3);
-  for (size_t i = 0; i < 3; ++i) {
-    schedule.commands[i].kind = ir::CommandKind::kCopy;
-    schedule.commands[i].stream = i < 2 ? ir::Stream::kDeviceToHost : ir::Stream::kHostToDevice;
-    schedule.commands[i].from = ir::ResidencyId(0);
-  }
-  ir::CostTable table;
-  table.links.deviceToHost = {BytesPerSecond(7), Nanoseconds(100'000)};
-  table.links.hostToDevice = {BytesPerSecond(8), Nanoseconds(100'000)};
-  const auto ratesAfter = [&](int64_t first, int64_t second, int64_t in) {
-    const runtime::TypicalTimes times = {
-        .work = {Nanoseconds(first), Nanoseconds(second), Nanoseconds(in)},
-        .issue = {Nanoseconds(0), Nanoseconds(0), Nanoseconds(0)}};
-    const ir::LinkModel links = runtime::correctTimes(table, graph, schedule, times).links;
-    return std::make_pair(links.deviceToHost.bandwidth, links.hostToDevice.bandwidth);
+  schedule.residencies.resize(2);
+  for (size_t i = 0; i < 2; ++i) schedule.residencies[i].storage = ir::StorageId(i);
+  runtime::TypicalTimes times;
+  const auto add = [&](ir::Stream stream, std::array<int64_t, 3> durations) {
+    for (size_t i = 0; i < 3; ++i) {
+      ir::Command& command = schedule.commands.emplace_back();
+      command.kind = ir::CommandKind::kCopy;
+      command.stream = stream;
+      command.from = ir::ResidencyId(i < 2 ? 0 : 1);  // large, large, small
+      times.work.push_back(durations[i] < 0 ? std::nullopt
+                                            : std::optional(Nanoseconds(durations[i])));
+      times.issue.push_back(Nanoseconds(0));
+    }
   };
-  constexpr int64_t kBytes = int64_t{4} << 20;
-  // Twice 4 MiB in 2 ms, latencies taken off; what takes hardly longer than that says nothing.
-  const auto [out, in] = ratesAfter(1'500'000, 700'000, 190'000);
-  EXPECT_EQ(out, BytesPerSecond(2 * kBytes * 500));
-  EXPECT_EQ(in, BytesPerSecond(8));
-  EXPECT_EQ(ratesAfter(1, 2, 1'100'000).second, BytesPerSecond(kBytes * 1000));
-  EXPECT_EQ(ratesAfter(1, 2, 1'100'000).first, BytesPerSecond(7));
+  add(ir::Stream::kDeviceToHost, out);
+  add(ir::Stream::kHostToDevice, in);
+  ir::CostTable table;
+  table.links.deviceToHost = {BytesPerSecond(7), latency};
+  table.links.hostToDevice = {BytesPerSecond(8), latency};
+  return runtime::correctTimes(table, graph, schedule, times).links;
+}
+
+TEST(StepStalls, CorrectedCostsHoldTheRatesThatLinksHadInSteps) {
+  constexpr int64_t kBytes = int64_t{16} << 20;  // of two large copies
+  // 16 MiB in 2 ms, latencies taken off, and in 1 ms; the small copies' time is no rate.
+  const ir::LinkModel links =
+      linksAfter(Nanoseconds(100'000), {1'500'000, 700'000, 900'000}, {600'000, 600'000, 100'000});
+  EXPECT_EQ(links.deviceToHost.bandwidth, BytesPerSecond(kBytes * 500));
+  EXPECT_EQ(links.hostToDevice.bandwidth, BytesPerSecond(kBytes * 1000));
+}
+
+TEST(StepStalls, FewBytesSayNothingOfALink) {
+  // Half of it was never timed; then only the small copy was, without a latency to compare with.
+  const ir::LinkModel links = linksAfter(Nanoseconds(0), {1'000'000, -1, 1'500}, {-1, -1, 1'500});
+  EXPECT_EQ(links.deviceToHost.bandwidth, BytesPerSecond(7));
+  EXPECT_EQ(links.hostToDevice.bandwidth, BytesPerSecond(8));
 }
 
 }  // namespace

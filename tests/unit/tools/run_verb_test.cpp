@@ -105,7 +105,7 @@ TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   EXPECT_EQ(costs.find("\"ns\":0,"), std::string::npos) << costs.substr(0, 2000);
   const Outcome once = run("--steps 2 --costs-out " + at("once.json"));
   EXPECT_EQ(once.code, 2) << once.text;
-  EXPECT_TRUE(once.says("from the second step on")) << once.text;
+  EXPECT_TRUE(once.says("never of the first")) << once.text;
   EXPECT_FALSE(fs::exists(at("once.json")));
 }
 
@@ -129,6 +129,47 @@ TEST_F(RunVerb, WritesWhenEveryCommandRan) {
   }
   const Outcome same = run("--steps 4 --timeline " + at("x.json") + " --costs-out " + at("x.json"));
   EXPECT_EQ(same.code, 2) << same.text;
+}
+
+// Ten steps, after as many as there are without; what is due meanwhile is saved afterwards.
+TEST_F(RunVerb, TimesTheStepsAfterThoseWithout) {
+  const Outcome measured = run("--steps 16 --save-every 1 --save " + at("often") + " --timeline " +
+                               at("later.json") + " --costs-out " + at("later_costs.json"));
+  ASSERT_EQ(measured.code, 0) << measured.text;
+  EXPECT_TRUE(measured.says("timeline   10 steps of ")) << measured.text;
+  EXPECT_TRUE(measured.says("wrote      " + at("later_costs.json"))) << measured.text;
+  const std::string trace = readText(at("later.json"));
+  const auto isTimed = [&](int step) {
+    return trace.find("\"step\":" + std::to_string(step) + "}") != std::string::npos ||
+           trace.find("\"step\":" + std::to_string(step) + ",") != std::string::npos;
+  };
+  for (int step = 0; step < 16; ++step) EXPECT_EQ(isTimed(step), step >= 6) << step;
+}
+
+TEST_F(RunVerb, WritesNoTimesOfStepsThatWereNotTimed) {
+  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
+                              " --steps 1000000 --save-every 1 --save " + at("early") +
+                              " --timeline " + at("early.json") + " --costs-out " +
+                              at("early_costs.json") + " > " + at("early.log") + " 2>&1";
+  const pid_t child = fork();
+  ASSERT_GE(child, 0);
+  if (child == 0) {
+    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+    _exit(127);
+  }
+  while (!fs::exists(at("early")) && waitpid(child, nullptr, WNOHANG) == 0) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  kill(child, SIGINT);
+  int status = 0;
+  waitpid(child, &status, 0);
+  const std::string log = readText(at("early.log"));
+  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT) << log;
+  const bool isWritten = fs::exists(at("early.json"));
+  EXPECT_EQ(fs::exists(at("early_costs.json")), isWritten) << log;
+  // A machine that is slow to send the signal may let the timed steps begin.
+  EXPECT_NE(log.find("stopped before two steps were timed") != std::string::npos, isWritten) << log;
+  EXPECT_EQ(log.find("timeline   ") != std::string::npos, isWritten) << log;
 }
 
 TEST_F(RunVerb, GoesOnFromACheckpoint) {
