@@ -8,12 +8,12 @@
 #include "passes/plan_step.h"
 #include "planner/plan_file.h"
 #include "planner/timeline.h"
-#include "runtime/run_times.h"
 #include "tools/budget_flag.h"
 #include "tools/load_files.h"
 #include "tools/planning_flags.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
+#include "tools/run_costs.h"
 #include "tools/run_data.h"
 #include "tools/run_source.h"
 #include "tools/training_run.h"
@@ -100,12 +100,9 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  ir::Expected<ir::NodeCosts> work =
-      ir::resolveCosts(plan->graph, request.alone, ir::GraphMode::kWhole);
-  if (!work) return work.takeError();
-  times.costs =
-      runtime::correctTimes(request.alone, plan->graph, schedule,
-                            runtime::typicalTimes(schedule, run->times, *work, run->untimed));
+  ir::Expected<ir::CostTable> costs = correctCosts(request.alone, *plan, run->times, run->untimed);
+  if (!costs) return costs.takeError();
+  times.costs = std::move(*costs);
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
   times.measured =

@@ -68,18 +68,30 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   return costs;
 }
 
+ir::Expected<ir::CostTable> correctCosts(const ir::CostTable& alone, const LoadedPlan& plan,
+                                         llvm::ArrayRef<runtime::StepTimes> steps,
+                                         std::optional<Nanoseconds> untimed) {
+  const ir::Schedule& schedule = plan.file.schedule;
+  ir::Expected<ir::NodeCosts> work = ir::resolveCosts(plan.graph, alone, ir::GraphMode::kWhole);
+  if (!work) return work.takeError();
+  return runtime::correctTimes(alone, plan.graph, schedule,
+                               runtime::typicalTimes(schedule, steps, *work, untimed));
+}
+
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
-                                             const runtime::TypicalTimes& times) {
+                                             llvm::ArrayRef<runtime::StepTimes> steps,
+                                             std::optional<Nanoseconds> untimed) {
   ir::CostTable table = costs.table;
   if (!costs.hasLinks) {
     ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
     if (!links) return links.takeError();
     table.links = *links;
   }
-  table = runtime::correctTimes(std::move(table), plan.graph, plan.file.schedule, times);
+  ir::Expected<ir::CostTable> corrected = correctCosts(table, plan, steps, untimed);
+  if (!corrected) return corrected.takeError();
   const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
                                   .torchVersion = runtime::torchVersion(),
-                                  .table = std::move(table)};
+                                  .table = std::move(*corrected)};
   std::string text;
   llvm::raw_string_ostream os(text);
   if (ir::Error error = planner::writeCosts(file, os)) return error;

@@ -89,12 +89,8 @@ ir::Expected<TimesFiles> keepTimes(const TimesFiles& files, const CommonFlags& f
     return TimesFiles{};
   }
   if (!files.costs.empty()) {
-    ir::Expected<ir::NodeCosts> work =
-        ir::resolveCosts(times.plan.graph, times.costs.table, ir::GraphMode::kWhole);
-    if (!work) return work.takeError();
-    ir::Expected<std::string> text = makeCorrectedCosts(
-        times.plan, times.costs,
-        runtime::typicalTimes(times.measured.schedule, times.measured.steps, *work, times.untimed));
+    ir::Expected<std::string> text =
+        makeCorrectedCosts(times.plan, times.costs, times.measured.steps, times.untimed);
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }

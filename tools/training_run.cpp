@@ -118,36 +118,36 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   return ir::success();
 }
 
+/// All that were issued, by the timer too.
+ir::Error finishSteps(runtime::Runner& runner, StepTimer& timer) {
+  if (ir::Error error = runner.finish()) return error;
+  timer.finished();
+  return ir::success();
+}
+
 /// When times are taken: after as many steps without, if the run is long enough. Not before them: a
 /// process that traced a GPU was seen to issue more slowly from then on.
 class TimedSteps {
  public:
-  explicit TimedSteps(const RunOptions& options) : timed_(options.timedSteps) {
+  explicit TimedSteps(const RunOptions& options)
+      : timed_(std::min(options.timedSteps, options.steps - 1)) {
     constexpr int64_t kFewestUntimed = 3;
-    timed_ = std::min(timed_, options.steps - 1);
     untimed_ = std::min(timed_, options.steps - 1 - timed_);
     if (untimed_ < kFewestUntimed) untimed_ = 0;
   }
 
   /// Before step `i` of the run is issued. What beginning and ending it takes is no part of a step.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
-    if (timed_ == 0) return ir::success();
-    if (i == 1 + untimed_) {
-      if (untimed_ > 0) {
-        if (ir::Error error = runner.finish()) return error;
-        timer.finished();
-        mean_ = Nanoseconds(static_cast<int64_t>(timer.secondsPerStep() * 1e9));
-      }
-      ir::Error error = runner.takeTimes(timed_);
-      timer.leaveOut();
-      return error;
+    const bool begins = i == 1 + untimed_;
+    const bool ended = i == 1 + untimed_ + timed_;
+    if (timed_ == 0 || !(begins || ended)) return ir::success();
+    if (ir::Error error = finishSteps(runner, timer)) return error;
+    if (begins && untimed_ > 0) {
+      mean_ = Nanoseconds(static_cast<int64_t>(timer.secondsPerStep() * 1e9));
     }
-    if (i != 1 + untimed_ + timed_) return ir::success();
-    if (ir::Error error = runner.finish()) return error;
-    timer.finished();
-    if (auto taken = runner.takenTimes(); !taken) return taken.takeError();
+    ir::Error error = begins ? runner.takeTimes(timed_) : runner.takenTimes().takeError();
     timer.leaveOut();
-    return ir::success();
+    return error;
   }
   /// Between two of them, `i` the first: what is done there would count as a wait.
   bool isBetween(int64_t i) const { return i > untimed_ && i < untimed_ + timed_; }
@@ -183,8 +183,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     isDue |= options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
     if (isDue && !options.save.empty() && !times.isBetween(i)) {
       isDue = false;
-      if (ir::Error error = runner.finish()) return error;
-      timer.finished();
+      if (ir::Error error = finishSteps(runner, timer)) return error;
       if (ir::Error error = save(runner, options.save)) return error;
       timer.leaveOut();
     }
@@ -192,8 +191,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   if (last) {
     if (ir::Error error = addLoss(runner, *last, options, record)) return error;
   }
-  if (ir::Error error = runner.finish()) return error;
-  timer.finished();
+  if (ir::Error error = finishSteps(runner, timer)) return error;
   record.untimed = times.untimed();
   record.training.secondsPerStep = timer.secondsPerStep();
   return options.save.empty() ? ir::success() : save(runner, options.save);

@@ -8,7 +8,8 @@ it, so that what is cut off loses nothing. Prints a line for each part when it e
 when one failed or was cut off.
 
     all.py [--out OUT] [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
-           [--session build/tests/gpu_session_test] [--seconds 500] [--only bits,faults] [--skip-code 0]
+           [--session build/tests/gpu_session_test] [--seconds 500] [--only bits,faults]
+           [--skip-code 0]
 
 Without a GPU it says so and ends with the exit code --skip-code (as CTest's test "gpu" does).
 """

@@ -57,6 +57,26 @@ class RunVerb : public testing::Test {
   static Outcome run(const std::string& arguments) {
     return stowage("run " + at("plan.json") + " " + arguments);
   }
+  /// A run that gets a signal as soon as there is `sign`; its exit code.
+  static int runAndStop(const std::string& arguments, const std::string& sign, int signal) {
+    const std::string command =
+        std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") + " " + arguments;
+    const pid_t child = fork();
+    EXPECT_GE(child, 0);
+    if (child < 0) return -1;
+    if (child == 0) {
+      execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
+      _exit(127);
+    }
+    for (int i = 0; i < 60'000 && !fs::exists(sign); ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    kill(child, signal);
+    int status = 0;
+    waitpid(child, &status, 0);
+    EXPECT_TRUE(WIFEXITED(status));
+    return WEXITSTATUS(status);
+  }
 
   /// A file of one row of tokens, all `token` but one.
   static std::string writeTokens(const char* name, int64_t count, int64_t place, int32_t token) {
@@ -147,24 +167,12 @@ TEST_F(RunVerb, TimesTheStepsAfterThoseWithout) {
 }
 
 TEST_F(RunVerb, WritesNoTimesOfStepsThatWereNotTimed) {
-  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
-                              " --steps 1000000 --save-every 1 --save " + at("early") +
-                              " --timeline " + at("early.json") + " --costs-out " +
-                              at("early_costs.json") + " > " + at("early.log") + " 2>&1";
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  while (!fs::exists(at("early")) && waitpid(child, nullptr, WNOHANG) == 0) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(1));
-  }
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
+  const int code = runAndStop("--steps 1000000 --save-every 1 --save " + at("early") +
+                                  " --timeline " + at("early.json") + " --costs-out " +
+                                  at("early_costs.json") + " > " + at("early.log") + " 2>&1",
+                              at("early"), SIGINT);
   const std::string log = readText(at("early.log"));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT) << log;
+  EXPECT_EQ(code, 128 + SIGINT) << log;
   const bool isWritten = fs::exists(at("early.json"));
   EXPECT_EQ(fs::exists(at("early_costs.json")), isWritten) << log;
   // A machine that is slow to send the signal may let the timed steps begin.
@@ -488,24 +496,11 @@ TEST_F(RunVerb, SavesWhereALinkLeads) {
 
 TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
   const std::string log = at("log.json");
-  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
-                              " --steps 1000000 --save-every 1 --save " + at("stopped") +
-                              " --json > " + log;
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
   // A first checkpoint says that it is under way.
-  for (int i = 0; i < 600 && !fs::exists(at("stopped")); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  kill(child, SIGTERM);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGTERM);
+  EXPECT_EQ(
+      runAndStop("--steps 1000000 --save-every 1 --save " + at("stopped") + " --json > " + log,
+                 at("stopped"), SIGTERM),
+      128 + SIGTERM);
   EXPECT_NE(readText(log).find("\"stopped\": true"), std::string::npos) << readText(log);
   const Outcome resumed = run("--steps 1 --compare-unplanned --resume " + at("stopped"));
   EXPECT_EQ(resumed.code, 0) << resumed.text;
@@ -513,24 +508,11 @@ TEST_F(RunVerb, FinishesTheStepAndSavesWhenAskedToStop) {
 
 // The planned part saves its state at its end: then the comparison is under way.
 TEST_F(RunVerb, StopsWhileItCompares) {
-  const std::string command = std::string("exec ") + STOWAGE_PROGRAM + " run " + at("plan.json") +
-                              " --steps 3000 --compare-unplanned --save " + at("saved") + " > " +
-                              at("stopped.log") + " 2>&1";
-  const pid_t child = fork();
-  ASSERT_GE(child, 0);
-  if (child == 0) {
-    execl("/bin/sh", "sh", "-c", command.c_str(), static_cast<char*>(nullptr));
-    _exit(127);
-  }
-  for (int i = 0; i < 1200 && !fs::exists(at("saved")); ++i) {
-    std::this_thread::sleep_for(std::chrono::milliseconds(50));
-  }
-  kill(child, SIGINT);
-  int status = 0;
-  waitpid(child, &status, 0);
-  EXPECT_TRUE(WIFEXITED(status));
+  const int code = runAndStop("--steps 3000 --compare-unplanned --save " + at("saved") + " > " +
+                                  at("stopped.log") + " 2>&1",
+                              at("saved"), SIGINT);
   const std::string log = readText(at("stopped.log"));
-  EXPECT_EQ(WEXITSTATUS(status), 128 + SIGINT) << log;
+  EXPECT_EQ(code, 128 + SIGINT) << log;
   EXPECT_NE(log.find("stopped: not compared with unplanned training"), std::string::npos) << log;
 }
 
