@@ -8,6 +8,7 @@
 #include <array>
 
 #include "ir/argument_printer.h"
+#include "ir/issue_waits.h"
 #include "ir/literal.h"
 
 namespace stowage::ir {
@@ -63,17 +64,6 @@ class SignatureWriter {
   llvm::SmallDenseMap<int32_t, size_t, 8> ordinals_;
 };
 
-/// By node.
-std::vector<bool> issuedOneByOne(const Graph& graph, GraphMode mode) {
-  bool isIssued = mode == GraphMode::kNone;
-  std::vector<bool> issued;
-  for (const Node& node : graph.nodes()) {
-    isIssued |= mode == GraphMode::kNoUpdate && endsGraph(node);
-    issued.push_back(isIssued);
-  }
-  return issued;
-}
-
 }  // namespace
 
 const char* costSourceName(CostSource source) { return kSourceNames[static_cast<size_t>(source)]; }
@@ -93,7 +83,6 @@ std::string nodeSignature(const Graph& graph, NodeId node) {
 }
 
 Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, GraphMode mode) {
-  const std::vector<bool> issued = issuedOneByOne(graph, mode);
   NodeCosts costs{.links = table.links, .source = table.source};
   costs.nodes.reserve(graph.nodes().size());
   size_t missing = 0;
@@ -103,9 +92,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
     const std::string signature = nodeSignature(graph, id);
     const auto row = table.bySignature.find(signature);
     if (row != table.bySignature.end()) {
-      OpCost& cost = costs.nodes.emplace_back(row->second);
-      if (issued[i]) cost.time += cost.issue;
-      cost.issue = Nanoseconds(0);
+      costs.nodes.push_back(row->second);
       continue;
     }
     if (missing++ == 0) {
@@ -119,6 +106,11 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
     return makeError(
         error.note("the table is of another step, or of this one before it changed: "
                    "profile the step again"));
+  }
+  const std::vector<Nanoseconds> waits = findIssueWaits(graph, costs.nodes, mode);
+  for (size_t i = 0; i < waits.size(); ++i) {
+    costs.nodes[i].time += waits[i];
+    costs.nodes[i].issue = Nanoseconds(0);
   }
   return costs;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each distinct op signature costs: nanoseconds of its work and of issuing it, temporary bytes
-// inside the call, and the order of its allocations. Filled by measurement (runtime/calibrate), by
-// a target's roofline (planner/roofline), or by hand in tests. Keyed by signature, not by node, so
-// that a table serves every graph with the same shapes.
+// What each distinct op signature costs: nanoseconds of its work and of handing it over, temporary
+// bytes inside the call, and the order of its allocations. Filled by measurement
+// (runtime/calibrate), by a target's roofline (planner/roofline), or by hand in tests. Keyed by
+// signature, not by node, so that a table serves every graph with the same shapes.
 #ifndef STOWAGE_IR_COST_TABLE_H_
 #define STOWAGE_IR_COST_TABLE_H_
 
@@ -28,10 +28,8 @@ const char* costSourceName(CostSource source);  // "measured", "roofline", "give
 std::optional<CostSource> findCostSource(llvm::StringRef name);
 
 struct OpCost {
-  Nanoseconds time;  // of its work
-  /// What compute waits for beyond that, since the issuing thread is slower than the work. A CUDA
-  /// graph that is launched again does not wait for it.
-  Nanoseconds issue;
+  Nanoseconds time;   // of its work
+  Nanoseconds issue;  // of the thread that hands it over (ir/issue_waits.h)
   Bytes
       temporary;  // height of a first-fit region that serves every allocation that is not a result
   int allocations = -1;  // calls to the allocator, results included; -1: not measured
@@ -61,10 +59,9 @@ struct NodeCosts {
   CostSource source = CostSource::kGiven;
 };
 
-/// Under a graph mode: `time` holds `issue` where ops are issued one by one (all; with kNoUpdate
-/// from the first that ends the graph on; with kWhole none, though steps whose numbers change are
-/// recorded anew), and `issue` is 0. Errors: kInvalidArgument naming how many nodes have no row,
-/// and the first of them.
+/// A node's `time` is its work and what compute waits for the issuing thread before it, under a
+/// launch mode, when it waits for nothing else (ir/issue_waits.h); `issue` is 0. Errors:
+/// kInvalidArgument naming how many nodes have no row, and the first of them.
 Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table,
                                  GraphMode mode = GraphMode::kNone);
 

@@ -2,6 +2,7 @@
 #include "passes/hoist_updates.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <utility>
 
 #include "passes/graph_edit.h"
@@ -77,6 +78,59 @@ class SlotSearch {
   std::vector<LastAccess> last_;
   ir::NodeId lastOrdered_;
   std::vector<Place> places_;
+};
+
+/// Puts what waits for nothing of the step right before what first needs it, or where it was:
+/// earlier it would only take bytes, and numbers that each step works out anew would be needed at
+/// its begin. Backwards over the nodes, since what needs a node comes after it.
+class SlotDelay {
+ public:
+  SlotDelay(const ir::Graph& graph, std::vector<Place>& places, int64_t end)
+      : graph_(graph), places_(places), end_(end), next_(graph.storages().size()) {}
+
+  void run() {
+    for (size_t i = places_.size(); i-- > 0;) {
+      const ir::NodeId id(i);
+      const bool isFree = graph_.node(id).phase == ir::Phase::kOptimizer &&
+                          places_[i].slot == kAtTheStart && !keepsOrder(graph_.node(id));
+      if (isFree) places_[i].slot = latest(id);
+      remember(id);
+    }
+  }
+
+ private:
+  static constexpr int64_t kNever = INT64_MAX;
+  /// Slots that a node must not lie behind, of a storage's accesses after it.
+  struct NextAccess {
+    int64_t writer = kNever;
+    int64_t reader = kNever;  // before that writer
+  };
+
+  int64_t latest(ir::NodeId id) const {
+    int64_t slot = end_;
+    for (const ir::Access& access : graph_.accesses(id)) {
+      const NextAccess& next = next_[access.storage.index()];
+      slot = std::min(slot, next.writer);
+      if (access.writes()) slot = std::min(slot, next.reader);
+    }
+    return slot;
+  }
+
+  void remember(ir::NodeId id) {
+    const bool isUpdate = graph_.node(id).phase == ir::Phase::kOptimizer;
+    // A slot lies behind the node that gives it its number.
+    const int64_t slot = places_[id.index()].slot - (isUpdate ? 0 : 1);
+    for (const ir::Access& access : graph_.accesses(id)) {
+      NextAccess& next = next_[access.storage.index()];
+      if (access.writes()) next = {.writer = slot, .reader = kNever};
+      if (access.reads()) next.reader = std::min(next.reader, slot);
+    }
+  }
+
+  const ir::Graph& graph_;
+  std::vector<Place>& places_;
+  int64_t end_;  // the slot of what nothing needs
+  std::vector<NextAccess> next_;
 };
 
 std::vector<ir::NodeId> makeOrder(const ir::Graph& graph, const std::vector<Place>& places) {
@@ -176,7 +230,8 @@ std::vector<std::string> explain(const ir::Graph& graph, const std::vector<Place
 }  // namespace
 
 ir::Expected<PassReport> HoistUpdates::run(PassState& state) const {
-  const std::vector<Place> places = SlotSearch(state.graph).run();
+  std::vector<Place> places = SlotSearch(state.graph).run();
+  SlotDelay(state.graph, places, lastOtherNode(state.graph)).run();
   const std::vector<ir::NodeId> order = makeOrder(state.graph, places);
   const UpdateCounts counts = countUpdates(state.graph, places);
   PassReport report{.changed = !std::is_sorted(order.begin(), order.end()),

@@ -60,7 +60,7 @@ class CpuBench final : public OpBench {
       const auto begin = Clock::now();
       call();
       const Nanoseconds took = since(begin);
-      return CallTime{.work = took, .held = took};
+      return CallTime{.work = took, .issue = Nanoseconds(0)};
     });
   }
   AllocationSource& allocations() override { return allocations_; }

@@ -171,6 +171,8 @@ llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
   return {own.base(), static_cast<size_t>(own.bytes().value())};
 }
 
+std::optional<Bytes> CpuDevice::servedHeight() const { return shared_->allocator.servedHeight(); }
+
 int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
 
 }  // namespace stowage::runtime

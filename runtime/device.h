@@ -138,6 +138,10 @@ class Device {
   /// Blocks until every stream is idle, after a failure as well. Errors: the device's first
   /// failure.
   virtual ir::Error synchronize() = 0;
+  /// Bytes from the device arena's begin to the end of the highest thing that an op was given:
+  /// operand, result, temporary or workspace, in whole alignment units. Nothing for a device whose
+  /// ops allocate nothing.
+  virtual std::optional<Bytes> servedHeight() const { return std::nullopt; }
   /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
   /// served.
   virtual int64_t allocationsOutside() const { return 0; }

@@ -2,6 +2,7 @@
 #include "runtime/launcher.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
 #include <cstring>
@@ -94,14 +95,24 @@ uint8_t* Launcher::address(ir::ResidencyId residency) {
 
 // A storage that is written is bound to where it is written: in place, or overwritten elsewhere.
 void Launcher::bindOperands(const ir::Command& command, Run& run) {
+  const std::vector<ir::StorageId> fresh = freshDeviceResults(source_.graph, command.node);
   size_t nextIn = 0;
   size_t nextOut = 0;
   for (const ir::Access& access : accessesOf(source_.graph, command)) {
-    uint8_t* place = nullptr;
-    if (access.reads()) place = address(command.in[nextIn++]);
-    if (access.writes()) place = address(command.out[nextOut++]);
-    run.binds.emplace_back(access.storage, place);
+    ir::ResidencyId stay;
+    if (access.reads()) stay = command.in[nextIn++];
+    if (access.writes()) stay = command.out[nextOut++];
+    run.binds.emplace_back(access.storage, stay.isValid() ? address(stay) : nullptr);
+    const bool isFresh = llvm::is_contained(fresh, access.storage);
+    if (stay.isValid() && !isFresh) noteOperand(stay, run.placement);
   }
+}
+
+void Launcher::noteOperand(ir::ResidencyId stay, RunPlacement& placement) const {
+  const ir::Residency& operand = source_.schedule.residency(stay);
+  if (operand.space != ir::Space::kDevice) return;
+  const int64_t end = operand.offset + residencyBytes(source_, stay).value();
+  placement.operandsEnd = std::max(placement.operandsEnd, end);
 }
 
 ir::Error Launcher::placeResults(const ir::Command& command, Run& run) {

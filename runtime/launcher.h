@@ -62,6 +62,7 @@ class Launcher {
   ir::Error prepareRun(ir::CommandId command);
   ir::Expected<int32_t> findCall(const ir::Command& command);
   void bindOperands(const ir::Command& command, Run& run);
+  void noteOperand(ir::ResidencyId stay, RunPlacement& placement) const;
   std::vector<int32_t> findOrdinals(ir::NodeId node, size_t results) const;
   ir::Error placeResults(const ir::Command& command, Run& run);
   uint8_t* address(ir::ResidencyId residency);

@@ -66,23 +66,23 @@ class OpMeasurement {
     AllocationLog log;
     ir::Expected<CallTime> logged = runOnce(node, *call, &log, cost);
     if (!logged) return logged.takeError();
-    cost.time = logged->held;
+    cost.time = logged->work;
     // Others on the machine only ever add to a run; the shortest one is nearest to the op's own.
     std::vector<Nanoseconds> times;
-    Nanoseconds work(INT64_MAX);
+    Nanoseconds issue(INT64_MAX);
     for (int i = 0; i < options_.runs; ++i) {
       ir::Expected<CallTime> took = runOnce(node, *call, nullptr, cost);
       if (!took) return took.takeError();
-      times.push_back(took->held);
-      work = std::min(work, took->work);
+      times.push_back(took->work);
+      issue = std::min(issue, took->issue);
     }
     if (options_.repeats > 1) {
       if (ir::Error error = checkRepeats(node, *call)) return error;
     }
     if (times.empty()) return cost;
     std::sort(times.begin(), times.end());
-    cost.time = work;
-    cost.issue = times.front() - work;
+    cost.time = times.front();
+    cost.issue = issue;
     if (options_.spread != nullptr) {
       options_.spread->shortest += times.front();
       options_.spread->median += times[times.size() / 2];

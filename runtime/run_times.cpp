@@ -5,10 +5,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstddef>
 #include <map>
 #include <string>
 #include <utility>
 
+#include "runtime/issue_times.h"
 #include "runtime/step_stalls.h"
 
 namespace stowage::runtime {
@@ -38,15 +40,20 @@ struct MiddleStep {
   const StepTimes* times;
   const StepTimes* before;  // null for the first
   Durations durations;
+  Durations issue;
 };
 
 /// The middle half of the steps by their time on the compute stream.
 std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
   std::vector<std::pair<Nanoseconds, MiddleStep>> all;
+  const std::vector<Durations> issue = findIssueTimes(schedule, steps);
   for (size_t s = 0; s < steps.size(); ++s) {
-    Durations own = durationsOf(steps[s]);
-    const Nanoseconds compute = computeTime(schedule, own);
-    all.push_back({compute, {&steps[s], s == 0 ? nullptr : &steps[s - 1], std::move(own)}});
+    MiddleStep step = {.times = &steps[s],
+                       .before = s == 0 ? nullptr : &steps[s - 1],
+                       .durations = durationsOf(steps[s]),
+                       .issue = issue[s]};
+    const Nanoseconds compute = computeTime(schedule, step.durations);
+    all.emplace_back(compute, std::move(step));
   }
   llvm::stable_sort(all, [](const auto& a, const auto& b) { return a.first < b.first; });
   const size_t leftOut = all.size() / 4;  // at each end
@@ -57,14 +64,16 @@ std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<St
   return middle;
 }
 
-Durations meansOf(llvm::ArrayRef<MiddleStep> steps, size_t commands) {
-  Durations means(steps.empty() ? 0 : commands);
+/// By command, over the steps that know of it.
+Durations meansOf(llvm::ArrayRef<MiddleStep> steps, Durations MiddleStep::*times) {
+  Durations means(steps.empty() ? 0 : (steps.front().*times).size());
   for (size_t i = 0; i < means.size(); ++i) {
     int64_t sum = 0;
     int64_t count = 0;
     for (const MiddleStep& step : steps) {
-      if (!step.durations[i]) continue;
-      sum += step.durations[i]->value();
+      const auto& own = (step.*times)[i];
+      if (!own) continue;
+      sum += own->value();
       ++count;
     }
     if (count > 0) means[i] = Nanoseconds(sum / count);
@@ -78,13 +87,16 @@ struct Waits {
   std::vector<Nanoseconds> start;  // the device took that long to begin what it had already
 };
 
+// What is handed over reaches the device a little later.
+constexpr Nanoseconds kReach(5'000);
+
 Waits findWaits(const ir::Schedule& schedule, const MiddleStep& step) {
   Waits waits;
   waits.issue.resize(schedule.commands.size());
   waits.start.resize(schedule.commands.size());
   for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
     const size_t i = stall.command.index();
-    const bool isLate = waits.issue[i] > Nanoseconds(0);
+    const bool isLate = step.times->commands[i]->issueEnd + kReach > stall.begin;
     if (stall.cause == StallCause::kIssue || (stall.cause == StallCause::kStart && isLate)) {
       waits.issue[i] += stall.time;
     } else if (stall.cause == StallCause::kStart) {
@@ -94,53 +106,47 @@ Waits findWaits(const ir::Schedule& schedule, const MiddleStep& step) {
   return waits;
 }
 
-/// A run of one step: work, and what else it held compute up for.
-struct Divided {
-  Nanoseconds work;
-  Nanoseconds issue;
-};
-
-Divided divide(const CommandTimes& times, Nanoseconds waited, Nanoseconds alone) {
+/// What of a run is work; the rest it waited for the issuing thread, between its kernels.
+Nanoseconds workOf(const CommandTimes& times, Nanoseconds alone) {
   const Nanoseconds whole = times.end - times.begin;
-  if (times.begin >= times.issueEnd) return {.work = whole, .issue = waited};
+  if (times.begin >= times.issueEnd) return whole;
   const Nanoseconds least = std::max(times.end - times.issueEnd, Nanoseconds(0));
-  const Nanoseconds work = std::clamp(alone, std::min(least, whole), whole);
-  return {.work = work, .issue = waited + whole - work};
+  return std::clamp(alone, std::min(least, whole), whole);
 }
 
-/// Leaves in the steps' durations what was work; what was waited for, over all of them.
-std::vector<Nanoseconds> takeOutIssue(const ir::Schedule& schedule, const ir::NodeCosts& alone,
-                                      llvm::MutableArrayRef<MiddleStep> steps) {
-  std::vector<Nanoseconds> issue(schedule.commands.size());
-  Nanoseconds started;
-  int64_t starts = 0;
-  std::vector<std::pair<size_t, size_t>> late;  // step and command
+/// Leaves in the steps' durations what was work.
+void takeOutWaits(const ir::Schedule& schedule, const ir::NodeCosts& alone,
+                  llvm::MutableArrayRef<MiddleStep> steps) {
+  struct Late {
+    size_t step;
+    size_t command;
+    Nanoseconds waited;
+  };
+  std::vector<Late> late;
+  std::vector<Nanoseconds> starts;
   for (size_t s = 0; s < steps.size(); ++s) {
     const Waits waits = findWaits(schedule, steps[s]);
-    for (size_t i = 0; i < issue.size(); ++i) {
+    for (size_t i = 0; i < schedule.commands.size(); ++i) {
       const ir::Command& command = schedule.commands[i];
       const auto& times = steps[s].times->commands[i];
       if (command.kind != ir::CommandKind::kRun || !times) continue;
-      const Divided own = divide(*times, waits.issue[i], alone.nodes[command.node.index()].time);
-      steps[s].durations[i] = own.work + waits.start[i];
-      issue[i] += own.issue;
-      if (own.issue > Nanoseconds(0)) {
-        late.push_back({s, i});
+      const Nanoseconds work = workOf(*times, alone.nodes[command.node.index()].time);
+      const Nanoseconds waited = waits.issue[i] + times->end - times->begin - work;
+      steps[s].durations[i] = work + waits.start[i];
+      if (waited > Nanoseconds(0)) {
+        late.push_back({s, i, waited});
       } else {
-        started += waits.start[i];
-        ++starts;
+        starts.push_back(waits.start[i]);
       }
     }
   }
-  if (starts == 0) return issue;
-  // Those that were late take the device as long to begin as the others do.
-  const Nanoseconds start(started.value() / starts);
-  for (const auto& [s, i] : late) {
-    const Nanoseconds more = std::min(start, issue[i]);
-    *steps[s].durations[i] += more;
-    issue[i] -= more;
+  if (starts.empty()) return;
+  // Those that were late take the device as long to begin as others do.
+  const auto middle = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / 2);
+  std::nth_element(starts.begin(), middle, starts.end());
+  for (const Late& run : late) {
+    *steps[run.step].durations[run.command] += std::min(*middle, run.waited);
   }
-  return issue;
 }
 
 /// The rate that copies on `stream` had, by their mean durations: small ones say nothing of it, nor
@@ -169,52 +175,47 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
 
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
                                                          llvm::ArrayRef<StepTimes> steps) {
-  return meansOf(middleOf(schedule, steps), schedule.commands.size());
+  return meansOf(middleOf(schedule, steps), &MiddleStep::durations);
 }
 
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          const ir::NodeCosts& alone, std::optional<Nanoseconds> untimed) {
+                          const ir::NodeCosts& alone) {
   std::vector<MiddleStep> middle = middleOf(schedule, steps);
-  TypicalTimes times;
-  if (middle.empty()) return times;
-  times.issue = takeOutIssue(schedule, alone, middle);
-  times.work = meansOf(middle, schedule.commands.size());
-  Nanoseconds all;
-  for (const Nanoseconds time : times.issue) all += time;
-  if (all == Nanoseconds(0)) return times;
-  const auto count = static_cast<double>(middle.size());
-  double share = 1;
-  if (untimed) {
-    const Nanoseconds longer = summarize(schedule, steps).period - *untimed;
-    share -= static_cast<double>(longer.value()) * count / static_cast<double>(all.value());
-  }
-  for (Nanoseconds& time : times.issue) {
-    const double mean = static_cast<double>(time.value()) / count;
-    time = Nanoseconds(static_cast<int64_t>(mean * std::clamp(share, 0.0, 1.0)));
-  }
-  return times;
+  takeOutWaits(schedule, alone, middle);
+  return {.work = meansOf(middle, &MiddleStep::durations),
+          .issue = meansOf(middle, &MiddleStep::issue)};
 }
 
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
-                           const ir::Schedule& schedule, const TypicalTimes& times) {
+                           const ir::Schedule& schedule, const TypicalTimes& times,
+                           double issueShare) {
   struct Sum {
-    int64_t work = 0;
-    int64_t issue = 0;
+    int64_t time = 0;
     int64_t runs = 0;
+    void add(const std::optional<Nanoseconds>& own) {
+      if (!own) return;
+      time += own->value();
+      ++runs;
+    }
+    double mean() const { return static_cast<double>(time) / static_cast<double>(runs); }
   };
-  std::map<std::string, Sum> sums;
+  struct Sums {
+    Sum work;
+    Sum issue;
+  };
+  std::map<std::string, Sums> bySignature;
   for (size_t i = 0; i < times.work.size(); ++i) {
-    if (!times.work[i] || schedule.commands[i].kind != ir::CommandKind::kRun) continue;
-    Sum& sum = sums[ir::nodeSignature(graph, schedule.commands[i].node)];
-    sum.work += times.work[i]->value();
-    sum.issue += times.issue[i].value();
-    ++sum.runs;
+    if (schedule.commands[i].kind != ir::CommandKind::kRun) continue;
+    Sums& sums = bySignature[ir::nodeSignature(graph, schedule.commands[i].node)];
+    sums.work.add(times.work[i]);
+    sums.issue.add(times.issue[i]);
   }
-  for (const auto& [signature, sum] : sums) {
+  for (const auto& [signature, sums] : bySignature) {
     const auto row = table.bySignature.find(signature);
     if (row == table.bySignature.end()) continue;
-    row->second.time = Nanoseconds(sum.work / sum.runs);
-    row->second.issue = Nanoseconds(sum.issue / sum.runs);
+    if (sums.work.runs > 0) row->second.time = Nanoseconds(std::llround(sums.work.mean()));
+    if (sums.issue.runs == 0) continue;
+    row->second.issue = Nanoseconds(std::llround(sums.issue.mean() * issueShare));
   }
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);

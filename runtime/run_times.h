@@ -45,23 +45,25 @@ struct TypicalTimes {
   /// (StallCause::kStart), that is work, too. Where that cannot be seen, since the run was handed
   /// over late, it is what others took on average.
   std::vector<std::optional<Nanoseconds>> work;
-  /// Compute waited for the issuing thread: before the run or between its kernels.
-  std::vector<Nanoseconds> issue;
+  /// What the issuing thread took for a run, with the copies and events before it; for a step's
+  /// first run also what comes between two steps. Not when so much was under way that the driver
+  /// may have held the thread back, nor what it waited for at a step's begin.
+  std::vector<std::optional<Nanoseconds>> issue;
 };
 /// `alone`, by node of the schedule's graph: its work measured alone. A run that began before all
 /// of it was handed over may have waited inside: of its duration so much is work, though no less
-/// than what came after it was handed over. Taking times makes issuing slower: with `untimed`, the
-/// mean time of a step that no times were taken in, what steps took longer than that is taken off
-/// their waits for the issuing thread.
+/// than what came after it was handed over.
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          const ir::NodeCosts& alone, std::optional<Nanoseconds> untimed);
+                          const ir::NodeCosts& alone);
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included; and with the rates that links had there, beside each other and
-/// beside compute, where a step copies 16 MiB or more that way (copies below 256 KiB not counted).
-/// `times` by command of `schedule`.
+/// commands, re-runs included, `issueShare` of what issuing took (taking times makes it slower);
+/// and with the rates that links had there, beside each other and beside compute, where a step
+/// copies 16 MiB or more that way (copies below 256 KiB not counted). `times` by command of
+/// `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
-                           const ir::Schedule& schedule, const TypicalTimes& times);
+                           const ir::Schedule& schedule, const TypicalTimes& times,
+                           double issueShare = 1);
 
 }  // namespace stowage::runtime
 

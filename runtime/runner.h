@@ -104,8 +104,11 @@ class Runner {
 
   /// Steps since the training began, those before a checkpoint included.
   int64_t stepsDone() const;
-  /// Highest byte of the device arena that anything wrote since the runner was made, measured by a
-  /// pattern (runtime/canary.h).
+  /// The device memory that ops were given since the runner was made (Device::servedHeight): what
+  /// the plan's peak is a prediction of.
+  std::optional<Bytes> peak() const;
+  /// Highest byte of the device arena that anything wrote since then, measured by a pattern
+  /// (runtime/canary.h): below the peak by what the highest tensor is padded or leaves unwritten.
   ir::Expected<Bytes> highWaterMark();
   /// Have all bytes that the plan never covers kept the pattern? Errors: kInternal, with the byte.
   ir::Error checkCanaries();

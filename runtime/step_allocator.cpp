@@ -17,6 +17,7 @@ void StepAllocator::beginRun(const RunPlacement& placement, std::string op) {
   op_ = std::move(op);
   nextOrdinal_ = 0;
   resultsServed_ = 0;
+  note(placement.operandsEnd);
   low_ = FirstFit(unit_);
   high_ = FirstFit(unit_);
   refused_.reset();
@@ -61,6 +62,7 @@ uint8_t* StepAllocator::serveResult(const RunPlacement::Result& result, Bytes by
                       std::to_string(result.bytes.value()));
   }
   ++resultsServed_;
+  note(result.offset + roundUp(bytes, unit_).value());
   return base_ + result.offset;
 }
 
@@ -77,9 +79,11 @@ uint8_t* StepAllocator::serveTemporary(Bytes bytes, AllocatingThread thread) {
                       " bytes of temporaries with " + std::to_string(used.value()) +
                       " in use, its temp region has " + std::to_string(run_->tempBytes.value()));
   }
-  if (fromBelow) return base_ + run_->tempOffset + *offset;
   const int64_t size = std::max(roundUp(bytes, unit_).value(), unit_);
-  return base_ + run_->tempOffset + run_->tempBytes.value() - *offset - size;
+  const int64_t place =
+      run_->tempOffset + (fromBelow ? *offset : run_->tempBytes.value() - *offset - size);
+  note(place + size);
+  return base_ + place;
 }
 
 // The first refusal is the cause, others follow from it.
@@ -94,6 +98,11 @@ void StepAllocator::release(uint8_t* address) {
   const int64_t offset = address - base_ - run_->tempOffset;
   if (low_.release(offset)) return;
   high_.releaseEndingAt(run_->tempBytes.value() - offset);
+}
+
+Bytes StepAllocator::servedHeight() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return Bytes(served_);
 }
 
 bool StepAllocator::owns(const void* address) const {

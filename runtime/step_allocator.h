@@ -15,6 +15,7 @@
 
 #include <llvm/ADT/SmallVector.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,7 @@ struct RunPlacement {
   llvm::SmallVector<Result, 2> results;
   int64_t tempOffset = 0;
   Bytes tempBytes;
+  int64_t operandsEnd = 0;  // of the highest one on the device, in whole units
 };
 
 enum class AllocatingThread : uint8_t { kMain, kOther };
@@ -58,8 +60,12 @@ class StepAllocator {
   void release(uint8_t* address);
   /// Does the address lie in the arena?
   bool owns(const void* address) const;
+  /// Bytes from the arena's begin to the end of the highest operand, result or temporary of any run
+  /// so far, in whole units: as libtorch's own allocators count.
+  Bytes servedHeight();
 
  private:
+  void note(int64_t end) { served_ = std::max(served_, end); }
   uint8_t* serveResult(const RunPlacement::Result& result, Bytes bytes);
   uint8_t* serveTemporary(Bytes bytes, AllocatingThread thread);
   uint8_t* refuse(ir::ErrorCode code, std::string what);
@@ -73,6 +79,7 @@ class StepAllocator {
   std::string op_;
   int32_t nextOrdinal_ = 0;
   size_t resultsServed_ = 0;
+  int64_t served_ = 0;
   FirstFit low_;   // the main thread's, counted from the region's begin
   FirstFit high_;  // other threads', counted from its end
   std::optional<ir::PlanError> refused_;

@@ -13,9 +13,9 @@
 #include "tools/planning_flags.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
-#include "tools/run_costs.h"
 #include "tools/run_data.h"
 #include "tools/run_source.h"
+#include "tools/step_costs.h"
 #include "tools/training_run.h"
 
 namespace stowage::tools {
@@ -100,7 +100,8 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  ir::Expected<ir::CostTable> costs = correctCosts(request.alone, *plan, run->times, run->untimed);
+  ir::Expected<ir::CostTable> costs = correctCosts(
+      request.alone, {plan->graph, schedule, request.target, run->times, run->untimed});
   if (!costs) return costs.takeError();
   times.costs = std::move(*costs);
   times.arena = run->arena;

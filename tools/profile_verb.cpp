@@ -271,7 +271,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     if (measured.known > 0) os << ", " << measured.known << " were known";
     os << "; one step's ops add up to " << formatDuration(sums.work);
     if (sums.issue > Nanoseconds(0)) {
-      os << ", issued one by one to " << formatDuration(sums.work + sums.issue);
+      os << ", handing them over to " << formatDuration(sums.issue);
     }
     os << '\n';
   }

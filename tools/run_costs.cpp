@@ -10,6 +10,7 @@
 #include "runtime/torch_version.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
+#include "tools/step_costs.h"
 
 namespace stowage::tools {
 
@@ -68,16 +69,6 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   return costs;
 }
 
-ir::Expected<ir::CostTable> correctCosts(const ir::CostTable& alone, const LoadedPlan& plan,
-                                         llvm::ArrayRef<runtime::StepTimes> steps,
-                                         std::optional<Nanoseconds> untimed) {
-  const ir::Schedule& schedule = plan.file.schedule;
-  ir::Expected<ir::NodeCosts> work = ir::resolveCosts(plan.graph, alone, ir::GraphMode::kWhole);
-  if (!work) return work.takeError();
-  return runtime::correctTimes(alone, plan.graph, schedule,
-                               runtime::typicalTimes(schedule, steps, *work, untimed));
-}
-
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
                                              llvm::ArrayRef<runtime::StepTimes> steps,
                                              std::optional<Nanoseconds> untimed) {
@@ -87,7 +78,8 @@ ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const Costs
     if (!links) return links.takeError();
     table.links = *links;
   }
-  ir::Expected<ir::CostTable> corrected = correctCosts(table, plan, steps, untimed);
+  ir::Expected<ir::CostTable> corrected =
+      correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, untimed});
   if (!corrected) return corrected.takeError();
   const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
                                   .torchVersion = runtime::torchVersion(),

@@ -34,12 +34,8 @@ struct CostsRequest {
 /// How each op allocates here.
 ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 
-/// `alone` with what the plan's steps say of it; `untimed` as in runtime/run_times.h.
-ir::Expected<ir::CostTable> correctCosts(const ir::CostTable& alone, const LoadedPlan& plan,
-                                         llvm::ArrayRef<runtime::StepTimes> steps,
-                                         std::optional<Nanoseconds> untimed);
-
-/// The same as a costs file; links are measured where the costs have none.
+/// A costs file with what the plan's steps say (tools/step_costs.h); links are measured where the
+/// costs have none.
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
                                              llvm::ArrayRef<runtime::StepTimes> steps,
                                              std::optional<Nanoseconds> untimed);

@@ -18,6 +18,11 @@ std::string excessText(double value, double base) {
   return base <= 0 ? "" : fmt::format(", {:+.1f} %", (value / base - 1) * 100);
 }
 
+std::string peakText(Bytes found, Bytes predicted) {
+  if (found == predicted) return " as predicted";
+  return fmt::format(" ({} bytes, predicted {})", found.value(), predicted.value());
+}
+
 std::string stepText(const TrainingRecord& training, const std::string& excess) {
   if (training.secondsPerStep <= 0) return "step not measured: the first one does not count";
   return fmt::format("step {:.3f} s (measured{})", training.secondsPerStep, excess);
@@ -119,9 +124,11 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   }
   if (!answer.weights.empty()) os << "began      with " << answer.weights << '\n';
   os << "data       " << answer.data << '\n';
-  os << fmt::format("ran        {} steps{}: arena {}, high-water mark {}, {} allocations outside\n",
+  os << fmt::format("ran        {} steps{}: arena {}, peak {}{}, {} allocations outside\n",
                     training.losses.size(), run.stopped ? " (asked to stop)" : "",
-                    formatBytes(run.arena), formatBytes(run.highWaterMark), run.allocationsOutside);
+                    formatBytes(run.arena), formatBytes(run.peak),
+                    peakText(run.peak, answer.plan.schedule.predicted.peakBytes),
+                    run.allocationsOutside);
   if (run.memoryOutside) {
     os << "           beside the arena " << formatBytes(*run.memoryOutside)
        << " of the GPU: context, kernels, libraries\n";
@@ -163,6 +170,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
                                  {"data", answer.data},
                                  {"losses", run.training.losses},
                                  {"arena_bytes", run.arena.value()},
+                                 {"peak_bytes", run.peak.value()},
                                  {"high_water_bytes", run.highWaterMark.value()},
                                  {"allocations_outside", run.allocationsOutside},
                                  {"step_ns", stepNanoseconds(run.training)},

@@ -142,7 +142,7 @@ class CudaBench final : public OpBench {
     if (!launched) return launched.takeError();
     ir::Expected<Nanoseconds> ran = watch_.read();
     if (!ran) return ran.takeError();
-    return CallTime{.work = *ran, .held = std::max(*ran, *launched)};
+    return CallTime{.work = *ran, .issue = *launched};
   }
 
   ir::Error disturb() override {

@@ -196,6 +196,8 @@ ir::Error CudaDevice::synchronize() {
   return state_->fail(ir::success());
 }
 
+std::optional<Bytes> CudaDevice::servedHeight() const { return state_->allocator.servedHeight(); }
+
 int64_t CudaDevice::allocationsOutside() const { return state_->allocations.passedOn.load(); }
 
 std::optional<Bytes> CudaDevice::memoryOutside() const {

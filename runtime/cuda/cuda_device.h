@@ -30,6 +30,7 @@ class CudaDevice : public Device {
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
   ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) override;
   ir::Error synchronize() override;
+  std::optional<Bytes> servedHeight() const override;
   int64_t allocationsOutside() const override;
   std::optional<Bytes> memoryOutside() const override;
 

@@ -3,9 +3,9 @@
 """The scripts of this folder on this machine's GPU, within a number of seconds.
 
 First what needs the GPU for itself (memory, launch modes by time), one after the other; then, all
-at once, bits of every model and faults. Everything a part says goes into OUT/<part>.log as it says
-it, so that what is cut off loses nothing. Prints a line for each part when it ends. Exit code 1
-when one failed or was cut off.
+at once, bits of every model, in deterministic mode and as users run, and faults. Everything a part
+says goes into OUT/<part>.log as it says it, so that what is cut off loses nothing. Prints a line
+for each part when it ends. Exit code 1 when one failed or was cut off.
 
     all.py [--out OUT] [--program build/bin/stowage] [--faults build/faults/libstowage_cuda.so]
            [--session build/tests/gpu_session_test] [--seconds 500] [--only bits,faults]
@@ -64,6 +64,9 @@ def parts_together(options):
         yield f"bits_{model}", script(options, "bits_table.py", "--only", model, "--steps", "10",
                                       "--budgets", "100,70,50,40", "--launch",
                                       "none,no_update,whole", "--json")
+        yield f"users_{model}", script(options, "bits_table.py", "--only", model, "--steps", "6",
+                                       "--budgets", "70,40", "--nondeterministic", "--repeats",
+                                       "20")
     if os.path.exists(options.faults):
         for check in ("signals", "memory", "delays", "waits"):
             yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,

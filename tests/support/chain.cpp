@@ -90,16 +90,17 @@ tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
                                  options));
 }
 
-tools::TrainingRecord Chain::train(const passes::PlannedStep& planned,
-                                   runtime::RunnerOptions options) const {
-  tools::RunOptions run;
-  run.keepState = true;
-  return runPlanned(planned, std::move(options), std::move(run)).training;
-}
-
 std::string Chain::difference(const passes::PlannedStep& planned,
                               runtime::RunnerOptions options) const {
-  return tools::firstDifference(eager_, train(planned, std::move(options)));
+  tools::RunOptions keeping;
+  keeping.keepState = true;
+  const tools::RunRecord run = runPlanned(planned, std::move(options), std::move(keeping));
+  const Bytes predicted = planned.schedule.predicted.peakBytes;
+  if (run.peak != predicted) {
+    return "its peak is " + std::to_string(run.peak.value()) + " bytes, predicted " +
+           std::to_string(predicted.value());
+  }
+  return tools::firstDifference(eager_, run.training);
 }
 
 void Chain::run(const passes::PlannedStep& planned,

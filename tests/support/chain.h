@@ -31,10 +31,8 @@ class Chain {
 
   ir::Expected<passes::PlannedStep> plan(Bytes budget, planner::Allowed allowed = {},
                                          std::vector<planner::Pin> pins = {}) const;
-  /// Trains by a plan that may have been tampered with.
-  tools::TrainingRecord train(const passes::PlannedStep& planned,
-                              runtime::RunnerOptions options = {}) const;
-  /// The first difference of such a training from the eager one, "" if there is none.
+  /// Trains by a plan that may have been tampered with. The first difference from the eager
+  /// training, or from the plan's peak; "" if there is none.
   std::string difference(const passes::PlannedStep& planned,
                          runtime::RunnerOptions options = {}) const;
   /// The same with every copy as slow as a link of `bytesPerSecond`.

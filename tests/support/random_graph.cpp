@@ -262,7 +262,7 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
                     .temporary = Bytes(random.chance(70) ? 0 : random.between(0, touched / 2)),
                     .allocations = fresh};
     for (int k = 0; k < fresh; ++k) cost.resultOrdinals.push_back(k);
-    if (issuing.chance(30)) cost.issue = Nanoseconds(issuing.between(1, cost.time.value()));
+    if (issuing.chance(30)) cost.issue = Nanoseconds(issuing.between(1, 6 * cost.time.value()));
     table.bySignature.try_emplace(nodeSignature(graph, id), std::move(cost));
   }
   return table;

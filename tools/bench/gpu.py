@@ -166,7 +166,7 @@ def run(options, costs, weights, row, compare):
         written = json.load(file)
     predicted = written["predicted"]
     row.update({"verdict": "ran", "arena_bytes": answer["arena_bytes"],
-                "high_water_bytes": answer["high_water_bytes"],
+                "peak_bytes": answer["peak_bytes"],
                 "predicted_peak_bytes": answer["predicted"]["peak_bytes"],
                 "outside_bytes": answer.get("outside_bytes"),
                 "allocations_outside": answer["allocations_outside"],
@@ -189,8 +189,8 @@ def show(name, row):
     if row["verdict"] != "ran":
         print(f"{name:<14} {row['budget']:>8}  {row['verdict']}", flush=True)
         return
-    print(f"{name:<14} {row['budget']:>8}  arena {gibibytes(row['arena_bytes'])} GiB, high water "
-          f"{gibibytes(row['high_water_bytes'])}, beside {gibibytes(row['outside_bytes'])}, out "
+    print(f"{name:<14} {row['budget']:>8}  arena {gibibytes(row['arena_bytes'])} GiB, peak "
+          f"{gibibytes(row['peak_bytes'])}, beside {gibibytes(row['outside_bytes'])}, out "
           f"{gibibytes(row['out_bytes'])} in {gibibytes(row['in_bytes'])}; step {row['step_s']:.4f} s, "
           f"predicted {row['predicted_s']:.4f}, bound {row['bound_s'] or 0:.4f}; planned in "
           f"{row['plan_s']:.0f} s, ran in {row['run_s']:.0f} s", flush=True)
@@ -198,7 +198,7 @@ def show(name, row):
         taken = row["timeline"]
         hidden = taken.get("hidden_copies_permille")
         print(f"{name:<14} {row['budget']:>8}  predicted peak {row['predicted_peak_bytes']}, found "
-              f"{row['high_water_bytes']}; the schedule with measured times "
+              f"{row['peak_bytes']}; the schedule with measured times "
               f"{100 * (taken['own_times_step_ns'] / taken['step_ns'] - 1):+.1f} %, copies hidden "
               f"{'none to be' if hidden is None else f'{hidden / 10:.1f} %'}, waits in ms "
               f"{ {cause: round(time / 1e6, 1) for cause, time in taken['stall_ns'].items()} }",

@@ -141,8 +141,15 @@ TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
   EXPECT_EQ(found->source, CostSource::kMeasured);
 }
 
-/// Times of three nodes of 7 + 3 ns under a mode; the last updates, by a number that may change.
-std::vector<int64_t> timesOf(GraphMode mode, bool takesScalar) {
+struct ThreeNodes {
+  GraphMode mode = GraphMode::kNone;
+  bool takesScalar = false;  // the last one, which updates
+  std::vector<int64_t> work;
+  std::vector<int64_t> issue;
+};
+
+/// What the nodes cost under their mode.
+std::vector<int64_t> timesOf(const ThreeNodes& nodes) {
   GraphBuilder builder("step");
   const StorageId x = builder.addStorage({.name = "x", .bytes = Bytes(128), .role = Role::kInput});
   const StorageId w = builder.addStorage(
@@ -162,13 +169,13 @@ std::vector<int64_t> timesOf(GraphMode mode, bool takesScalar) {
   };
   add(Phase::kForward, "a", int64_t{1});
   add(Phase::kBackward, "b", int64_t{2});
-  add(Phase::kOptimizer, "c", takesScalar ? Argument(ScalarArg{rate}) : Argument(int64_t{3}));
+  add(Phase::kOptimizer, "c", nodes.takesScalar ? Argument(ScalarArg{rate}) : Argument(int64_t{3}));
   const Graph graph = std::move(builder).finish();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    table.bySignature[nodeSignature(graph, NodeId(i))] = {.time = Nanoseconds(7),
-                                                          .issue = Nanoseconds(3)};
+    table.bySignature[nodeSignature(graph, NodeId(i))] = {.time = Nanoseconds(nodes.work[i]),
+                                                          .issue = Nanoseconds(nodes.issue[i])};
   }
-  Expected<NodeCosts> costs = resolveCosts(graph, table, mode);
+  Expected<NodeCosts> costs = resolveCosts(graph, table, nodes.mode);
   std::vector<int64_t> times;
   for (const OpCost& cost : costs->nodes) {
     EXPECT_EQ(cost.issue, Nanoseconds(0));
@@ -177,12 +184,32 @@ std::vector<int64_t> timesOf(GraphMode mode, bool takesScalar) {
   return times;
 }
 
+using Times = std::vector<int64_t>;
+
+TEST(ResolveCosts, AThreadThatIsAheadHoldsNothingUp) {
+  // 27 to hand over, 30 to do: the first two are handed over while the step before is done.
+  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .issue = {10, 10, 7}}), (Times{2, 3, 25}));
+}
+
+TEST(ResolveCosts, ComputeWaitsWhereTheIssuingThreadIsBehind) {
+  // 36 to hand over, 30 to do. The last is handed over at 36 and done at 61, when 25 of the next
+  // step's are over: its first two wait for nothing, its last for what is left of 36.
+  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .issue = {10, 10, 16}}), (Times{2, 3, 31}));
+  // Small ops behind a large one are handed over while it runs.
+  EXPECT_EQ(timesOf({.work = {25, 2, 3}, .issue = {20, 10, 6}}), (Times{31, 2, 3}));
+  // Each is done before the next is handed over.
+  EXPECT_EQ(timesOf({.work = {1, 1, 1}, .issue = {5, 7, 9}}), (Times{5, 7, 9}));
+}
+
 TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainAreNotIssued) {
-  using Times = std::vector<int64_t>;
   for (const bool takesScalar : {false, true}) {
-    EXPECT_EQ(timesOf(GraphMode::kNone, takesScalar), (Times{10, 10, 10}));
-    EXPECT_EQ(timesOf(GraphMode::kNoUpdate, takesScalar), (Times{7, 7, 10}));
-    EXPECT_EQ(timesOf(GraphMode::kWhole, takesScalar), (Times{7, 7, 7}));
+    ThreeNodes nodes = {.takesScalar = takesScalar, .work = {7, 7, 7}, .issue = {10, 10, 30}};
+    EXPECT_EQ(timesOf(nodes), (Times{10, 10, 30}));
+    // The update is handed over while the graph runs.
+    nodes.mode = GraphMode::kNoUpdate;
+    EXPECT_EQ(timesOf(nodes), (Times{7, 7, 16}));
+    nodes.mode = GraphMode::kWhole;
+    EXPECT_EQ(timesOf(nodes), (Times{7, 7, 7}));
   }
 }
 

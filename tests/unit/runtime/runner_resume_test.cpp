@@ -317,6 +317,7 @@ TEST_F(RunnerResume, MemoryStaysWhereThePlanPutsIt) {
   const int64_t mark = orFail(run.runner->highWaterMark()).value();
   EXPECT_LE(mark, peak);
   EXPECT_GT(mark, peak - tightPlan().target.alignBytes);
+  EXPECT_EQ(run.runner->peak(), Bytes(peak));
   EXPECT_EQ(ir::describe(run.runner->checkCanaries()), "");
   EXPECT_EQ(run.runner->allocationsOutside(), 0);
 }

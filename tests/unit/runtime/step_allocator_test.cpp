@@ -48,6 +48,26 @@ TEST(StepAllocator, ServesResultsByOrdinalAndTheRestFromTheRegion) {
   EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
 }
 
+TEST(StepAllocator, KnowsHowHighItServed) {
+  Fixture f;
+  const auto serve = [&](Bytes temporary, AllocatingThread thread) {
+    f.allocator.beginRun(f.placement, "aten.op");
+    uint8_t* address = f.allocator.allocate(temporary, thread);
+    f.allocator.allocate(Bytes(1000), kMain);
+    f.allocator.release(address);
+    (void)ir::describe(f.allocator.endRun());
+    return f.allocator.servedHeight();
+  };
+  EXPECT_EQ(f.allocator.servedHeight(), Bytes(0));
+  EXPECT_EQ(serve(Bytes(1), kMain), Bytes(8192 + 512));
+  EXPECT_EQ(serve(Bytes(1), kOther), Bytes(8192 + 4096));
+  f.placement.operandsEnd = 32768;
+  EXPECT_EQ(serve(Bytes(1), kMain), Bytes(32768));
+  f.placement.results[0].offset = 65536;
+  EXPECT_EQ(serve(Bytes(1), kMain), Bytes(65536 + 1024)) << "in whole units";
+  EXPECT_EQ(serve(Bytes(5000), kMain), Bytes(65536 + 1024)) << "refused";
+}
+
 TEST(StepAllocator, RefusesOneByteTooMuchAndNamesTheOp) {
   Fixture f;
   f.allocator.beginRun(f.placement, "aten.op (fc, forward)");

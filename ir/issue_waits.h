@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What compute waits for because one thread hands over one op after the other. That thread is ahead
+// of the device by up to two steps, so it holds compute up only in steps whose ops take longer to
+// hand over than to do, and there where it has fallen behind: in a stretch of small ops, less or
+// not at all behind large ones. A CUDA graph is handed over in one go. In: work and issue of a
+// graph's nodes. Out: waits, in steps that follow each other. Not here: what copies add to issuing,
+// and waits for their bytes, which give the issuing thread time.
+#ifndef STOWAGE_IR_ISSUE_WAITS_H_
+#define STOWAGE_IR_ISSUE_WAITS_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "ir/units.h"
+
+namespace stowage::ir {
+
+/// By node, before it begins. Ops of a graph are not issued: with kNoUpdate those before the first
+/// that ends it, with kWhole all, though steps whose numbers change are recorded anew. `costs` by
+/// node.
+std::vector<Nanoseconds> findIssueWaits(const Graph& graph, llvm::ArrayRef<OpCost> costs,
+                                        GraphMode mode);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_ISSUE_WAITS_H_

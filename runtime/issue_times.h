@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the issuing thread takes to hand over the runs of a step, from when the parts of steps were
+// handed over. A run's time includes the copies and events before it; that of a step's first run
+// what comes between two steps. Where the thread may have been held back it says nothing: a driver
+// lets it wait when much is under way, and at a step's begin it waits for earlier steps.
+#ifndef STOWAGE_RUNTIME_ISSUE_TIMES_H_
+#define STOWAGE_RUNTIME_ISSUE_TIMES_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <optional>
+#include <vector>
+
+#include "ir/schedule.h"
+#include "ir/units.h"
+#include "runtime/run_times.h"
+
+namespace stowage::runtime {
+
+/// By step and command; nothing for copies, and for the first step, of which it is not known what
+/// was under way. `steps` follow each other.
+std::vector<std::vector<std::optional<Nanoseconds>>> findIssueTimes(
+    const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_ISSUE_TIMES_H_
