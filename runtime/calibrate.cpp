@@ -92,24 +92,6 @@ ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const Calibrate
   return table;
 }
 
-ir::LinkModel measureMemoryLinks() {
-  constexpr size_t kBytes = size_t{64} << 20;
-  std::vector<uint8_t> from(kBytes, 1);
-  std::vector<uint8_t> to(kBytes, 0);
-  Nanoseconds best(INT64_MAX);
-  for (int i = 0; i < 5; ++i) {
-    const auto begin = Clock::now();
-    std::memcpy(to.data(), from.data(), kBytes);
-    best = std::min(best, since(begin));
-  }
-  const double perSecond = static_cast<double>(kBytes) * 1e9 / static_cast<double>(best.value());
-  const ir::LinkRate rate{BytesPerSecond(static_cast<int64_t>(perSecond)), Nanoseconds(0)};
-  ir::LinkModel links;
-  links.deviceToHost = rate;
-  links.hostToDevice = rate;
-  return links;
-}
-
 std::string costsDevice(const std::string& machine, bool deterministic) {
   return machine + (deterministic ? "" : kNondeterministic);
 }
@@ -157,8 +139,28 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
   return table;
 }
 
+BytesPerSecond measureHostMemory() {
+  constexpr size_t kBytes = size_t{64} << 20;
+  const std::vector<uint8_t> from(kBytes, 1);
+  std::vector<uint8_t> to(kBytes, 0);
+  Nanoseconds best(INT64_MAX);
+  for (int i = 0; i < 5; ++i) {
+    const auto begin = Clock::now();
+    std::memcpy(to.data(), from.data(), kBytes);
+    best = std::min(best, since(begin));
+  }
+  const double perSecond = static_cast<double>(kBytes) * 1e9 / static_cast<double>(best.value());
+  return BytesPerSecond(static_cast<int64_t>(perSecond));
+}
+
 ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
-  if (device == ir::DeviceKind::kCpu) return measureMemoryLinks();
+  if (device == ir::DeviceKind::kCpu) {
+    const ir::LinkRate memory{measureHostMemory(), Nanoseconds(0)};
+    ir::LinkModel links;
+    links.deviceToHost = memory;
+    links.hostToDevice = memory;
+    return links;
+  }
   ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
   if (!gpu) return gpu.takeError();
   return (*gpu)->measureLinks();

@@ -174,8 +174,16 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
 }  // namespace
 
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
-                                                         llvm::ArrayRef<StepTimes> steps) {
-  return meansOf(middleOf(schedule, steps), &MiddleStep::durations);
+                                                         llvm::ArrayRef<StepTimes> steps,
+                                                         CountedFrom from) {
+  std::vector<MiddleStep> middle = middleOf(schedule, steps);
+  if (from == CountedFrom::kBegin) return meansOf(middle, &MiddleStep::durations);
+  for (MiddleStep& step : middle) {
+    for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
+      if (stall.cause == StallCause::kStart) *step.durations[stall.command.index()] += stall.time;
+    }
+  }
+  return meansOf(middle, &MiddleStep::durations);
 }
 
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,

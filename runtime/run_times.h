@@ -33,11 +33,15 @@ struct StepTimes {
   std::vector<std::optional<CommandTimes>> commands;
 };
 
+/// Where a run's duration begins: with its work, or when nothing was missing any more, which the
+/// device takes a moment to begin from (StallCause::kStart).
+enum class CountedFrom : uint8_t { kBegin, kReady };
 /// By command: the mean of its durations over the middle half of the steps, by their time on the
 /// compute stream, so that they add up to what whole steps took (clocks vary from step to step);
 /// nothing for what was never timed.
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
-                                                         llvm::ArrayRef<StepTimes> steps);
+                                                         llvm::ArrayRef<StepTimes> steps,
+                                                         CountedFrom from);
 
 /// What steps say of their commands' costs, by command: means over the same middle half.
 struct TypicalTimes {

@@ -49,6 +49,7 @@ struct Measured {
   ir::CostTable costs;
   size_t known = 0;     // rows of `costs` that were there before
   ir::LinkModel links;  // with nothing else running
+  std::optional<BytesPerSecond> hostMemory;
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<runtime::DiskRates> disk;
   std::optional<InStepTimes> inSteps;
@@ -129,6 +130,8 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
   measured.links = *links;
+  // On the CPU the links are that memory.
+  if (target->device != ir::DeviceKind::kCpu) measured.hostMemory = runtime::measureHostMemory();
   costs->links = *links;
   measured.costs = std::move(*costs);
   if (flags.inSteps.empty()) return measured;
@@ -162,9 +165,10 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
   }
 }
 
-std::string formatRate(const ir::LinkRate& rate) {
-  return fmt::format("{:.1f} GB/s", static_cast<double>(rate.bandwidth.value()) / 1e9);
+std::string formatRate(BytesPerSecond rate) {
+  return fmt::format("{:.1f} GB/s", static_cast<double>(rate.value()) / 1e9);
 }
+std::string formatRate(const ir::LinkRate& rate) { return formatRate(rate.bandwidth); }
 
 std::string formatRates(const ir::LinkModel& links) {
   return formatRate(links.deviceToHost) + " to the host, " + formatRate(links.hostToDevice) +
@@ -180,6 +184,9 @@ void printLinks(const Measured& measured, llvm::raw_ostream& os) {
   const std::string inSteps = formatRates(measured.costs.links);
   if (inSteps != alone) os << "; in steps " << inSteps;
   os << '\n';
+  if (measured.hostMemory) {
+    os << "host       " << formatRate(*measured.hostMemory) << " copied by one thread\n";
+  }
   if (!measured.disk) return;
   const runtime::DiskRates& disk = *measured.disk;
   os << "disk       " << formatRate(disk.write) << " written, after "
@@ -196,6 +203,7 @@ nlohmann::ordered_json linksJson(const Measured& measured) {
   nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
                                  {"h2d", rate(links.hostToDevice)},
                                  {"both_permille", links.bothPermille}};
+  if (measured.hostMemory) json["host_memory_bytes_per_s"] = measured.hostMemory->value();
   if (measured.disk) {
     json["disk_read"] = rate(links.diskRead);
     json["disk_write"] = rate(links.diskWrite);

@@ -67,9 +67,11 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
     os << (i == 0 ? " " : ", ") << millisecondsText(measured.stalls[i]) << " for "
        << runtime::stallCauseName(static_cast<runtime::StallCause>(i));
   }
-  os << fmt::format("\n           the schedule with these times of its commands {}{}\n",
-                    millisecondsText(summary.ownTimes),
-                    againstText(summary.ownTimes, measured.period));
+  os << fmt::format(
+      "\n           the schedule with these times of its commands {}{}, from when each could begin "
+      "{}{}\n",
+      millisecondsText(summary.ownTimes), againstText(summary.ownTimes, measured.period),
+      millisecondsText(summary.readyTimes), againstText(summary.readyTimes, measured.period));
   if (!summary.predicted) return;
   os << fmt::format("           predicted {}{}: compute {}{}\n",
                     millisecondsText(summary.predicted->stepTime),
@@ -102,7 +104,8 @@ nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
                                  {"busy_ns", busyJson(measured.busy)},
                                  {"stall_ns", stalls},
                                  {"issue_ns", measured.issuing.value()},
-                                 {"own_times_step_ns", summary.ownTimes.value()}};
+                                 {"own_times_step_ns", summary.ownTimes.value()},
+                                 {"ready_times_step_ns", summary.readyTimes.value()}};
   if (summary.predicted) {
     json["predicted"] = {{"step_ns", summary.predicted->stepTime.value()},
                          {"busy_ns", busyJson(summary.predicted->busy)}};

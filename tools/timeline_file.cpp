@@ -190,6 +190,16 @@ std::vector<runtime::StepTimes> asSteps(const planner::Timeline& timeline) {
   return steps;
 }
 
+/// Of the schedule, when each command lasts as long as it did.
+Nanoseconds periodWith(const MeasuredSteps& measured, runtime::CountedFrom from) {
+  std::vector<Nanoseconds> durations;
+  for (const auto& time : runtime::typicalDurations(measured.schedule, measured.steps, from)) {
+    durations.push_back(time.value_or(Nanoseconds(0)));
+  }
+  if (durations.empty()) return {};
+  return planner::computeTimeline(measured.graph, measured.schedule, durations).stepTime;
+}
+
 }  // namespace
 
 TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
@@ -200,15 +210,8 @@ TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
     summary.hidden =
         runtime::hiddenShare(measured.schedule, asSteps(*measured.predicted), measured.steps);
   }
-  std::vector<Nanoseconds> durations;
-  // Without the moments that the device takes to begin: they are what is to be seen.
-  for (const auto& time : runtime::typicalDurations(measured.schedule, measured.steps)) {
-    durations.push_back(time.value_or(Nanoseconds(0)));
-  }
-  if (!durations.empty()) {
-    summary.ownTimes =
-        planner::computeTimeline(measured.graph, measured.schedule, durations).stepTime;
-  }
+  summary.ownTimes = periodWith(measured, runtime::CountedFrom::kBegin);
+  summary.readyTimes = periodWith(measured, runtime::CountedFrom::kReady);
   return summary;
 }
 

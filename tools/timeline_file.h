@@ -35,8 +35,10 @@ struct MeasuredSteps {
 struct TimelineSummary {
   runtime::StepSummary measured;
   /// The period that the schedule has when every command lasts as long as it did: what is lost
-  /// between the commands is the difference to the measured one.
+  /// between the commands is the difference to the measured one. And the same with the moments that
+  /// the device takes to begin each: what is lost otherwise.
   Nanoseconds ownTimes;
+  Nanoseconds readyTimes;
   std::optional<planner::Timeline> predicted;
   /// runtime::hiddenShare
   std::optional<double> hidden;

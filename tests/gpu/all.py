@@ -65,8 +65,7 @@ def parts_together(options):
                                       "--budgets", "100,70,50,40", "--launch",
                                       "none,no_update,whole", "--json")
         yield f"users_{model}", script(options, "bits_table.py", "--only", model, "--steps", "6",
-                                       "--budgets", "70,40", "--nondeterministic", "--repeats",
-                                       "20")
+                                       "--budgets", "100,70,50,40", "--nondeterministic")
     if os.path.exists(options.faults):
         for check in ("signals", "memory", "delays", "waits"):
             yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,

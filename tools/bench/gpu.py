@@ -199,7 +199,9 @@ def show(name, row):
         hidden = taken.get("hidden_copies_permille")
         print(f"{name:<14} {row['budget']:>8}  predicted peak {row['predicted_peak_bytes']}, found "
               f"{row['peak_bytes']}; the schedule with measured times "
-              f"{100 * (taken['own_times_step_ns'] / taken['step_ns'] - 1):+.1f} %, copies hidden "
+              f"{100 * (taken['own_times_step_ns'] / taken['step_ns'] - 1):+.1f} %, from when each "
+              f"could begin {100 * (taken['ready_times_step_ns'] / taken['step_ns'] - 1):+.1f} %, "
+              f"copies hidden "
               f"{'none to be' if hidden is None else f'{hidden / 10:.1f} %'}, waits in ms "
               f"{ {cause: round(time / 1e6, 1) for cause, time in taken['stall_ns'].items()} }",
               flush=True)

@@ -140,10 +140,16 @@ TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
     steps.back().commands[kLast]->end += Nanoseconds(longer);
     steps.back().commands[kFetch].reset();
   }
-  const auto typical = runtime::typicalDurations(schedule, steps);
+  using runtime::CountedFrom;
+  const auto typical = runtime::typicalDurations(schedule, steps, CountedFrom::kBegin);
   EXPECT_EQ(typical[kLast], Nanoseconds(27 + 4));
   EXPECT_EQ(typical[kFetch], std::nullopt);
-  EXPECT_TRUE(runtime::typicalDurations(schedule, {}).empty());
+  // Without the fetch it waited for, the reader's bytes were there at 20.
+  const auto ready = runtime::typicalDurations(schedule, steps, CountedFrom::kReady);
+  EXPECT_EQ(ready[kReader], Nanoseconds(8 + 32));
+  EXPECT_EQ(ready[kLast], Nanoseconds(27 + 4 + 3));
+  EXPECT_EQ(ready[kFetch], std::nullopt);
+  EXPECT_TRUE(runtime::typicalDurations(schedule, {}, CountedFrom::kReady).empty());
 }
 
 /// Costs of the schedule's only node.
