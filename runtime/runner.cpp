@@ -3,11 +3,13 @@
 
 #include <ATen/Context.h>
 #include <ATen/ops/empty.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
 #include <cstring>
 #include <utility>
 
+#include "ir/op_table.h"
 #include "runtime/canary.h"
 #include "runtime/cpu_device.h"
 #include "runtime/deterministic_mode.h"
@@ -85,6 +87,14 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Error error = fillState();
   weights.reset();
   return error;
+}
+
+bool Runner::Impl::drawsOnCpu() const {
+  if (plan.target.device != ir::DeviceKind::kCpu) return false;
+  return llvm::any_of(plan.graph.nodes(), [](const ir::Node& node) {
+    const ir::OpInfo& info = ir::lookUpOp(node.op);
+    return info.random || !info.known;
+  });
 }
 
 const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
@@ -259,7 +269,10 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
   ir::Expected<int64_t> issued = issue(inputs);
   if (!issued) return issued.takeError();
-  return reports(*issued);
+  ir::Expected<std::vector<at::Tensor>> values = reports(*issued);
+  if (!values || !impl_->drawsOnCpu()) return values;
+  if (ir::Error error = finish()) return error;
+  return values;
 }
 
 ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {

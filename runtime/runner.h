@@ -71,11 +71,15 @@ class Runner {
   Runner& operator=(const Runner&) = delete;
 
   /// Runs one step on `inputs` (in the capture's order; shapes and dtypes as captured) and returns
-  /// what `loss` reported: tensors of their own, on the CPU. Errors: kInvalidArgument for inputs,
-  /// kPlanMismatch when the step is no longer the captured one: the state is that of the last step.
+  /// what `loss` reported: tensors of their own, on the CPU. The rest of the step may still run,
+  /// but for one that draws from the CPU's generator, which is the caller's again. Errors:
+  /// kInvalidArgument for inputs, kPlanMismatch when the step is no longer the captured one: the
+  /// state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
   /// The two halves of `step`, for who does not need a step's reports before the next one begins:
   /// issues the step and returns its number among this runner's, from 0, without waiting for it.
+  /// Whoever uses or seeds the CPU's generator while a step that draws from it is under way calls
+  /// `finish` first.
   ir::Expected<int64_t> issue(llvm::ArrayRef<at::Tensor> inputs);
   /// What `loss` reported in one of the last two steps issued (the last one, when the step after it
   /// was refused); waits for it. Errors: kInvalidArgument for others.

@@ -52,6 +52,9 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
+  /// A run that draws again has the generator of an earlier moment for a while. A GPU's is changed
+  /// when runs are issued, the CPU's when they run.
+  bool drawsOnCpu() const;
   /// Whose generator the step's random numbers come from.
   c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
 };

@@ -162,6 +162,8 @@ int64_t Runner::issueStep(const std::vector<at::Tensor>& inputs) {
 
 at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).front(); }
 
+void Runner::finish() { orThrow(runner_->finish()); }
+
 void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
 
 runtime::ResumePoint Runner::load(const std::string& folder) {

@@ -205,6 +205,10 @@ class Runner {
   /// refused), on the CPU; waits for it. Throws Failure: kInvalidArgument for others.
   at::Tensor loss(int64_t step);
 
+  /// Waits for everything issued: what uses or seeds the CPU's generator between an `issue` and the
+  /// next one comes after it.
+  void finish();
+
   /// A checkpoint (runtime/checkpoint.h).
   void save(const std::string& folder);
   runtime::ResumePoint load(const std::string& folder);

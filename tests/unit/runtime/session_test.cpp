@@ -2,9 +2,12 @@
 //
 // The one-call interface as its users meet it: what it gives back, and which mistakes it names.
 
+#include <ATen/ops/randint.h>
+#include <ATen/ops/randn.h>
 #include <gtest/gtest.h>
 #include <torch/optim/schedulers/step_lr.h>
 
+#include <algorithm>
 #include <functional>
 #include <stdexcept>
 
@@ -87,6 +90,51 @@ TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   expectSays(failureOf([&] { runner.loss(9); }).text, {"4 steps were issued"});
   runner.storeTo(planned.model);
   expectSame(eager, planned);
+}
+
+// Dropout that runs again in the backward pass puts the generator back to an earlier moment, and
+// the loss is there before that.
+TEST(Session, WhatTheCallerDrawsBetweenStepsIsAsInPlainLibtorch) {
+  struct Wide : Training {
+    Wide() {
+      torch::manual_seed(3);
+      model = torch::nn::Sequential(torch::nn::Linear(8, 2048), torch::nn::Dropout(0.2),
+                                    torch::nn::GELU(), torch::nn::Linear(2048, 4));
+      optimizer = momentum(model->parameters());
+      torch::manual_seed(4);
+    }
+  };
+  // For about as long as a step takes.
+  const auto draw = [] {
+    Tensor x = at::randn({256, 8});
+    for (int i = 0; i < 3000; ++i) x[i % 256] += at::randn({8});
+    return std::pair(x, at::randint(4, {256}));
+  };
+  constexpr int kSteps = 20;
+  Wide eager;
+  for (int i = 0; i < kSteps; ++i) {
+    const auto [x, y] = draw();
+    eager.losses.push_back(eager.loss(x, y).item<float>());
+    eager.update();
+  }
+  Wide planned;
+  const auto [x, y] = draw();
+  const Step step = stowage::capture(planned.describe(), x, y);
+  const Plan all = orThrow(plan(step, {.budget = 100_MiB}));
+  const Bytes budget(all.keepAll().value() * 6 / 10);
+  const Plan made = orThrow(plan(step, {.budget = budget, .allowed = {.offload = false}}));
+  const auto& commands = made.schedule().commands;
+  ASSERT_TRUE(std::any_of(commands.begin(), commands.end(), [](const ir::Command& command) {
+    return command.clone > 0 && command.rngSlot >= 0;
+  })) << "no draw runs again";
+  Runner runner = Runner::create(made, step);
+  torch::manual_seed(4);
+  for (int i = 0; i < kSteps; ++i) {
+    const auto [inputs, targets] = draw();
+    planned.losses.push_back(runner(inputs, targets).item<float>());
+  }
+  runner.storeTo(planned.model);
+  EXPECT_EQ(eager.losses, planned.losses);
 }
 
 TEST(Session, ARefusedStepLeavesTheLossBefore) {
