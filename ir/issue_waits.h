@@ -3,9 +3,11 @@
 // What compute waits for because one thread hands over one op after the other. That thread is ahead
 // of the device by up to two steps, so it holds compute up only in steps whose ops take longer to
 // hand over than to do, and there where it has fallen behind: in a stretch of small ops, less or
-// not at all behind large ones. A CUDA graph is handed over in one go. In: work and issue of a
-// graph's nodes. Out: waits, in steps that follow each other. Not here: what copies add to issuing,
-// and waits for their bytes, which give the issuing thread time.
+// not at all behind large ones. A CUDA graph is handed over in one go.
+//
+// In: work and issue of a graph's nodes. Out: waits, in steps that follow each other. Not here:
+// what copies and re-runs add to issuing (a re-run is taken to wait as its original does), and
+// waits for bytes, which give the issuing thread time.
 #ifndef STOWAGE_IR_ISSUE_WAITS_H_
 #define STOWAGE_IR_ISSUE_WAITS_H_
 

@@ -80,20 +80,19 @@ class SlotSearch {
   std::vector<Place> places_;
 };
 
-/// Puts what waits for nothing of the step right before what first needs it, or where it was:
-/// earlier it would only take bytes, and numbers that each step works out anew would be needed at
-/// its begin. Backwards over the nodes, since what needs a node comes after it.
+/// Puts what waits for nothing of the step right before what first needs it, or at the end: at the
+/// begin it would only take bytes, and numbers that each step works out anew would be needed there.
+/// Backwards over the nodes, since what needs a node comes after it.
 class SlotDelay {
  public:
-  SlotDelay(const ir::Graph& graph, std::vector<Place>& places, int64_t end)
-      : graph_(graph), places_(places), end_(end), next_(graph.storages().size()) {}
+  SlotDelay(const ir::Graph& graph, std::vector<Place>& places)
+      : graph_(graph), places_(places), next_(graph.storages().size()) {}
 
   void run() {
+    findSlots();
     for (size_t i = places_.size(); i-- > 0;) {
       const ir::NodeId id(i);
-      const bool isFree = graph_.node(id).phase == ir::Phase::kOptimizer &&
-                          places_[i].slot == kAtTheStart && !keepsOrder(graph_.node(id));
-      if (isFree) places_[i].slot = latest(id);
+      if (isOptimizers(id) && places_[i].slot == kAtTheStart) places_[i].slot = latest(id);
       remember(id);
     }
   }
@@ -106,8 +105,18 @@ class SlotDelay {
     int64_t reader = kNever;  // before that writer
   };
 
+  bool isOptimizers(ir::NodeId id) const { return graph_.node(id).phase == ir::Phase::kOptimizer; }
+
+  void findSlots() {
+    for (size_t i = 0; i < places_.size(); ++i) {
+      slotBefore_.push_back(end_);
+      if (!isOptimizers(ir::NodeId(i))) end_ = static_cast<int64_t>(i);
+    }
+  }
+
   int64_t latest(ir::NodeId id) const {
     int64_t slot = end_;
+    if (keepsOrder(graph_.node(id))) slot = std::min(slot, nextOrdered_);
     for (const ir::Access& access : graph_.accesses(id)) {
       const NextAccess& next = next_[access.storage.index()];
       slot = std::min(slot, next.writer);
@@ -117,9 +126,8 @@ class SlotDelay {
   }
 
   void remember(ir::NodeId id) {
-    const bool isUpdate = graph_.node(id).phase == ir::Phase::kOptimizer;
-    // A slot lies behind the node that gives it its number.
-    const int64_t slot = places_[id.index()].slot - (isUpdate ? 0 : 1);
+    const int64_t slot = isOptimizers(id) ? places_[id.index()].slot : slotBefore_[id.index()];
+    if (keepsOrder(graph_.node(id))) nextOrdered_ = slot;
     for (const ir::Access& access : graph_.accesses(id)) {
       NextAccess& next = next_[access.storage.index()];
       if (access.writes()) next = {.writer = slot, .reader = kNever};
@@ -129,7 +137,9 @@ class SlotDelay {
 
   const ir::Graph& graph_;
   std::vector<Place>& places_;
-  int64_t end_;  // the slot of what nothing needs
+  std::vector<int64_t> slotBefore_;  // by node
+  int64_t end_ = kAtTheStart;        // the last slot
+  int64_t nextOrdered_ = kNever;
   std::vector<NextAccess> next_;
 };
 
@@ -176,7 +186,8 @@ UpdateCounts countUpdates(const ir::Graph& graph, const std::vector<Place>& plac
   for (size_t i = 0; i < places.size(); ++i) {
     if (!isUpdate(graph, ir::NodeId(i))) continue;
     ++counts.all;
-    if (places[i].slot < end) continue;
+    // What waits for nothing is not held, wherever it was put.
+    if (places[i].slot < end || !places[i].because.isValid()) continue;
     ++counts.held;
     if (!counts.firstHeld.isValid()) counts.firstHeld = ir::NodeId(i);
   }
@@ -231,7 +242,7 @@ std::vector<std::string> explain(const ir::Graph& graph, const std::vector<Place
 
 ir::Expected<PassReport> HoistUpdates::run(PassState& state) const {
   std::vector<Place> places = SlotSearch(state.graph).run();
-  SlotDelay(state.graph, places, lastOtherNode(state.graph)).run();
+  SlotDelay(state.graph, places).run();
   const std::vector<ir::NodeId> order = makeOrder(state.graph, places);
   const UpdateCounts counts = countUpdates(state.graph, places);
   PassReport report{.changed = !std::is_sorted(order.begin(), order.end()),

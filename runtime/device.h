@@ -143,7 +143,8 @@ class Device {
   /// ops allocate nothing.
   virtual std::optional<Bytes> servedHeight() const { return std::nullopt; }
   /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
-  /// served.
+  /// served; on a GPU also what libtorch's own allocator gave to anybody since the third step
+  /// began.
   virtual int64_t allocationsOutside() const { return 0; }
   /// Device memory beside the arena that the process took: contexts, kernels, libraries. Nothing
   /// for a device that cannot tell.

@@ -171,6 +171,32 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
       BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
 }
 
+struct Sum {
+  int64_t time = 0;
+  int64_t runs = 0;
+  void add(const std::optional<Nanoseconds>& own) {
+    if (!own) return;
+    time += own->value();
+    ++runs;
+  }
+  double mean() const { return static_cast<double>(time) / static_cast<double>(runs); }
+};
+
+/// Of a signature's runs.
+struct Sums {
+  Sum work;
+  Sum issue;
+};
+
+/// Where issuing was never seen, what it takes alone is scaled. A run that was never timed launched
+/// nothing: the thread's time for it is in that of the run after it.
+Nanoseconds issueOf(const ir::OpCost& row, const Sums& sums, double share) {
+  if (sums.work.runs == 0) return {};
+  const double whole =
+      sums.issue.runs > 0 ? sums.issue.mean() : static_cast<double>(row.issue.value());
+  return Nanoseconds(std::llround(whole * share));
+}
+
 }  // namespace
 
 std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& schedule,
@@ -197,20 +223,6 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
                            double issueShare) {
-  struct Sum {
-    int64_t time = 0;
-    int64_t runs = 0;
-    void add(const std::optional<Nanoseconds>& own) {
-      if (!own) return;
-      time += own->value();
-      ++runs;
-    }
-    double mean() const { return static_cast<double>(time) / static_cast<double>(runs); }
-  };
-  struct Sums {
-    Sum work;
-    Sum issue;
-  };
   std::map<std::string, Sums> bySignature;
   for (size_t i = 0; i < times.work.size(); ++i) {
     if (schedule.commands[i].kind != ir::CommandKind::kRun) continue;
@@ -222,8 +234,7 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     const auto row = table.bySignature.find(signature);
     if (row == table.bySignature.end()) continue;
     if (sums.work.runs > 0) row->second.time = Nanoseconds(std::llround(sums.work.mean()));
-    if (sums.issue.runs == 0) continue;
-    row->second.issue = Nanoseconds(std::llround(sums.issue.mean() * issueShare));
+    row->second.issue = issueOf(row->second, sums, issueShare);
   }
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);

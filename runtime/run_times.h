@@ -61,7 +61,8 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
                           const ir::NodeCosts& alone);
 
 /// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included, `issueShare` of what issuing took (taking times makes it slower);
+/// commands, re-runs included, `issueShare` of what issuing took (taking times makes it slower; of
+/// what it takes alone where it was not seen);
 /// and with the rates that links had there, beside each other and beside compute, where a step
 /// copies 16 MiB or more that way (copies below 256 KiB not counted). `times` by command of
 /// `schedule`.

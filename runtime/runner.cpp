@@ -30,6 +30,13 @@ ir::Error hostStateRefused(const ir::Storage& storage) {
                        "state '" + storage.name + "' lives on the host of a CUDA step");
 }
 
+bool mayDraw(const ir::Graph& graph) {
+  return llvm::any_of(graph.nodes(), [](const ir::Node& node) {
+    const ir::OpInfo& info = ir::lookUpOp(node.op);
+    return info.random || !info.known;
+  });
+}
+
 }  // namespace
 
 ir::Error Runner::Impl::overError() const {
@@ -73,6 +80,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (!found) return found.takeError();
   match = std::move(*found);
   notes = options.notes;
+  drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
   if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured, match.scalars());
@@ -87,14 +95,6 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Error error = fillState();
   weights.reset();
   return error;
-}
-
-bool Runner::Impl::drawsOnCpu() const {
-  if (plan.target.device != ir::DeviceKind::kCpu) return false;
-  return llvm::any_of(plan.graph.nodes(), [](const ir::Node& node) {
-    const ir::OpInfo& info = ir::lookUpOp(node.op);
-    return info.random || !info.known;
-  });
 }
 
 const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
@@ -270,7 +270,7 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
   ir::Expected<int64_t> issued = issue(inputs);
   if (!issued) return issued.takeError();
   ir::Expected<std::vector<at::Tensor>> values = reports(*issued);
-  if (!values || !impl_->drawsOnCpu()) return values;
+  if (!values || !impl_->drawsOnCpu) return values;
   if (ir::Error error = finish()) return error;
   return values;
 }

@@ -121,7 +121,7 @@ class Runner {
   ir::Error takeTimes(int64_t steps);
   /// What was taken, by step. Waits for everything issued.
   ir::Expected<std::vector<StepTimes>> takenTimes();
-  /// Allocations of libtorch's on the device's threads that the plan did not serve.
+  /// Allocations of libtorch's that the plan did not serve (Device::allocationsOutside).
   int64_t allocationsOutside() const;
   /// How often steps or parts of them were recorded (launch modes; a CUDA graph): once, and again
   /// for every step whose numbers are other ones.

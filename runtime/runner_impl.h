@@ -31,7 +31,10 @@ struct Runner::Impl {
   std::optional<StateFiles> weights;         // while the state is filled
   int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
   std::map<std::string, std::string> notes;  // for checkpoints
-  bool begun = false;                        // took a step, or a checkpoint
+  /// A run that draws again has the generator of an earlier moment for a while: a GPU's when it is
+  /// issued, the CPU's when it runs.
+  bool drawsOnCpu = false;
+  bool begun = false;  // took a step, or a checkpoint
   bool over = false;
 
   ir::Error open(const RunnerOptions& options);
@@ -52,9 +55,6 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
-  /// A run that draws again has the generator of an earlier moment for a while. A GPU's is changed
-  /// when runs are issued, the CPU's when they run.
-  bool drawsOnCpu() const;
   /// Whose generator the step's random numbers come from.
   c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
 };

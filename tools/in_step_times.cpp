@@ -81,10 +81,11 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   options.report = [&progress, steps](int64_t step, double /*loss*/) {
     progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(steps));
   };
-  const PlannedTraining planned = {.graph = source->graph,
-                                   .schedule = plan.file.schedule,
-                                   .target = plan.file.target,
-                                   .costs = &costs};
+  PlannedTraining planned = {.graph = source->graph,
+                             .schedule = plan.file.schedule,
+                             .target = plan.file.target,
+                             .costs = &costs};
+  planned.options.pinning = showPinning(progress);
   return runByPlan(*source, planned, options);
 }
 

@@ -16,7 +16,7 @@ namespace stowage::tools {
 struct StepTimes {
   Nanoseconds predicted;
   Nanoseconds measured;
-  size_t commands = 0;  // issuing one takes some microseconds, which no prediction contains
+  size_t commands = 0;  // issuing one takes some microseconds, more when the host is busy
   ir::CostSource costs = ir::CostSource::kMeasured;  // where the prediction came from
 };
 /// "" unless the step took more than twice as long as predicted and issuing its commands may take,

@@ -34,9 +34,8 @@ const char* costsRemark(ir::CostSource source) {
     case ir::CostSource::kMeasured:
       return "";
     case ir::CostSource::kRoofline:
-      return "  (an estimate: times and temporaries come from the target's profile; to run the "
-             "plan, "
-             "measure them with 'stowage profile')";
+      return "  (an estimate: times and temporaries come from the target's profile; on the machine "
+             "itself 'stowage profile' measures them)";
     case ir::CostSource::kGiven:
       return "  (times as given by hand)";
   }

@@ -89,6 +89,17 @@ std::string describeTooLarge(const PlanningInputs& inputs) {
          "': such a plan cannot run there";
 }
 
+/// Numbers that change are part of what is recorded.
+std::string describeRecordings(const PlanningInputs& inputs) {
+  const size_t numbers = inputs.graph.scalars().size();
+  if (inputs.options.graphMode != ir::GraphMode::kWhole || numbers == 0) return "";
+  return "the graph of the whole step is recorded anew in each step in which one of its " +
+         std::to_string(numbers) +
+         " step scalars changes, which takes longer than issuing the step and is not predicted: "
+         "--launch whole is for a constant learning rate and stowage_adamw; 'stowage run' says how "
+         "often it recorded";
+}
+
 VerbResult runPlan(const PlanFlags& flags) {
   if (!flags.output.empty()) {
     if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs, flags.from}))
@@ -104,7 +115,9 @@ VerbResult runPlan(const PlanFlags& flags) {
   ir::Expected<Bytes> budget = resolveBudget(*size, *inputs);
   if (!budget) return budget.takeError();
   inputs->options.budget = *budget;
-  if (const std::string more = describeTooLarge(*inputs); !more.empty()) remark(more, flags);
+  for (const std::string& what : {describeTooLarge(*inputs), describeRecordings(*inputs)}) {
+    if (!what.empty()) remark(what, flags);
+  }
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()));
   const PlanOutput output = {.inputs = *inputs,

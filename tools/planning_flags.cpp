@@ -162,7 +162,8 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
       "the optimizer state of parameters; may be repeated, the last one that names a tensor holds");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
-                     "no_update (forward and backward) or whole; default: none");
+                     "no_update (forward and backward) or whole (for steps whose numbers stay: a "
+                     "constant learning rate and stowage_adamw); default: none");
   command
       .add_option("--threads", flags.threads,
                   "CPU targets: threads inside one op; default: the machine's cores")

@@ -45,6 +45,13 @@ void Progress::show(const char* what, size_t done, size_t all) {
   show(fmt::format("{}  {} of {}", what, done, all));
 }
 
+std::function<void(Bytes done, Bytes all)> showPinning(Progress& progress) {
+  return [&progress](Bytes done, Bytes all) {
+    progress.show(
+        fmt::format("pinning host memory  {} of {}", formatBytes(done), formatBytes(all)));
+  };
+}
+
 Waiting::Waiting(bool enabled, std::string what) : progress_(enabled), what_(std::move(what)) {
   if (enabled && isWatched()) ticker_ = std::thread([this] { tick(); });
 }

@@ -8,9 +8,12 @@
 #include <condition_variable>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
+
+#include "ir/units.h"
 
 namespace stowage::tools {
 
@@ -33,6 +36,9 @@ class Progress {
   int64_t startedNs_;
   int64_t shownNs_ = 0;
 };
+
+/// "pinning host memory  4.00 GiB of 60.00 GiB": what pinning calls; `progress` outlives it.
+std::function<void(Bytes done, Bytes all)> showPinning(Progress& progress);
 
 /// For work that does not: what it is, and the seconds it has taken. Nothing else may write to
 /// stderr meanwhile.

@@ -15,7 +15,8 @@ namespace stowage::tools {
 namespace {
 
 std::string excessText(double value, double base) {
-  return base <= 0 ? "" : fmt::format(", {:+.1f} %", (value / base - 1) * 100);
+  if (base <= 0) return "";
+  return fmt::format(", predicted {:.4f} s: {:+.1f} %", base, (value / base - 1) * 100);
 }
 
 std::string peakText(Bytes found, Bytes predicted) {
@@ -23,9 +24,14 @@ std::string peakText(Bytes found, Bytes predicted) {
   return fmt::format(" ({} bytes, predicted {})", found.value(), predicted.value());
 }
 
+std::string writtenText(Bytes below) {
+  if (below.value() == 0) return "written to its end";
+  return fmt::format("written up to {} bytes below it", below.value());
+}
+
 std::string stepText(const TrainingRecord& training, const std::string& excess) {
   if (training.secondsPerStep <= 0) return "step not measured: the first one does not count";
-  return fmt::format("step {:.3f} s (measured{})", training.secondsPerStep, excess);
+  return fmt::format("step {:.4f} s (measured{})", training.secondsPerStep, excess);
 }
 
 /// Null where nothing was measured.
@@ -116,6 +122,13 @@ nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
 
 }  // namespace
 
+void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os) {
+  const ir::Prediction& predicted = plan.schedule.predicted;
+  os << "predicted  peak " << formatBytes(predicted.peakBytes) << ", step "
+     << formatDuration(predicted.stepTime) << '\n';
+  os.flush();
+}
+
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   const RunRecord& run = answer.run;
   const TrainingRecord& training = run.training;
@@ -127,14 +140,18 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   }
   if (!answer.weights.empty()) os << "began      with " << answer.weights << '\n';
   os << "data       " << answer.data << '\n';
-  os << fmt::format("ran        {} steps{}: arena {}, peak {}{}, {} allocations outside\n",
+  os << fmt::format("ran        {} steps{}: arena {}, {} allocations outside\n",
                     training.losses.size(), run.stopped ? " (asked to stop)" : "",
-                    formatBytes(run.arena), formatBytes(run.peak),
-                    peakText(run.peak, answer.plan.schedule.predicted.peakBytes),
-                    run.allocationsOutside);
+                    formatBytes(run.arena), run.allocationsOutside);
+  if (run.peak) {
+    os << "           peak " << formatBytes(*run.peak)
+       << peakText(*run.peak, answer.plan.schedule.predicted.peakBytes) << ", "
+       << writtenText(*run.peak - run.highWaterMark) << '\n';
+  }
   if (run.memoryOutside) {
     os << "           beside the arena " << formatBytes(*run.memoryOutside)
-       << " of the GPU: context, kernels, libraries\n";
+       << " of the GPU: context, kernels, libraries (the plan counts "
+       << formatBytes(answer.plan.target.outside) << ")\n";
   }
   if (run.recordings > 0) {
     os << fmt::format("           recorded as a CUDA graph {} in {} steps\n",
@@ -173,13 +190,13 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
                                  {"data", answer.data},
                                  {"losses", run.training.losses},
                                  {"arena_bytes", run.arena.value()},
-                                 {"peak_bytes", run.peak.value()},
                                  {"high_water_bytes", run.highWaterMark.value()},
                                  {"allocations_outside", run.allocationsOutside},
                                  {"step_ns", stepNanoseconds(run.training)},
                                  {"predicted",
                                   {{"peak_bytes", answer.plan.schedule.predicted.peakBytes.value()},
                                    {"step_ns", answer.plan.schedule.predicted.stepTime.value()}}}};
+  if (run.peak) json["peak_bytes"] = run.peak->value();
   if (run.recordings > 0) json["recordings"] = run.recordings;
   if (run.memoryOutside) json["outside_bytes"] = run.memoryOutside->value();
   if (!answer.weights.empty()) json["weights"] = answer.weights;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What `stowage run` says at its end: how far it came, memory, times, the comparison with the
-// unplanned run; as lines or as JSON.
+// What `stowage run` says: what is predicted; at its end how far it came, memory, times, the
+// comparison with the unplanned run; as lines or as JSON.
 #ifndef STOWAGE_TOOLS_RUN_OUTPUT_H_
 #define STOWAGE_TOOLS_RUN_OUTPUT_H_
 
@@ -31,6 +31,9 @@ struct RunAnswer {
   std::optional<TimelineSummary> timeline = std::nullopt;
   const Comparison* comparison = nullptr;
 };
+/// Before the first step.
+void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os);
+
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os);
 void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os);
 

@@ -213,10 +213,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.keepState = flags.compare;
   if (flags.times.any()) options.timedSteps = kTimedSteps;
   options.stop = [] { return stopAsked != 0; };
-  planned.options.pinning = [&progress](Bytes done, Bytes all) {
-    progress.show(
-        fmt::format("pinning host memory  {} of {}", formatBytes(done), formatBytes(all)));
-  };
+  planned.options.pinning = showPinning(progress);
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
   };
@@ -278,6 +275,7 @@ VerbResult runRun(const RunFlags& flags) {
                              .batches = batches,
                              .seed = beginning->seed,
                              .notes = *notes};
+  if (!flags.json) printExpected(plan->file, llvm::outs());
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);

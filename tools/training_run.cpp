@@ -202,7 +202,7 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   ir::Expected<Bytes> mark = runner.highWaterMark();
   if (!mark) return mark.takeError();
   record.highWaterMark = *mark;
-  record.peak = runner.peak().value_or(*mark);
+  record.peak = runner.peak();
   record.arena = runner.arenaBytes();
   ir::Expected<std::vector<runtime::StepTimes>> times = runner.takenTimes();
   if (!times) return times.takeError();

@@ -87,8 +87,8 @@ struct RunRecord {
   bool samePlan = true;     // as the checkpoint's
   bool stopped = false;
   Bytes arena;
-  Bytes peak;           // runtime::Runner::peak
-  Bytes highWaterMark;  // runtime::Runner::highWaterMark
+  std::optional<Bytes> peak;  // runtime::Runner::peak
+  Bytes highWaterMark;        // runtime::Runner::highWaterMark
   int64_t allocationsOutside = 0;
   int64_t recordings = 0;                 // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;     // of a GPU

@@ -198,7 +198,10 @@ ir::Error CudaDevice::synchronize() {
 
 std::optional<Bytes> CudaDevice::servedHeight() const { return state_->allocator.servedHeight(); }
 
-int64_t CudaDevice::allocationsOutside() const { return state_->allocations.passedOn.load(); }
+int64_t CudaDevice::allocationsOutside() const {
+  const int64_t unserved = state_->allocations.passedOn.load();
+  return unserved + (state_->givenAway ? CudaState::countGivenAway() - *state_->givenAway : 0);
+}
 
 std::optional<Bytes> CudaDevice::memoryOutside() const {
   return runtime::memoryOutside(state_->device.bytes());

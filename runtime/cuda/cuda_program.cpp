@@ -106,6 +106,9 @@ class DeviceClock {
 };
 
 class CudaProgram : public Program {
+  /// Libraries are loaded and a graph is recorded in the steps before.
+  static constexpr int64_t kSteady = 2;
+
  public:
   CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
               CudaEvents events, CudaEvents segmentEnds)
@@ -127,6 +130,7 @@ class CudaProgram : public Program {
     step_ = step;
     faults_.beginStep();
     ranges_.beginStep(step);
+    if (step == kSteady && !device_.givenAway) device_.givenAway = CudaState::countGivenAway();
     timedStep_ = nullptr;
     if (stepsToTime_ <= 0) return finishTrace();
     --stepsToTime_;
@@ -173,6 +177,7 @@ class CudaProgram : public Program {
     const NvtxRanges::Scope range(ranges_, command);
     const c10::cuda::CUDAStreamGuard guard(device_.compute);
     faults_.delay(device_.compute.stream());
+    faults_.allocate();
     const ServedThread served(device_.allocations);
     return timed(command, [&] {
       ir::Error error = launcher_->launch(command, scalars, device_.allocator, device_.allocations);

@@ -5,6 +5,8 @@
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
 
+#include <c10/cuda/CUDACachingAllocator.h>
+#include <c10/cuda/CUDAFunctions.h>
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
@@ -55,6 +57,8 @@ struct CudaState {
   CopyStream out;
   CopyStream in;
   std::optional<ir::PlanError> failure;
+  /// What libtorch's own allocator had given away when steps were under way; nothing before.
+  std::optional<int64_t> givenAway;
 
   CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes,
             c10::cuda::CUDAStream computeStream, CopyStream outStream, CopyStream inStream)
@@ -83,6 +87,13 @@ struct CudaState {
       default:
         return compute.stream();
     }
+  }
+
+  /// How often libtorch's own allocator gave device memory away in this process, to any thread.
+  static int64_t countGivenAway() {
+    const auto stats = c10::cuda::CUDACachingAllocator::getDeviceStats(c10::cuda::current_device());
+    return stats.allocation[static_cast<size_t>(c10::CachingAllocator::StatType::AGGREGATE)]
+        .allocated;
   }
 
   /// Keeps the first failure, which is the cause of the others.

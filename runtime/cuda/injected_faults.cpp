@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/injected_faults.h"
 
+#include <c10/cuda/CUDACachingAllocator.h>
+
 #include <chrono>
 #include <cstdlib>
 #include <thread>
@@ -25,7 +27,14 @@ InjectedFaults::InjectedFaults()
     : state_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_SEED", 0))),
       mostMicroseconds_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_US", 0))),
       droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)),
-      failedCopy_(numberFrom("STOWAGE_FAIL_COPY", -1)) {}
+      failedCopy_(numberFrom("STOWAGE_FAIL_COPY", -1)),
+      allocatingRun_(numberFrom("STOWAGE_ALLOCATE", -1)) {}
+
+void InjectedFaults::allocate() {
+  constexpr size_t kBytes = 4096;
+  if (nextRun_++ != allocatingRun_) return;
+  (void)c10::cuda::CUDACachingAllocator::raw_alloc(kBytes);
+}
 
 bool InjectedFaults::failsPinning() { return numberFrom("STOWAGE_FAIL_PIN", 0) != 0; }
 

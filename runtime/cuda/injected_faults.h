@@ -9,6 +9,8 @@
 //   STOWAGE_FAIL_COPY=n   the n-th copy that is handed over, from 0, fails; what a graph launches
 //                         is not handed over again
 //   STOWAGE_FAIL_PIN=1    no host memory can be pinned
+//   STOWAGE_ALLOCATE=n    before the n-th run that is launched, from 0, libtorch's own allocator
+//                         gives away device memory
 // A schedule that is right gives the same bits under all delays; one that lacks a wait does not
 // under some.
 #ifndef STOWAGE_RUNTIME_CUDA_INJECTED_FAULTS_H_
@@ -29,6 +31,7 @@ class InjectedFaults {
   void delay(cudaStream_t stream);
   bool dropsWait() { return nextWait_++ == droppedWait_; }
   bool failsCopy() { return nextCopy_++ == failedCopy_; }
+  void allocate();
   static bool failsPinning();
 
  private:
@@ -40,6 +43,8 @@ class InjectedFaults {
   int64_t nextWait_ = 0;
   int64_t failedCopy_;
   int64_t nextCopy_ = 0;
+  int64_t allocatingRun_;
+  int64_t nextRun_ = 0;
 };
 
 #else
@@ -50,6 +55,7 @@ class InjectedFaults {
   void delay(cudaStream_t /*stream*/) {}
   bool dropsWait() { return false; }
   bool failsCopy() { return false; }
+  void allocate() {}
   static bool failsPinning() { return false; }
 };
 

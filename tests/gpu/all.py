@@ -64,8 +64,10 @@ def parts_together(options):
         yield f"bits_{model}", script(options, "bits_table.py", "--only", model, "--steps", "10",
                                       "--budgets", "100,70,50,40", "--launch",
                                       "none,no_update,whole", "--json")
-        yield f"users_{model}", script(options, "bits_table.py", "--only", model, "--steps", "6",
-                                       "--budgets", "100,70,50,40", "--nondeterministic")
+        yield f"users_{model}", script(options, "bits_table.py", "--only", model, "--steps", "10",
+                                       "--budgets", "100,70,50,40", "--launch",
+                                       "none,no_update,whole", "--nondeterministic", "--repeats",
+                                       "20")
     if os.path.exists(options.faults):
         for check in ("signals", "memory", "delays", "waits"):
             yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,

@@ -44,6 +44,9 @@ MODELS = {
 }
 
 
+UNWRITTEN = 64 << 10  # bytes
+
+
 class Failed(Exception):
     pass
 
@@ -63,10 +66,10 @@ def judge(answer):
     if answer["allocations_outside"] != 0:
         return f"OUTSIDE: {answer['allocations_outside']} allocations that the plan did not serve"
     peak = answer["predicted"]["peak_bytes"]
-    # The mark may be lower: the highest tensor is padded, or not written to its end.
-    if answer["peak_bytes"] != peak or answer["high_water_bytes"] > peak:
-        return (f"PEAK: {answer['peak_bytes']} bytes, written up to {answer['high_water_bytes']}, "
-                f"{peak} predicted")
+    # What was written may end lower: the highest tensor is padded, or not written to its end.
+    written = answer["high_water_bytes"]
+    if answer["peak_bytes"] != peak or not peak - UNWRITTEN <= written <= peak:
+        return f"PEAK: {answer['peak_bytes']} bytes, written up to {written}, {peak} predicted"
     return "equal"
 
 

@@ -98,6 +98,11 @@ def check_signals(bench):
                      0, "loss")
 
 
+def count_runs(plan):
+    with open(plan, encoding="utf-8") as file:
+        return sum(command["op"] == "run" for command in json.load(file)["commands"])
+
+
 def check_memory(bench):
     plan, costs = bench.make("gpt2_bfloat16", "4TiB")
     bench.expect("an arena larger than the device", bench.call(["run", plan, "--costs", costs]), 4,
@@ -106,6 +111,10 @@ def check_memory(bench):
     bench.expect("memory that cannot be pinned",
                  bench.call(["run", plan, "--costs", costs], {"STOWAGE_FAIL_PIN": "1"}), 4,
                  "--host")
+    bench.expect("memory that libtorch gives away beside the plan is counted",
+                 bench.call(["run", plan, "--costs", costs, "--steps", "6"],
+                            {"STOWAGE_ALLOCATE": str(5 * count_runs(plan))}), 0,
+                 " 1 allocations outside")
     slow = {"STOWAGE_DELAY_US": "2000"}  # much is under way when it fails
     for copy in ("0", "7", "1000"):
         bench.expect(f"copy {copy} fails",
@@ -153,22 +162,39 @@ def check_delays(bench):
 
 
 def check_dropped_waits(bench):
-    made = bench.make("lstm", "60%peak")
-    bench.expect("with all waits", compare(bench, *made, {"STOWAGE_DELAY_SEED": "1"}), 0,
-                 "identical bits")
-    with concurrent.futures.ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(
-            lambda wait: compare(bench, *made, {"STOWAGE_DELAY_SEED": "1",
-                                                "STOWAGE_DROP_WAIT": str(wait)}),
-            range(bench.options.drops)))
-    other = [wait for wait, answer in enumerate(found) if answer[0] == 1 and DIFFERENT in answer[1]]
-    failed = [wait for wait, answer in enumerate(found) if answer[0] not in (0, 1, "hang")]
-    hung = [wait for wait, answer in enumerate(found) if answer[0] == "hang"]
+    for name in ("lstm", "llama_bfloat16"):
+        made = bench.make(name, "60%peak")
+        bench.expect(f"{name} with all waits", compare(bench, *made, {"STOWAGE_DELAY_SEED": "1"}), 0,
+                     "identical bits")
+        count = count_waits(made[0])
+        drops = min(bench.options.drops, count)
+        # All over the step.
+        waits = [count * drop // drops for drop in range(drops)]
+        with concurrent.futures.ThreadPoolExecutor(4) as pool:
+            found = dict(zip(waits, pool.map(
+                lambda wait: compare(bench, *made, {"STOWAGE_DELAY_SEED": "1",
+                                                    "STOWAGE_DROP_WAIT": str(wait)}), waits)))
+        judge_dropped(bench, f"{name}: of its {count} waits", found)
+
+
+def count_waits(plan):
+    """Of one step, between streams."""
+    with open(plan, encoding="utf-8") as file:
+        commands = json.load(file)["commands"]
+    return sum(commands[other]["stream"] != command["stream"]
+               for command in commands
+               for other in command.get("wait", []) + command.get("prev", []))
+
+
+def judge_dropped(bench, what, found):
+    other = [wait for wait, answer in found.items() if answer[0] == 1 and DIFFERENT in answer[1]]
+    failed = [wait for wait, answer in found.items() if answer[0] not in (0, 1, "hang")]
+    hung = [wait for wait, answer in found.items() if answer[0] == "hang"]
     # A delay elsewhere may keep what a wait would have: not each one shows.
     enough = len(other) >= max(1, len(found) // 4)
     bench.bad += len(hung)
     bench.bad += not enough
-    print(f"{'ok ' if enough else 'BAD'} of {len(found)} waits left out one at a time, {other} give "
+    print(f"{'ok ' if enough else 'BAD'} {what} {list(found)} left out one at a time: {other} give "
           f"other bits, {failed} an error, {hung} did not end", flush=True)
 
 

@@ -96,8 +96,9 @@ std::string Chain::difference(const passes::PlannedStep& planned,
   keeping.keepState = true;
   const tools::RunRecord run = runPlanned(planned, std::move(options), std::move(keeping));
   const Bytes predicted = planned.schedule.predicted.peakBytes;
-  if (run.peak != predicted) {
-    return "its peak is " + std::to_string(run.peak.value()) + " bytes, predicted " +
+  const Bytes peak = run.peak.value_or(Bytes(-1));
+  if (peak != predicted) {
+    return "its peak is " + std::to_string(peak.value()) + " bytes, predicted " +
            std::to_string(predicted.value());
   }
   return tools::firstDifference(eager_, run.training);

@@ -76,7 +76,10 @@ def call(program, *arguments, allowed=(0,)):
 
 
 def text_of(command):
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError:
+        return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
@@ -320,6 +323,9 @@ def main():
     options.end = time.time() + options.seconds
     answer = {"machine": describe_machine(options), "rows": []}
     print(json.dumps(answer["machine"]), flush=True)
+    if not answer["machine"]["gpu"]:
+        print("error: nvidia-smi finds no GPU here", file=sys.stderr)
+        return 4
     bad = 0
     for name in options.only:
         with tempfile.TemporaryDirectory(dir=options.scratch) as folder:

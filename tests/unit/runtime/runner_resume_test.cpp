@@ -124,8 +124,6 @@ struct Process {
       const auto batch = tools::makeInputs(step->training, static_cast<uint64_t>(1000 + i));
       losses.push_back(orFail(runner->step(batch)).front().item<float>());
     }
-    // The loss is there before its step is over, and the next process seeds the same generator.
-    EXPECT_EQ(ir::describe(runner->finish()), "");
   }
 
   std::map<std::string, std::vector<uint8_t>> state() {

@@ -237,7 +237,13 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   EXPECT_EQ(neg.issue, Nanoseconds(4));
   const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
   EXPECT_EQ(exp.time, Nanoseconds(7));
-  EXPECT_EQ(exp.issue, Nanoseconds(99)) << "issuing it was never seen";
+  EXPECT_EQ(exp.issue, Nanoseconds(50)) << "issuing it was never seen: half of what it takes alone";
+  const runtime::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
+                                        .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
+  const ir::CostTable without = runtime::correctTimes(table, graph, schedule, silent);
+  const ir::OpCost& nothing = without.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
+  EXPECT_EQ(nothing.time, Nanoseconds(1));
+  EXPECT_EQ(nothing.issue, Nanoseconds(0)) << "it launched nothing";
 }
 
 /// Copies of a large storage and of a small one, three each way; the rates after they took that

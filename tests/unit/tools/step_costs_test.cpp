@@ -63,6 +63,13 @@ TEST_F(StepCosts, IssuingCountsAsFarAsStepsWithoutTimesAllow) {
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{30, 30}));
 }
 
+TEST_F(StepCosts, WhatIssuingTakesAloneIsScaledWhereItWasNotSeen) {
+  for (auto& [signature, cost] : alone_.bySignature) cost.issue = Nanoseconds(1000);
+  steps_.resize(1);
+  EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
+  EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{1000, 1000}));
+}
+
 TEST_F(StepCosts, GraphsDoNotWaitForIssuing) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60)), ir::GraphMode::kWhole), (Times{10, 10}));
 }
