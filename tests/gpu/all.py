@@ -66,8 +66,7 @@ def parts_together(options):
                                       "none,no_update,whole", "--json")
         yield f"users_{model}", script(options, "bits_table.py", "--only", model, "--steps", "10",
                                        "--budgets", "100,70,50,40", "--launch",
-                                       "none,no_update,whole", "--nondeterministic", "--repeats",
-                                       "20")
+                                       "none,no_update,whole", "--nondeterministic")
     if os.path.exists(options.faults):
         for check in ("signals", "memory", "delays", "waits"):
             yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,

@@ -169,7 +169,7 @@ TEST_F(GpuSession, NamesWhatDoesNotFit) {
   {
     const Step step = captureOnGpu(training);
     expectSays(failureOf([&] { orThrow(plan(step, {.budget = 2_MiB})); }).text,
-               {"smallest budget"});
+               {"no schedule fits 2.00 MiB", "expected a budget of at least"});
   }
   training.model->to(at::kCUDA);
   expectSays(failureOf([&] { captureOnGpu(training); }).text,
