@@ -81,6 +81,10 @@ class PlanError : public llvm::ErrorInfo<PlanError> {
     notes_.push_back(std::move(text));
     return *this;
   }
+  PlanError& notesOf(const PlanError& other) {
+    notes_.insert(notes_.end(), other.notes_.begin(), other.notes_.end());
+    return *this;
+  }
   PlanError& attach(std::string text) {
     attachment_ = std::move(text);
     return *this;

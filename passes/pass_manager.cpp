@@ -25,7 +25,7 @@ ir::Error wrap(ir::Error error, const std::string& context, std::string reproduc
   ir::PlanError inner = ir::takePayload(std::move(error));
   ir::PlanError outer(inner.code(), context + ": " + inner.text());
   outer.at(inner.location());
-  for (const std::string& note : inner.notes()) outer.note(note);
+  outer.notesOf(inner);
   if (inner.infeasible()) outer.because(*inner.infeasible());
   return ir::makeError(std::move(outer.attach(std::move(reproducer))));
 }

@@ -50,7 +50,7 @@ ir::Expected<ir::Target> targetOfGpu() {
                         "Without a GPU, the program `stowage` plans steps for cuda");
     const ir::PlanError why = ir::takePayload(library.takeError());
     error.note(why.text());
-    for (const std::string& note : why.notes()) error.note(note);
+    error.notesOf(why);
     return ir::makeError(std::move(error));
   }
   ir::Expected<runtime::GpuFacts> facts = (*library)->describe();

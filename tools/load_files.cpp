@@ -239,7 +239,7 @@ ir::Error inInput(ir::Error error, const std::string& path) {
   ir::PlanError problem(isOfFile ? ir::ErrorCode::kPlanMismatch : found.code(), found.text());
   problem.at(found.location());
   if (isOfFile && found.location().file.empty()) problem.at({.file = path});
-  for (const std::string& note : found.notes()) problem.note(note);
+  problem.notesOf(found);
   if (found.infeasible()) problem.because(*found.infeasible());
   return ir::makeError(std::move(problem));
 }

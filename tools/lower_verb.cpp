@@ -107,7 +107,7 @@ ir::Error inDecisions(ir::Error error, const LowerFlags& flags) {
       text.str());
   problem.at(found.location().file.empty() ? ir::SourceLocation{.file = flags.plan}
                                            : found.location());
-  for (const std::string& note : found.notes()) problem.note(note);
+  problem.notesOf(found);
   return ir::makeError(std::move(problem));
 }
 

@@ -84,7 +84,7 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   if (!error) return checkCostsVersion(plan);
   const ir::PlanError found = ir::takePayload(std::move(error));
   ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
-  for (const std::string& note : found.notes()) problem.note(note);
+  problem.notesOf(found);
   return ir::makeError(std::move(problem));
 }
 

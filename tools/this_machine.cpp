@@ -47,7 +47,7 @@ ir::Error openGpuFor(const ir::Target& target) {
                       "the step is for target '" + target.profile +
                           "', a CUDA device, which this machine does not offer");
   error.note(why.text());
-  for (const std::string& note : why.notes()) error.note(note);
+  error.notesOf(why);
   return ir::makeError(std::move(error));
 }
 

@@ -103,7 +103,7 @@ ir::Error save(runtime::Runner& runner, const std::string& folder) {
   ir::PlanError problem = ir::takePayload(std::move(error));
   if (problem.code() != ir::ErrorCode::kIo) return ir::makeError(std::move(problem));
   ir::PlanError output(ir::ErrorCode::kEnvironment, problem.text());
-  for (const std::string& note : problem.notes()) output.note(note);
+  output.notesOf(problem);
   return ir::makeError(std::move(output).at(problem.location()));
 }
 

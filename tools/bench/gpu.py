@@ -57,6 +57,7 @@ HUGGING_FACE = ["eager", "checkpointing", "checkpointing:2", "checkpointing+offl
                 "stream_offload", "compile", "compile:0.5", "compile:0.2", "compile:0.0",
                 "save_on_cpu"]
 MODE_SECONDS = 150  # for one of them, all its steps
+MODE_STEPS = {"save_on_cpu": 2}  # of those that take many seconds each
 PARAMETER = re.compile(r'^\s*(parameter|frozen|buffer) %\S+(?: "([^"]+)")?.*? : (\w+)\[([\d,]*)\]')
 BYTES = {"bf16": 2, "f16": 2, "f32": 4}
 
@@ -276,7 +277,7 @@ def run_hugging_face(options, name):
             rows.append({"hugging_face": mode, "verdict": "not run: the time given was up"})
             continue
         row = call_hugging_face([sys.executable, script, mode, *CASES[name]["hugging_face"],
-                                 "--steps", str(options.steps)])
+                                 "--steps", str(min(options.steps, MODE_STEPS.get(mode, options.steps)))])
         row = {"hugging_face": mode, "verdict": row.get("error", "ran"), **row}
         rows.append(row)
         figures = row["verdict"] if "step_s" not in row else (
