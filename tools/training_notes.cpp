@@ -133,7 +133,7 @@ ir::Error checkSameTraining(const ResumeCheck& check) {
                       "is the checkpoint of another training, not only of another budget; to begin "
                       "a new one from its values, give its model.safetensors as --weights");
   error.at({.file = check.folder});
-  error.notesOf(differences);
+  for (const std::string& note : differences.notes()) error.note(note);
   if (valueOf(check.now, kData) != valueOf(check.saved, kData) && !check.otherData)
     error.note("--other-data goes on with the data that was found");
   return ir::makeError(std::move(error));
