@@ -98,9 +98,13 @@ def check_signals(bench):
                      0, "loss")
 
 
-def count_runs(plan):
+def commands_of(plan):
     with open(plan, encoding="utf-8") as file:
-        return sum(command["op"] == "run" for command in json.load(file)["commands"])
+        return json.load(file)["commands"]
+
+
+def count_ops(plan, kind):
+    return sum(command["op"] == kind for command in commands_of(plan))
 
 
 def check_memory(bench):
@@ -113,7 +117,7 @@ def check_memory(bench):
                  "--host")
     bench.expect("memory that libtorch gives away beside the plan is counted",
                  bench.call(["run", plan, "--costs", costs, "--steps", "6"],
-                            {"STOWAGE_ALLOCATE": str(5 * count_runs(plan))}), 0,
+                            {"STOWAGE_ALLOCATE": str(5 * count_ops(plan, "run"))}), 0,
                  " 1 allocations outside")
     slow = {"STOWAGE_DELAY_US": "2000"}  # much is under way when it fails
     for copy in ("0", "7", "1000"):
@@ -121,8 +125,7 @@ def check_memory(bench):
                      bench.call(["run", plan, "--costs", costs],
                                 {"STOWAGE_FAIL_COPY": copy, **slow}), 4, "starting a copy")
     plan, costs = bench.make("gpt2_bfloat16", "50%peak", "--launch", "whole")
-    with open(plan, encoding="utf-8") as file:
-        copies = sum(command["op"] == "copy" for command in json.load(file)["commands"])
+    copies = count_ops(plan, "copy")
     for copy in (copies + 2, 2 * copies + 2):  # of steps that are recorded: the second, the third
         bench.expect(f"copy {copy} fails, in a graph",
                      bench.call(["run", plan, "--costs", costs],
@@ -179,8 +182,7 @@ def check_dropped_waits(bench):
 
 def count_waits(plan):
     """Of one step, between streams."""
-    with open(plan, encoding="utf-8") as file:
-        commands = json.load(file)["commands"]
+    commands = commands_of(plan)
     return sum(commands[other]["stream"] != command["stream"]
                for command in commands
                for other in command.get("wait", []) + command.get("prev", []))
