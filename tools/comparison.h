@@ -2,7 +2,8 @@
 //
 // A planned training held against an unplanned one. In deterministic mode every bit must be the
 // same. Without it libtorch does not repeat itself (attention's backward on a GPU adds in any
-// order), so the unplanned training is done twice: what it repeats, the plan must repeat too.
+// order), so the unplanned training is done twice: what it repeats, the plan must repeat too. Two
+// may agree by chance, so a difference is held against more of them before it counts.
 #ifndef STOWAGE_TOOLS_COMPARISON_H_
 #define STOWAGE_TOOLS_COMPARISON_H_
 
@@ -21,8 +22,9 @@ struct Comparison {
   TrainingRecord eager;
   std::string difference;  // "": none where bits can be compared
 
-  /// What two unplanned trainings have in common.
+  /// What all unplanned trainings have in common.
   struct Repeated {
+    int trainings = 0;
     size_t compared = 0;  // losses, parameters, buffers, optimizer state
     size_t equal = 0;
     std::vector<std::string> ops;  // that do not repeat their bits: "aten.x.default (16)"
@@ -32,8 +34,9 @@ struct Comparison {
 
 using UnplannedTraining = std::function<ir::Expected<TrainingRecord>()>;
 
-/// `train` is called once, or twice when `graph` was captured without deterministic mode. Each
-/// training must give as many losses as `planned` has. Errors: those of `train`.
+/// `train` is called once in deterministic mode. Without it: twice, and where `graph` has ops that
+/// need not repeat their bits, up to eight times until no difference is left that all trainings
+/// agree on. Each must give as many losses as `planned` has. Errors: those of `train`.
 ir::Expected<Comparison> compareWithUnplanned(const ir::Graph& graph, const TrainingRecord& planned,
                                               const UnplannedTraining& train);
 

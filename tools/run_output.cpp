@@ -52,8 +52,9 @@ std::string againstText(Nanoseconds value, Nanoseconds base) {
 /// Without deterministic mode: how much of the unplanned run repeats itself, and why not more.
 std::string repeatedText(const Comparison& comparison) {
   if (!comparison.repeated) return "";
-  return fmt::format(" wherever it repeats itself ({} of {} losses and tensors)",
-                     comparison.repeated->equal, comparison.repeated->compared);
+  return fmt::format(" wherever it repeats itself ({} of {} losses and tensors, {} times)",
+                     comparison.repeated->equal, comparison.repeated->compared,
+                     comparison.repeated->trainings);
 }
 
 Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::Stream stream) {
@@ -208,7 +209,8 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
                          {"difference", comparison->difference},
                          {"step_ns", stepNanoseconds(comparison->eager)}};
     if (comparison->repeated) {
-      json["unplanned"]["repeats"] = {{"compared", comparison->repeated->compared},
+      json["unplanned"]["repeats"] = {{"trainings", comparison->repeated->trainings},
+                                      {"compared", comparison->repeated->compared},
                                       {"equal", comparison->repeated->equal},
                                       {"unrepeatable_ops", comparison->repeated->ops}};
     }

@@ -85,8 +85,41 @@ TEST(Comparison, WithoutItWhatLibtorchRepeatsCounts) {
       same.repeated->ops,
       (std::vector<std::string>{"aten._embedding_bag_dense_backward.default (1)",
                                 "aten._scaled_dot_product_flash_attention_backward.default (1)"}));
-  EXPECT_EQ(compare(false, recordOf({2, 7}, {{"a", 4}, {"b", 8}}), {first, second}).difference,
-            "'a' after the last step");
+}
+
+TEST(Comparison, TwoTrainingsThatAgreeByChanceDoNotCount) {
+  const TrainingRecord first = recordOf({2, 1}, {{"a", 1}, {"b", 2}});
+  const TrainingRecord agrees = recordOf({2, 1}, {{"a", 1}, {"b", 3}});
+  const TrainingRecord differs = recordOf({2, 1.5}, {{"a", 1}, {"b", 2}});
+  const Comparison same =
+      compare(false, recordOf({2, 7}, {{"a", 1}, {"b", 8}}), {first, agrees, agrees, differs});
+  EXPECT_EQ(same.difference, "");
+  ASSERT_TRUE(same.repeated);
+  EXPECT_EQ(same.repeated->trainings, 4);
+  EXPECT_EQ(same.repeated->equal, 2U);
+}
+
+TEST(Comparison, WhatEveryTrainingRepeatsCounts) {
+  const TrainingRecord first = recordOf({2, 1}, {{"a", 1}, {"b", 2}});
+  std::deque<TrainingRecord> unplanned(8, first);
+  unplanned.back() = recordOf({2, 1}, {{"a", 1}, {"b", 3}});
+  const Comparison different = compare(false, recordOf({2, 1}, {{"a", 4}, {"b", 8}}), unplanned);
+  EXPECT_EQ(different.difference, "'a' after the last step");
+  EXPECT_EQ(different.repeated->trainings, 8);
+}
+
+TEST(Comparison, WhereAllOpsRepeatTwoTrainingsAreEnough) {
+  const ir::Graph graph = tests::orFail(ir::parseGraph(
+      "graph @g version=1 nondeterministic {\nparameter %w : f32[8]\nbackward \"\":\n"
+      "  %k : f32[8] = aten.mul.Tensor(%w, %w)\n}"));
+  int trainings = 0;
+  const auto train = [&]() -> ir::Expected<TrainingRecord> {
+    ++trainings;
+    return recordOf({1}, {});
+  };
+  EXPECT_EQ(tests::orFail(compareWithUnplanned(graph, recordOf({2}, {}), train)).difference,
+            "the loss of step 1");
+  EXPECT_EQ(trainings, 2);
 }
 
 }  // namespace
