@@ -107,7 +107,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
         error.note("the table is of another step, or of this one before it changed: "
                    "profile the step again"));
   }
-  const std::vector<Nanoseconds> waits = findIssueWaits(graph, costs.nodes, mode);
+  const std::vector<Nanoseconds> waits = findIssueWaits(graph, {costs.nodes, table.scalars}, mode);
   for (size_t i = 0; i < waits.size(); ++i) {
     costs.nodes[i].time += waits[i];
     costs.nodes[i].issue = Nanoseconds(0);

@@ -43,7 +43,8 @@ struct CostTable {
   CostSource source = CostSource::kGiven;
   std::string device;  // what was measured, or the profile's name
   LinkModel links;
-  std::optional<Bytes> outside;               // Target::outside, measured
+  std::optional<Bytes> outside;  // Target::outside, measured
+  Nanoseconds scalars;  // of a thread beside, to work out a step's scalars (ir/issue_waits.h)
   std::map<std::string, OpCost> bySignature;  // key: nodeSignature
 };
 

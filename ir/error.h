@@ -57,6 +57,7 @@ struct Infeasible {
   };
   std::vector<Holder> holders;   // largest first
   std::string space = "device";  // or "host", "disk"
+  Bytes outside;  // beside the arena, where the budget asked for holds it too ("device:24GiB")
 };
 
 class PlanError : public llvm::ErrorInfo<PlanError> {

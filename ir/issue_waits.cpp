@@ -13,31 +13,43 @@ constexpr int kSteps = 8;
 
 class IssueClock {
  public:
-  IssueClock(const Graph& graph, llvm::ArrayRef<OpCost> costs, GraphMode mode)
-      : graph_(graph), costs_(costs), mode_(mode), waits_(costs.size()) {}
+  IssueClock(const Graph& graph, const IssueCosts& costs, GraphMode mode)
+      : graph_(graph), costs_(costs), mode_(mode), waits_(costs.nodes.size()) {}
 
   std::vector<Nanoseconds> run() {
-    for (int step = 0; step < kSteps; ++step) takeStep();
+    const size_t update = findUpdate();
+    const size_t issued = mode_ == GraphMode::kNone       ? 0
+                          : mode_ == GraphMode::kNoUpdate ? update
+                                                          : costs_.nodes.size();
+    for (int step = 0; step < kSteps; ++step) takeStep(issued, update);
     return std::move(waits_);
   }
 
  private:
-  // Step s is handed over when step s - 2 is done.
-  void takeStep() {
+  size_t findUpdate() const {
+    size_t i = 0;
+    while (i < costs_.nodes.size() && !endsGraph(graph_.node(NodeId(i)))) ++i;
+    return i;
+  }
+
+  // Step s is handed over when step s - 2 is done. Nodes from `issued` on are not in a graph;
+  // `update` is the first that is not handed over before the scalars are there.
+  void takeStep(size_t issued, size_t update) {
     host_ = std::max(host_, before_);
     before_ = device_;
-    bool isIssued = mode_ == GraphMode::kNone;
-    for (size_t i = 0; i < costs_.size(); ++i) {
-      isIssued |= mode_ == GraphMode::kNoUpdate && endsGraph(graph_.node(NodeId(i)));
-      if (isIssued) host_ += costs_[i].issue.value();
-      const int64_t start = isIssued || i == 0 ? std::max(device_, host_) : device_;
+    const int64_t scalars = host_ + costs_.scalars.value();
+    if (update < issued) host_ = scalars;  // the graph has them in it
+    for (size_t i = 0; i < costs_.nodes.size(); ++i) {
+      if (i == update) host_ = std::max(host_, scalars);
+      if (i >= issued) host_ += costs_.nodes[i].issue.value();
+      const int64_t start = i >= issued || i == 0 ? std::max(device_, host_) : device_;
       waits_[i] = Nanoseconds(start - device_);
-      device_ = start + costs_[i].time.value();
+      device_ = start + costs_.nodes[i].time.value();
     }
   }
 
   const Graph& graph_;
-  llvm::ArrayRef<OpCost> costs_;
+  const IssueCosts& costs_;
   GraphMode mode_;
   std::vector<Nanoseconds> waits_;  // of the last step
   int64_t host_ = 0;                // when the issuing thread is free
@@ -47,7 +59,7 @@ class IssueClock {
 
 }  // namespace
 
-std::vector<Nanoseconds> findIssueWaits(const Graph& graph, llvm::ArrayRef<OpCost> costs,
+std::vector<Nanoseconds> findIssueWaits(const Graph& graph, const IssueCosts& costs,
                                         GraphMode mode) {
   return IssueClock(graph, costs, mode).run();
 }

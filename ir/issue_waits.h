@@ -4,6 +4,8 @@
 // of the device by up to two steps, so it holds compute up only in steps whose ops take longer to
 // hand over than to do, and there where it has fallen behind: in a stretch of small ops, less or
 // not at all behind large ones. A CUDA graph is handed over in one go.
+// A step's scalars are worked out beside it, from when it begins to be handed over; what updates is
+// not handed over before they are there, which a step bound by issuing may have to wait for.
 //
 // In: work and issue of a graph's nodes. Out: waits, in steps that follow each other. Not here:
 // what copies and re-runs add to issuing (a re-run is taken to wait as its original does), and
@@ -22,10 +24,14 @@
 
 namespace stowage::ir {
 
+struct IssueCosts {
+  llvm::ArrayRef<OpCost> nodes;  // by node
+  Nanoseconds scalars;           // CostTable::scalars
+};
+
 /// By node, before it begins. Ops of a graph are not issued: with kNoUpdate those before the first
-/// that ends it, with kWhole all, though steps whose numbers change are recorded anew. `costs` by
-/// node.
-std::vector<Nanoseconds> findIssueWaits(const Graph& graph, llvm::ArrayRef<OpCost> costs,
+/// that ends it, with kWhole all, though steps whose numbers change are recorded anew.
+std::vector<Nanoseconds> findIssueWaits(const Graph& graph, const IssueCosts& costs,
                                         GraphMode mode);
 
 }  // namespace stowage::ir

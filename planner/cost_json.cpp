@@ -35,6 +35,7 @@ void writeTable(const ir::CostTable& table, JsonWriter& writer) {
   writer.breakLine().field("source", ir::costSourceName(table.source));
   writer.field("device", table.device);
   if (table.outside) writer.field("outside_bytes", *table.outside);
+  if (table.scalars > Nanoseconds(0)) writer.field("scalars_ns", table.scalars);
   writer.breakLine();
   writeLinks(table.links, writer);
   writer.breakLine().key("ops").beginArray();
@@ -80,6 +81,9 @@ void readTable(const FieldReader& header, CostFile& costs) {
   costs.table.source = readSource(header.field("source"));
   costs.table.device = header.field("device").text();
   if (header.has("outside_bytes")) costs.table.outside = header.field("outside_bytes").bytes();
+  if (header.has("scalars_ns")) {
+    costs.table.scalars = Nanoseconds(header.field("scalars_ns").integer(0, kLongestOp));
+  }
   costs.table.links = readLinks(header.field("links"));
 }
 

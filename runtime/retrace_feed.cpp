@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/retrace_feed.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
 namespace stowage::runtime {
@@ -18,6 +20,8 @@ RetraceFeed::~RetraceFeed() {
 }
 
 RetraceFeed::Answer RetraceFeed::retrace() {
+  using Clock = std::chrono::steady_clock;
+  const Clock::time_point begin = Clock::now();
   Answer answer;
   ir::Expected<std::vector<ScalarValue>> values = captured_.nextScalars();
   if (values) {
@@ -25,6 +29,7 @@ RetraceFeed::Answer RetraceFeed::retrace() {
   } else {
     answer.error = ir::takePayload(values.takeError());
   }
+  answer.took = Nanoseconds(std::chrono::nanoseconds(Clock::now() - begin).count());
   return answer;
 }
 
@@ -38,8 +43,17 @@ ir::Expected<llvm::ArrayRef<ScalarValue>> RetraceFeed::join() {
     Answer answer = pending_.get();
     if (answer.error) return ir::makeError(std::move(*answer.error));
     values_ = std::move(answer.values);
+    took_[joined_++ % took_.size()] = answer.took;
   }
   return llvm::ArrayRef<ScalarValue>(values_);
+}
+
+std::optional<Nanoseconds> RetraceFeed::typicalTime() const {
+  if (joined_ < took_.size()) return std::nullopt;
+  std::array<Nanoseconds, 8> sorted = took_;
+  const auto middle = sorted.begin() + sorted.size() / 2;
+  std::nth_element(sorted.begin(), middle, sorted.end());
+  return *middle;
 }
 
 }  // namespace stowage::runtime

@@ -121,6 +121,9 @@ class Runner {
   ir::Error takeTimes(int64_t steps);
   /// What was taken, by step. Waits for everything issued.
   ir::Expected<std::vector<StepTimes>> takenTimes();
+  /// What a thread beside takes to work out a step's scalars (RetraceFeed::typicalTime); nothing in
+  /// the first steps, or where they come from a feed of the caller's.
+  std::optional<Nanoseconds> scalarsTime() const;
   /// Allocations of libtorch's that the plan did not serve (Device::allocationsOutside).
   int64_t allocationsOutside() const;
   /// How often steps or parts of them were recorded (launch modes; a CUDA graph): once, and again

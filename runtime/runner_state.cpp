@@ -154,6 +154,9 @@ ir::Expected<std::vector<StepTimes>> Runner::takenTimes() {
 
 int64_t Runner::recordings() const { return impl_->executor->recordings(); }
 
+std::optional<Nanoseconds> Runner::scalarsTime() const {
+  return impl_->ownFeed ? impl_->ownFeed->typicalTime() : std::nullopt;
+}
 std::optional<Bytes> Runner::memoryOutside() const { return impl_->device->memoryOutside(); }
 
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }

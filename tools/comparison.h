@@ -3,7 +3,9 @@
 // A planned training held against an unplanned one. In deterministic mode every bit must be the
 // same. Without it libtorch does not repeat itself (attention's backward on a GPU adds in any
 // order), so the unplanned training is done twice: what it repeats, the plan must repeat too. Two
-// may agree by chance, so a difference is held against more of them before it counts.
+// may agree by chance, so a difference is held against more of them before it counts. Of losses
+// that they do not repeat, the plan's must still be near theirs; states that they do not repeat are
+// not compared.
 #ifndef STOWAGE_TOOLS_COMPARISON_H_
 #define STOWAGE_TOOLS_COMPARISON_H_
 

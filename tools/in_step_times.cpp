@@ -42,7 +42,7 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   if (ir::Error error = readHostLimit(request.host, inputs.options)) return error;
   ir::Expected<passes::PlannedStep> planned =
       passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
-  if (!planned) return planned.takeError();
+  if (!planned) return countOutside(planned.takeError(), *size, inputs);
   LoadedPlan plan;
   plan.file = planner::makePlanFile(planned->graph, inputs.target, planned->schedule,
                                     inputs.options.budget);
@@ -101,14 +101,14 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  ir::Expected<ir::CostTable> costs = correctCosts(
-      request.alone, {plan->graph, schedule, request.target, run->times, run->untimed});
+  ir::Expected<ir::CostTable> costs =
+      correctCosts(request.alone, {plan->graph, schedule, request.target, run->times, run->pace});
   if (!costs) return costs.takeError();
   times.costs = std::move(*costs);
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
-  times.measured =
-      run->untimed.value_or(Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)));
+  times.measured = run->pace.untimed.value_or(
+      Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)));
   ir::Expected<ir::NodeCosts> corrected = ir::resolveCosts(plan->graph, times.costs);
   if (!corrected) return corrected.takeError();
   times.inSteps =

@@ -119,7 +119,9 @@ VerbResult runPlan(const PlanFlags& flags) {
     if (!what.empty()) remark(what, flags);
   }
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
-  if (!planned) return suggestLaunch(suggestBuckets(planned.takeError()));
+  if (!planned) {
+    return suggestLaunch(suggestBuckets(countOutside(planned.takeError(), *size, *inputs)));
+  }
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,
                              .graphPath = flags.graph,

@@ -236,6 +236,17 @@ ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInput
   return Bytes(bytes.value() / target.alignBytes * target.alignBytes);
 }
 
+ir::Error countOutside(ir::Error error, const SizeFlag& size, const PlanningInputs& inputs) {
+  ir::PlanError no = ir::takePayload(std::move(error));
+  if (size.withOutside && no.infeasible() &&
+      no.infeasible()->space == ir::spaceName(ir::Space::kDevice)) {
+    ir::Infeasible counted = *no.infeasible();
+    counted.outside = inputs.target.outside;
+    no.because(std::move(counted));
+  }
+  return ir::makeError(std::move(no));
+}
+
 ir::Error measureKeepAll(PlanningInputs& inputs) {
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
   if (!costs) return costs.takeError();

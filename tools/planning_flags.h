@@ -56,6 +56,9 @@ ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& in
 /// For a table, where such parts are as good as others.
 ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInputs& inputs);
 
+/// A refusal of a "device:" budget also says what that holds beside the arena.
+ir::Error countOutside(ir::Error error, const SizeFlag& size, const PlanningInputs& inputs);
+
 /// Fills in keepAll from graph, target and costs.
 ir::Error measureKeepAll(PlanningInputs& inputs);
 

@@ -218,6 +218,10 @@ void printInSteps(const InStepTimes& times, llvm::raw_ostream& os) {
      << formatExcess(times.alone, times.measured, /*sign=*/true) << "), with their times in steps "
      << formatDuration(times.inSteps) << " ("
      << formatExcess(times.inSteps, times.measured, /*sign=*/true) << ")\n";
+  if (times.costs.scalars > Nanoseconds(0)) {
+    os << "           its rates and other numbers are worked out beside it, in "
+       << formatDuration(times.costs.scalars) << '\n';
+  }
 }
 
 nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& measured,
@@ -265,6 +269,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                           {"step_ns", measured.inSteps->measured.value()},
                           {"predicted_alone_ns", measured.inSteps->alone.value()},
                           {"predicted_ns", measured.inSteps->inSteps.value()},
+                          {"scalars_ns", measured.costs.scalars.value()},
                           {"d2h_bytes_per_s", inSteps.deviceToHost.bandwidth.value()},
                           {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
     }

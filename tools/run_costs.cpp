@@ -71,7 +71,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
 
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
                                              llvm::ArrayRef<runtime::StepTimes> steps,
-                                             std::optional<Nanoseconds> untimed) {
+                                             const StepPace& pace) {
   ir::CostTable table = costs.table;
   if (!costs.hasLinks) {
     ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
@@ -79,7 +79,7 @@ ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const Costs
     table.links = *links;
   }
   ir::Expected<ir::CostTable> corrected =
-      correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, untimed});
+      correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, pace});
   if (!corrected) return corrected.takeError();
   const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
                                   .torchVersion = runtime::torchVersion(),

@@ -7,13 +7,13 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
-#include <optional>
 #include <string>
 
 #include "ir/cost_table.h"
 #include "ir/error.h"
 #include "runtime/run_times.h"
 #include "tools/load_files.h"
+#include "tools/step_pace.h"
 #include "tools/verb.h"
 
 namespace stowage::tools {
@@ -38,7 +38,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 /// costs have none.
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
                                              llvm::ArrayRef<runtime::StepTimes> steps,
-                                             std::optional<Nanoseconds> untimed);
+                                             const StepPace& pace);
 
 }  // namespace stowage::tools
 

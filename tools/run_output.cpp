@@ -52,9 +52,13 @@ std::string againstText(Nanoseconds value, Nanoseconds base) {
 /// Without deterministic mode: how much of the unplanned run repeats itself, and why not more.
 std::string repeatedText(const Comparison& comparison) {
   if (!comparison.repeated) return "";
-  return fmt::format(" wherever it repeats itself ({} of {} losses and tensors, {} times)",
+  return fmt::format(" wherever it repeats itself ({} of {} losses and tensors in {} trainings)",
                      comparison.repeated->equal, comparison.repeated->compared,
                      comparison.repeated->trainings);
+}
+
+bool isComparable(const Comparison& comparison) {
+  return !comparison.repeated || comparison.repeated->equal > 0;
 }
 
 Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::Stream stream) {
@@ -165,9 +169,12 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
                       training.losses.back());
   }
   if (const Comparison* comparison = answer.comparison) {
-    os << (comparison->difference.empty()
-               ? ", identical bits to the unplanned run" + repeatedText(*comparison)
-               : ", DIFFERENT from the unplanned run: " + comparison->difference);
+    os << ", "
+       << (!comparison->difference.empty()
+               ? "DIFFERENT from the unplanned run: " + comparison->difference
+           : isComparable(*comparison)
+               ? "identical bits to the unplanned run" + repeatedText(*comparison)
+               : "no bits to compare: the unplanned run repeats none of its losses and tensors");
     os << "\nunplanned  " << stepText(comparison->eager, "");
     if (comparison->eager.peak) os << ", peak " << formatBytes(*comparison->eager.peak);
     if (comparison->repeated && !comparison->repeated->ops.empty()) {
@@ -205,7 +212,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
   if (!answer.save.empty()) json["saved"] = answer.save;
   if (answer.timeline) json["timeline"] = timelineJson(*answer.timeline);
   if (const Comparison* comparison = answer.comparison) {
-    json["unplanned"] = {{"identical", comparison->difference.empty()},
+    json["unplanned"] = {{"identical", comparison->difference.empty() && isComparable(*comparison)},
                          {"difference", comparison->difference},
                          {"step_ns", stepNanoseconds(comparison->eager)}};
     if (comparison->repeated) {

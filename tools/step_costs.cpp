@@ -44,16 +44,19 @@ ir::Expected<double> largestShareWithin(
 }  // namespace
 
 ir::Expected<ir::CostTable> correctCosts(const ir::CostTable& alone, const StepsOfPlan& measured) {
-  ir::Expected<ir::NodeCosts> work = ir::resolveCosts(measured.graph, alone, ir::GraphMode::kWhole);
+  ir::CostTable known = alone;
+  known.scalars = Nanoseconds(0);
+  ir::Expected<ir::NodeCosts> work = ir::resolveCosts(measured.graph, known, ir::GraphMode::kWhole);
   if (!work) return work.takeError();
   const runtime::TypicalTimes times =
       runtime::typicalTimes(measured.schedule, measured.steps, *work);
   const auto tableWith = [&](double share) {
-    return runtime::correctTimes(alone, measured.graph, measured.schedule, times, share);
+    return runtime::correctTimes(known, measured.graph, measured.schedule, times, share);
   };
-  if (!measured.untimed) return tableWith(1);
+  known.scalars = measured.pace.scalars.value_or(alone.scalars);
+  if (!measured.pace.untimed) return tableWith(1);
   ir::Expected<double> share = largestShareWithin(
-      *measured.untimed, [&](double part) { return predictStep(measured, tableWith(part)); });
+      *measured.pace.untimed, [&](double part) { return predictStep(measured, tableWith(part)); });
   if (!share) return share.takeError();
   return tableWith(*share);
 }

@@ -8,14 +8,13 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
-#include <optional>
-
 #include "ir/cost_table.h"
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
 #include "runtime/run_times.h"
+#include "tools/step_pace.h"
 
 namespace stowage::tools {
 
@@ -24,7 +23,7 @@ struct StepsOfPlan {
   const ir::Schedule& schedule;
   const ir::Target& target;
   llvm::ArrayRef<runtime::StepTimes> steps;
-  std::optional<Nanoseconds> untimed;  // mean of steps that no times were taken in
+  StepPace pace;
 };
 
 /// Rows that the steps say nothing of stay. Errors: those of resolveCosts.

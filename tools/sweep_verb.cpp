@@ -37,12 +37,14 @@ struct Row {
   Bytes budget;
   std::optional<passes::PlannedStep> planned;
   Bytes smallestBudget;
+  Bytes outside;      // what lies beside the arena, where the budget asked for holds it
   std::string space;  // that the smallest budget is about
 };
 
-ir::Expected<Row> planAt(passes::StepPlanner& planner, Bytes budget) {
+ir::Expected<Row> planAt(passes::StepPlanner& planner, Bytes budget, Bytes outside) {
   Row row;
   row.budget = budget;
+  row.outside = outside;
   ir::Expected<passes::PlannedStep> planned = planner.plan(budget);
   if (planned) {
     row.planned = std::move(*planned);
@@ -57,7 +59,9 @@ ir::Expected<Row> planAt(passes::StepPlanner& planner, Bytes budget) {
 
 void printRow(const Row& row, llvm::raw_ostream& os) {
   if (!row.planned) {
-    const auto [budget, smallest] = formatApart(row.budget, row.smallestBudget);
+    const bool isHost = row.space != ir::spaceName(ir::Space::kDevice);
+    const auto [budget, smallest] = formatApart(
+        row.budget + row.outside, row.smallestBudget + (isHost ? Bytes(0) : row.outside));
     os << fmt::format("{:>12}  nothing fits; smallest {} budget that works: {}\n", budget,
                       row.space, smallest);
     return;
@@ -65,7 +69,7 @@ void printRow(const Row& row, llvm::raw_ostream& os) {
   const ir::Prediction& claim = row.planned->schedule.predicted;
   const PlanCounts counts = countPlan(row.planned->graph, row.planned->schedule);
   os << fmt::format("{:>12}  {:>10}  {:>8}  {:>8}  {:>11}  {:>11}  {:>7}  {:>7}  {:>9}\n",
-                    formatBytes(row.budget), formatDuration(claim.stepTime),
+                    formatBytes(row.budget + row.outside), formatDuration(claim.stepTime),
                     formatExcess(claim.stepTime, claim.computeTime, true),
                     formatExcess(claim.stepTime, claim.bound, true), formatBytes(claim.bytesOut),
                     formatBytes(claim.bytesIn),
@@ -75,10 +79,12 @@ void printRow(const Row& row, llvm::raw_ostream& os) {
 
 Json toJson(const Row& row, const PlanningInputs& inputs) {
   if (!row.planned) {
-    return {{"fits", false},
-            {"budget_bytes", row.budget.value()},
-            {"space", row.space},
-            {"smallest_budget_bytes", row.smallestBudget.value()}};
+    Json no = {{"fits", false},
+               {"budget_bytes", row.budget.value()},
+               {"space", row.space},
+               {"smallest_budget_bytes", row.smallestBudget.value()}};
+    if (row.outside > Bytes(0)) no["outside_bytes"] = row.outside.value();
+    return no;
   }
   return planSummaryJson({.graph = row.planned->graph,
                           .schedule = row.planned->schedule,
@@ -146,7 +152,8 @@ VerbResult runSweep(const SweepFlags& flags) {
     ir::Expected<Bytes> asked = resolveSweptBudget(size, *inputs);
     if (!asked) return asked.takeError();
     progress.show("planning " + formatBytes(*asked));
-    ir::Expected<Row> row = planAt(*planner, *asked);
+    const Bytes outside = size.withOutside ? inputs->target.outside : Bytes(0);
+    ir::Expected<Row> row = planAt(*planner, *asked, outside);
     if (!row) return row.takeError();
     points.push_back(toPoint(*row));
     if (flags.json) {

@@ -90,7 +90,7 @@ ir::Expected<TimesFiles> keepTimes(const TimesFiles& files, const CommonFlags& f
   }
   if (!files.costs.empty()) {
     ir::Expected<std::string> text =
-        makeCorrectedCosts(times.plan, times.costs, times.measured.steps, times.untimed);
+        makeCorrectedCosts(times.plan, times.costs, times.measured.steps, times.pace);
     if (!text) return text.takeError();
     if (ir::Error error = writeText(files.costs, flags, *text)) return error;
   }

@@ -7,7 +7,6 @@
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,6 +14,7 @@
 #include "runtime/run_times.h"
 #include "tools/load_files.h"
 #include "tools/run_costs.h"
+#include "tools/step_pace.h"
 #include "tools/timeline_file.h"
 #include "tools/verb.h"
 
@@ -45,7 +45,7 @@ struct TimesToKeep {
   const LoadedPlan& plan;
   const CostsHere& costs;
   const MeasuredSteps& measured;
-  std::optional<Nanoseconds> untimed;  // mean of steps that no times were taken in
+  StepPace pace;
 };
 /// The files that were written: none, with a remark, when the run was stopped before two steps were
 /// timed.

@@ -192,7 +192,7 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     if (ir::Error error = addLoss(runner, *last, options, record)) return error;
   }
   if (ir::Error error = finishSteps(runner, timer)) return error;
-  record.untimed = times.untimed();
+  record.pace = {.untimed = times.untimed(), .scalars = runner.scalarsTime()};
   record.training.secondsPerStep = timer.secondsPerStep();
   return options.save.empty() ? ir::success() : save(runner, options.save);
 }

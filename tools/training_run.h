@@ -22,6 +22,7 @@
 #include "runtime/runner.h"
 #include "tools/byte_digest.h"
 #include "tools/model_step.h"
+#include "tools/step_pace.h"
 
 namespace stowage::tools {
 
@@ -93,7 +94,7 @@ struct RunRecord {
   int64_t recordings = 0;                 // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;     // of a GPU
   std::vector<runtime::StepTimes> times;  // when they were asked for
-  std::optional<Nanoseconds> untimed;     // mean of the steps before those, if there were enough
+  StepPace pace;
 };
 /// By plan. `step` is used up; one of a model was captured from the same recipe and seed.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,

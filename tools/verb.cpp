@@ -34,6 +34,7 @@ Json toJson(const ir::PlanError& error) {
                           {"smallest_budget_bytes", no->smallestBudget.value()},
                           {"peak_node", no->peakNode},
                           {"holders", holders}};
+    if (no->outside > Bytes(0)) json["infeasible"]["outside_bytes"] = no->outside.value();
   }
   return {{"error", json}};
 }
@@ -44,11 +45,19 @@ void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
     os << "    " << formatBytes(no.holders[i].bytes) << "  " << no.holders[i].storage << '\n';
   }
   if (no.smallestBudget.value() > 0) {
-    os << "  smallest " << no.space << " budget that works: " << no.smallestBudget.value() << "B ("
-       << formatBytes(no.smallestBudget) << ")";
+    const bool holdsOutside = no.outside > Bytes(0);
+    const char* form = holdsOutside ? "device:" : "";
+    const Bytes smallest = no.smallestBudget + no.outside;
+    os << "  smallest " << no.space << " budget that works: " << form << smallest.value() << "B ("
+       << formatBytes(smallest);
+    if (holdsOutside) {
+      os << ", of which " << formatBytes(no.outside)
+         << " lie beside the arena: context, kernels, libraries";
+    }
+    os << ")";
     // Where the rounded sizes are equal, only exact ones say why it does not fit.
     if (formatBytes(no.budget) == formatBytes(no.smallestBudget))
-      os << ", found " << no.budget.value() << "B";
+      os << ", found " << form << (no.budget + no.outside).value() << "B";
     os << '\n';
   }
 }

@@ -136,7 +136,7 @@ ir::Error checkRoom(Bytes arena, Bytes outside) {
                            ", the plan needs an arena of " + sizeText(arena) + " and " +
                            sizeText(later) +
                            " more for kernels and libraries; a budget of device:" +
-                           formatBytes(room + outside - later) + " would fit");
+                           std::to_string((room + outside - later).value()) + "B would fit");
 }
 
 }  // namespace stowage::runtime

@@ -42,7 +42,9 @@ MODELS = {
                             "master_weights=on"],
     "lstm": ["lstm", *LSTM, "schedule=step", "clip=1"],
 }
-
+# Their attention in f32 leaves its generator's state on the host, where no graph keeps it.
+IN_NO_GRAPH = ["gpt2", "gpt2_accumulating", "gpt2_constant_rate"]
+LEAST = {"lstm": 40}  # per cent of the peak that are too little: workspaces alone take 33 MiB
 
 UNWRITTEN = 64 << 10  # bytes
 
@@ -62,7 +64,7 @@ def call(program, *arguments, allowed=(0,)):
 def judge(answer):
     eager = answer["unplanned"]
     if not eager["identical"]:
-        return f"DIFFERENT: {eager['difference']}"
+        return f"DIFFERENT: {eager['difference'] or 'nothing repeats'}"
     if answer["allocations_outside"] != 0:
         return f"OUTSIDE: {answer['allocations_outside']} allocations that the plan did not serve"
     peak = answer["predicted"]["peak_bytes"]
@@ -139,6 +141,13 @@ def run_model(options, name):
     return rows
 
 
+def is_expected(row):
+    """A refusal that has a reason of the model's."""
+    if row["verdict"] == "not legal":
+        return row["model"] in IN_NO_GRAPH and row["launch"] != "none"
+    return row["verdict"] == "does not fit" and row["budget"] <= LEAST.get(row["model"], 0)
+
+
 def show(options, row):
     if options.json:
         print(json.dumps(row), flush=True)
@@ -180,7 +189,7 @@ def main():
         except Failed as failure:
             rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
             show(options, rows[-1])
-    bad = [row for row in rows if row["verdict"] not in ("equal", "does not fit", "not legal")]
+    bad = [row for row in rows if not (row["verdict"] == "equal" or is_expected(row))]
     print(f"{len(rows)} runs, {len(bad)} bad", flush=True)
     return 1 if bad else 0
 

@@ -146,6 +146,7 @@ struct ThreeNodes {
   bool takesScalar = false;  // the last one, which updates
   std::vector<int64_t> work;
   std::vector<int64_t> issue;
+  int64_t scalars = 0;
 };
 
 /// What the nodes cost under their mode.
@@ -175,6 +176,7 @@ std::vector<int64_t> timesOf(const ThreeNodes& nodes) {
     table.bySignature[nodeSignature(graph, NodeId(i))] = {.time = Nanoseconds(nodes.work[i]),
                                                           .issue = Nanoseconds(nodes.issue[i])};
   }
+  table.scalars = Nanoseconds(nodes.scalars);
   Expected<NodeCosts> costs = resolveCosts(graph, table, nodes.mode);
   std::vector<int64_t> times;
   for (const OpCost& cost : costs->nodes) {
@@ -211,6 +213,25 @@ TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainAreNotIssued) {
     nodes.mode = GraphMode::kWhole;
     EXPECT_EQ(timesOf(nodes), (Times{7, 7, 7}));
   }
+}
+
+TEST(ResolveCosts, UpdatesWaitForTheScalarsOfTheirStep) {
+  ThreeNodes nodes = {.work = {1, 1, 1}, .issue = {5, 7, 9}, .scalars = 12};
+  EXPECT_EQ(timesOf(nodes), (Times{5, 7, 9})) << "they are there when the update's turn comes";
+  // The thread is done with the first two at 12, and free for the update at 30.
+  nodes.scalars = 30;
+  EXPECT_EQ(timesOf(nodes), (Times{5, 7, 27}));
+  // The graph is launched at once, the update handed over from 30 to 39.
+  nodes.mode = GraphMode::kNoUpdate;
+  EXPECT_EQ(timesOf(nodes), (Times{1, 1, 37}));
+  // The graph of a whole step has them in it.
+  nodes.mode = GraphMode::kWhole;
+  EXPECT_EQ(timesOf(nodes), (Times{28, 1, 1}));
+  // Nothing waits in steps that take longer.
+  nodes.work = {20, 20, 20};
+  EXPECT_EQ(timesOf(nodes), (Times{20, 20, 20}));
+  nodes.mode = GraphMode::kNone;
+  EXPECT_EQ(timesOf(nodes), (Times{20, 20, 20}));
 }
 
 std::string graphFingerprintAfter(const Change& change) {

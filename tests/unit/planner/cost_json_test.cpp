@@ -18,6 +18,7 @@ CostFile makeSample() {
   costs.table.links.hostToDevice = {.bandwidth = BytesPerSecond(25'000'000'000),
                                     .latency = Nanoseconds(9000)};
   costs.table.outside = Bytes(750'000'000);
+  costs.table.scalars = Nanoseconds(6'500'000);
   ir::OpCost measured;
   measured.time = Nanoseconds(1234);
   measured.issue = Nanoseconds(77);
@@ -59,6 +60,7 @@ TEST(CostJson, EveryFieldIsReadBack) {
   EXPECT_EQ(costs->table.device, "a \"device\"");
   EXPECT_EQ(costs->table.links.hostToDevice.latency, Nanoseconds(9000));
   EXPECT_EQ(costs->table.outside, Bytes(750'000'000));
+  EXPECT_EQ(costs->table.scalars, Nanoseconds(6'500'000));
   ASSERT_EQ(costs->table.bySignature.size(), 2U);
   const ir::OpCost& row = costs->table.bySignature.rbegin()->second;
   EXPECT_EQ(row.time, Nanoseconds(1234));

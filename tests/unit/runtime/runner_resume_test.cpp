@@ -224,6 +224,15 @@ TEST_F(RunnerResume, FilesAreLaidOutAsTorchDoes) {
   EXPECT_EQ(model.header().entries.size(), parameters);
 }
 
+TEST_F(RunnerResume, KnowsHowLongItsNumbersTake) {
+  Process process(widePlan());
+  process.train(0, 7);
+  EXPECT_FALSE(process.runner->scalarsTime()) << "four of seven steps had them from the capture";
+  process.train(7, 9);
+  ASSERT_TRUE(process.runner->scalarsTime());
+  EXPECT_GT(*process.runner->scalarsTime(), Nanoseconds(0));
+}
+
 TEST_F(RunnerResume, WeightsComeFromAModelFile) {
   Process source(widePlan());
   source.train(0, 2);

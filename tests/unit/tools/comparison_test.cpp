@@ -5,6 +5,7 @@
 #include <ATen/ops/scalar_tensor.h>
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <deque>
 #include <string>
 #include <utility>
@@ -76,7 +77,7 @@ TEST(Comparison, EveryByteCountsInDeterministicMode) {
 TEST(Comparison, WithoutItWhatLibtorchRepeatsCounts) {
   const TrainingRecord first = recordOf({2, 1}, {{"a", 1}, {"b", 2}});
   const TrainingRecord second = recordOf({2, 1.5}, {{"a", 1}, {"b", 3}});
-  const Comparison same = compare(false, recordOf({2, 7}, {{"a", 1}, {"b", 8}}), {first, second});
+  const Comparison same = compare(false, recordOf({2, 1.2}, {{"a", 1}, {"b", 8}}), {first, second});
   EXPECT_EQ(same.difference, "");
   ASSERT_TRUE(same.repeated);
   EXPECT_EQ(same.repeated->compared, 4U);
@@ -92,7 +93,7 @@ TEST(Comparison, TwoTrainingsThatAgreeByChanceDoNotCount) {
   const TrainingRecord agrees = recordOf({2, 1}, {{"a", 1}, {"b", 3}});
   const TrainingRecord differs = recordOf({2, 1.5}, {{"a", 1}, {"b", 2}});
   const Comparison same =
-      compare(false, recordOf({2, 7}, {{"a", 1}, {"b", 8}}), {first, agrees, agrees, differs});
+      compare(false, recordOf({2, 1.2}, {{"a", 1}, {"b", 8}}), {first, agrees, agrees, differs});
   EXPECT_EQ(same.difference, "");
   ASSERT_TRUE(same.repeated);
   EXPECT_EQ(same.repeated->trainings, 4);
@@ -106,6 +107,26 @@ TEST(Comparison, WhatEveryTrainingRepeatsCounts) {
   const Comparison different = compare(false, recordOf({2, 1}, {{"a", 4}, {"b", 8}}), unplanned);
   EXPECT_EQ(different.difference, "'a' after the last step");
   EXPECT_EQ(different.repeated->trainings, 8);
+}
+
+TEST(Comparison, LossesThatAreNotRepeatedMustBeNear) {
+  const auto trainings = [](double second) {
+    std::deque<TrainingRecord> all(8, recordOf({second}, {}));
+    all.front() = recordOf({1}, {});
+    return all;
+  };
+  const std::deque<TrainingRecord> two = {recordOf({1}, {}), recordOf({1.25}, {})};
+  EXPECT_EQ(compare(false, recordOf({3.5}, {}), two).difference, "");
+  EXPECT_EQ(compare(false, recordOf({-1.25}, {}), two).difference, "");
+  EXPECT_EQ(compare(false, recordOf({4}, {}), trainings(1.25)).difference,
+            "the loss of step 1 is 4, far from 1 to 1.25");
+  EXPECT_EQ(compare(false, recordOf({std::nan("")}, {}), trainings(1.25)).difference,
+            "the loss of step 1 is nan, far from 1 to 1.25");
+  // Two that happen to be close are held against more.
+  EXPECT_EQ(compare(false, recordOf({1.5}, {}),
+                    {recordOf({1}, {}), recordOf({1.001}, {}), recordOf({1.25}, {})})
+                .difference,
+            "");
 }
 
 TEST(Comparison, WhereAllOpsRepeatTwoTrainingsAreEnough) {

@@ -403,6 +403,28 @@ TEST_F(PlanVerbs, ABudgetOfTheDeviceHoldsWhatLiesBesideTheArenaToo) {
   expectRefused(plan + "700MiB", 2, "found 700.00 MiB for everything on the device");
 }
 
+TEST_F(PlanVerbs, TheSmallestBudgetOfTheDeviceIsOneToo) {
+  const std::string step = at("beside.stow");
+  ASSERT_EQ(stowage("capture gpt2 --device cuda --target h200 -f -o " + step).code, 0);
+  const std::string plan = "plan " + step + " --budget device:";
+  const Outcome refused = stowage(plan + "801MiB");
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_TRUE(refused.says("of which 800.00 MiB lie beside the arena")) << refused.text;
+  std::smatch found;
+  static const std::regex kSmallest("budget that works: device:([0-9]+)B");
+  ASSERT_TRUE(std::regex_search(refused.text, found, kSmallest)) << refused.text;
+  const int64_t smallest = std::stoll(found[1]);
+  EXPECT_EQ(stowage(plan + std::to_string(smallest) + "B").code, 0);
+  EXPECT_EQ(stowage(plan + std::to_string(smallest - 1) + "B").code, 1);
+  const std::string answer = stowage(plan + "801MiB --json -q").text;
+  const json no = json::parse(answer.substr(0, answer.find("\n}\n") + 2))["error"]["infeasible"];
+  EXPECT_EQ(no["outside_bytes"], 800 << 20);
+  EXPECT_EQ(no["smallest_budget_bytes"].get<int64_t>() + (800 << 20), smallest);
+  const Outcome swept = stowage("sweep " + step + " --budgets device:801MiB,device:1GiB");
+  EXPECT_TRUE(swept.says(" 801.00 MiB  nothing fits")) << swept.text;
+  EXPECT_TRUE(swept.says("   1.00 GiB  ")) << swept.text;
+}
+
 /// The same step under other names of storages, values and modules.
 std::string renamed(const std::string& text) {
   static const std::regex kName(R"((%[A-Za-z_][A-Za-z0-9_.]*)|("[^"]+"))");
@@ -484,7 +506,7 @@ TEST_F(PlanVerbs, ProfileTakesTheTimesThatOpsHaveInSteps) {
   const Outcome measured = stowage(profile + " --in-steps 80%peak -q --json");
   ASSERT_EQ(measured.code, 0) << measured.text;
   const json inSteps = json::parse(measured.text)["in_steps"];
-  for (const char* time : {"step_ns", "predicted_alone_ns", "predicted_ns"}) {
+  for (const char* time : {"step_ns", "predicted_alone_ns", "predicted_ns", "scalars_ns"}) {
     EXPECT_GT(inSteps[time], 0) << time;
   }
   EXPECT_LE(inSteps["arena_bytes"], fileOf("plan.json")["budget_bytes"].get<int64_t>() * 8 / 6);

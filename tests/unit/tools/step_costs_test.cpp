@@ -29,8 +29,11 @@ class StepCosts : public testing::Test {
     }
   }
 
-  ir::CostTable correct(std::optional<Nanoseconds> untimed) const {
-    return orFail(tools::correctCosts(alone_, {graph_, schedule_, ir::Target{}, steps_, untimed}));
+  ir::CostTable correct(std::optional<Nanoseconds> untimed,
+                        std::optional<Nanoseconds> scalars = std::nullopt) const {
+    return orFail(tools::correctCosts(
+        alone_,
+        {graph_, schedule_, ir::Target{}, steps_, {.untimed = untimed, .scalars = scalars}}));
   }
   /// By node, under a launch mode.
   std::vector<int64_t> timesOf(const ir::CostTable& table,
@@ -68,6 +71,14 @@ TEST_F(StepCosts, WhatIssuingTakesAloneIsScaledWhereItWasNotSeen) {
   steps_.resize(1);
   EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{1000, 1000}));
+}
+
+TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
+  EXPECT_EQ(correct(Nanoseconds(60), Nanoseconds(50)).scalars, Nanoseconds(50));
+  alone_.scalars = Nanoseconds(400);
+  const ir::CostTable kept = correct(Nanoseconds(60));
+  EXPECT_EQ(kept.scalars, Nanoseconds(400)) << "what the steps say nothing of stays";
+  for (const auto& [signature, cost] : kept.bySignature) EXPECT_EQ(cost.time, Nanoseconds(10));
 }
 
 TEST_F(StepCosts, GraphsDoNotWaitForIssuing) {
