@@ -170,16 +170,13 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
   const LoadedPlan& plan = training.plan;
   const RunSource& source = training.source;
   Progress progress(!flags.quiet && !flags.json);
-  int trainings = 0;
-  std::string label;
   const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
   const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
     if (stopAsked != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
-    progress.show(label.c_str(), static_cast<size_t>(step + 1), static_cast<size_t>(steps));
+    progress.show(fmt::format("unplanned training, step {} of {}", step + 1, steps));
     return training.batches(step);
   };
   const auto trainUnplanned = [&]() -> ir::Expected<TrainingRecord> {
-    label = "unplanned training " + std::to_string(++trainings);
     ir::Expected<TrainingRecord> eager =
         source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps, batches,
                                     flags.weights)
@@ -368,8 +365,7 @@ Verb addRunVerb(CLI::App& app) {
   command
       ->add_flag("--compare-unplanned", flags->compare,
                  "train by plain libtorch as well and compare every bit; after capture "
-                 "--nondeterministic twice (up to eight times where they seem to differ), and "
-                 "every bit that it repeats itself")
+                 "--nondeterministic two to eight times, and every bit that it repeats itself")
       ->excludes(otherData);
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
