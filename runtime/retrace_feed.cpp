@@ -50,7 +50,7 @@ ir::Expected<llvm::ArrayRef<ScalarValue>> RetraceFeed::join() {
 
 std::optional<Nanoseconds> RetraceFeed::typicalTime() const {
   if (joined_ < took_.size()) return std::nullopt;
-  std::array<Nanoseconds, 8> sorted = took_;
+  auto sorted = took_;
   const auto middle = sorted.begin() + sorted.size() / 2;
   std::nth_element(sorted.begin(), middle, sorted.end());
   return *middle;
