@@ -107,11 +107,9 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
         error.note("the table is of another step, or of this one before it changed: "
                    "profile the step again"));
   }
-  const std::vector<Nanoseconds> waits = findIssueWaits(graph, {costs.nodes, table.scalars}, mode);
-  for (size_t i = 0; i < waits.size(); ++i) {
-    costs.nodes[i].time += waits[i];
-    costs.nodes[i].issue = Nanoseconds(0);
-  }
+  costs.scalars = table.scalars;
+  costs.waits = findIssueWaits(graph, {costs.nodes, table.scalars}, mode);
+  for (size_t i = 0; i < costs.waits.size(); ++i) costs.nodes[i].time += costs.waits[i];
   return costs;
 }
 

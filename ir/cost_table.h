@@ -55,14 +55,23 @@ std::string nodeSignature(const Graph& graph, NodeId node);
 
 /// Costs of a graph's nodes, by node index.
 struct NodeCosts {
+  /// `time` is a node's work and what compute waits for the issuing thread before it, under a
+  /// launch mode, in steps that copy and wait for nothing else (ir/issue_waits.h): what a search
+  /// reckons with. A schedule is timed by work and issue (planner/timing.h).
   std::vector<OpCost> nodes;
+  std::vector<Nanoseconds> waits;  // of `time` that part, by node; empty: none
+  Nanoseconds scalars;             // CostTable::scalars
   LinkModel links;
   CostSource source = CostSource::kGiven;
+
+  Nanoseconds work(NodeId node) const {
+    const Nanoseconds time = nodes[node.index()].time;
+    return waits.empty() ? time : time - waits[node.index()];
+  }
 };
 
-/// A node's `time` is its work and what compute waits for the issuing thread before it, under a
-/// launch mode, when it waits for nothing else (ir/issue_waits.h); `issue` is 0. Errors:
-/// kInvalidArgument naming how many nodes have no row, and the first of them.
+/// Under a launch mode. Errors: kInvalidArgument naming how many nodes have no row, and the first
+/// of them.
 Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table,
                                  GraphMode mode = GraphMode::kNone);
 

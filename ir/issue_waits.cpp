@@ -2,14 +2,17 @@
 #include "ir/issue_waits.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
+#include <utility>
 
 namespace stowage::ir {
 
 namespace {
 
-/// Both clocks have found their pace by then: each step begins with the slower one.
-constexpr int kSteps = 8;
+/// Until both clocks have found their pace. A thread that is a little faster gains a little in each
+/// step.
+constexpr int kMostSteps = 4096;
 
 class IssueClock {
  public:
@@ -21,11 +24,26 @@ class IssueClock {
     const size_t issued = mode_ == GraphMode::kNone       ? 0
                           : mode_ == GraphMode::kNoUpdate ? update
                                                           : costs_.nodes.size();
-    for (int step = 0; step < kSteps; ++step) takeStep(issued, update);
+    // The thread is two steps ahead, so steps may take turns.
+    std::vector<Nanoseconds> before;
+    std::array<Lead, 2> known;
+    for (size_t step = 0; step < kMostSteps; ++step) {
+      before = waits_;
+      takeStep(issued, update);
+      const Lead lead = {host_ - device_, device_ - before_};
+      if (step > 1 && lead == known[step % 2]) break;
+      known[step % 2] = lead;
+    }
+    for (size_t i = 0; i < waits_.size(); ++i) {
+      waits_[i] = Nanoseconds((before[i].value() + waits_[i].value()) / 2);
+    }
     return std::move(waits_);
   }
 
  private:
+  /// All that the next step sees of those before it.
+  using Lead = std::pair<int64_t, int64_t>;
+
   size_t findUpdate() const {
     size_t i = 0;
     while (i < costs_.nodes.size() && !endsGraph(graph_.node(NodeId(i)))) ++i;

@@ -7,9 +7,9 @@
 // A step's scalars are worked out beside it, from when it begins to be handed over; what updates is
 // not handed over before they are there, which a step bound by issuing may have to wait for.
 //
-// In: work and issue of a graph's nodes. Out: waits, in steps that follow each other. Not here:
-// what copies and re-runs add to issuing (a re-run is taken to wait as its original does), and
-// waits for bytes, which give the issuing thread time.
+// In: work and issue of a graph's nodes. Out: waits, in steps that follow each other and do nothing
+// but their nodes, which every schedule of the graph has at least. What copies and re-runs add to
+// issuing, and that the thread gains on compute which waits for bytes: planner/timing.h.
 #ifndef STOWAGE_IR_ISSUE_WAITS_H_
 #define STOWAGE_IR_ISSUE_WAITS_H_
 

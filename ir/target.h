@@ -31,13 +31,15 @@ struct LinkRate {
 };
 
 /// Copy engines. Device to host and host to device run at the same time; `bothPermille` says how
-/// much of its own rate each direction keeps while the other runs (1000: all of it).
+/// much of its own rate each direction keeps while the other runs (1000: all of it). `issue`: of
+/// the thread that hands over a copy, with the events before and after it.
 struct LinkModel {
   LinkRate deviceToHost;
   LinkRate hostToDevice;
   LinkRate diskRead;
   LinkRate diskWrite;
   int bothPermille = 1000;
+  Nanoseconds issue{0};
 };
 
 /// Memory that libraries keep on the device for themselves while steps run; part of the budget.

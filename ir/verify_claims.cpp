@@ -120,8 +120,7 @@ class ClaimCheck {
   /// The least time that a command takes its stream. Runs on the host have no cost of their own.
   Nanoseconds timeOf(const Command& command, const NodeCosts& costs) const {
     if (command.kind == CommandKind::kRun) {
-      return command.stream == Stream::kCompute ? costs.nodes[command.node.index()].time
-                                                : Nanoseconds(0);
+      return command.stream == Stream::kCompute ? costs.work(command.node) : Nanoseconds(0);
     }
     const LinkRate* rate = findRate(costs.links, command.stream);
     if (rate == nullptr || rate->bandwidth.value() <= 0) return Nanoseconds(0);

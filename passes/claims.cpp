@@ -41,16 +41,6 @@ Bytes copiedOn(const ir::Graph& graph, const ir::Target& target, const ir::Sched
   return moved;
 }
 
-Nanoseconds timeOfOriginals(const planner::Timetable& timetable) {
-  Nanoseconds time;
-  for (const planner::TimedAction& action : timetable.actions) {
-    const bool isOriginal =
-        action.command.kind == ir::CommandKind::kRun && action.command.clone == 0;
-    if (isOriginal) time += action.end - action.start;
-  }
-  return time;
-}
-
 }  // namespace
 
 ir::Prediction computeClaims(const ir::Graph& graph, const ir::Target& target,
@@ -60,7 +50,7 @@ ir::Prediction computeClaims(const ir::Graph& graph, const ir::Target& target,
           .hostPeakBytes = highestResidency(graph, target, schedule, ir::Space::kHost),
           .stepTime = timetable.stepTime,
           .bound = Nanoseconds(),
-          .computeTime = timeOfOriginals(timetable),
+          .computeTime = timetable.computeTime,
           .bytesOut = copiedOn(graph, target, schedule, ir::Stream::kDeviceToHost),
           .bytesIn = copiedOn(graph, target, schedule, ir::Stream::kHostToDevice)};
 }

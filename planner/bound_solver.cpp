@@ -36,7 +36,7 @@ BoundSolver::BoundSolver(const GapTable& table)
   frame_.timeBefore.push_back(0);
   for (size_t i = 0; i < table.nodeCount(); ++i) {
     computeTime_ += table.nodeTime(i);
-    frame_.timeBefore.push_back(static_cast<double>(computeTime_));
+    frame_.timeBefore.push_back(frame_.timeBefore.back() + static_cast<double>(table.nodeWork(i)));
   }
   boundaryTime_ = boundaryTime();
   findLoads();
@@ -154,7 +154,7 @@ void BoundSolver::addItem(const Gap& gap, size_t touch, Peak& peak,
     if (maker < 0) {
       maker = static_cast<int32_t>(peak.makerTime.size());
       const auto node = static_cast<size_t>(touches[begin].position);
-      peak.makerTime.push_back(static_cast<double>(table_->nodeTime(node)));
+      peak.makerTime.push_back(static_cast<double>(table_->nodeWork(node)));
     }
     item.maker = maker;
     item.ownRerun = ownRerunTime(gap.storage, begin, touch);
@@ -173,7 +173,7 @@ double BoundSolver::ownRerunTime(ir::StorageId storage, size_t begin, size_t tou
     for (const ir::Access& access : table_->rerunAccesses(node)) {
       writes += access.writes() ? 1 : 0;
     }
-    if (writes == 1) time += static_cast<double>(table_->nodeTime(node));
+    if (writes == 1) time += static_cast<double>(table_->nodeWork(node));
   }
   return time;
 }

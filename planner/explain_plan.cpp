@@ -189,6 +189,7 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
   Nanoseconds free;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     if (!isCompute(schedule.commands[i])) continue;
+    if (!timeline.handedOver.empty()) free = std::max(free, timeline.handedOver[i]);
     const Nanoseconds waited = timeline.start[i] - free;
     free = timeline.end[i];
     if (waited <= Nanoseconds(0)) continue;
@@ -206,6 +207,18 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
   std::stable_sort(stalls.begin(), stalls.end(),
                    [](const StallPlace& a, const StallPlace& b) { return a.time > b.time; });
   return stalls;
+}
+
+/// What compute waits until it is handed over what it could do.
+Nanoseconds issueWaits(const ir::Schedule& schedule, const Timeline& timeline) {
+  Nanoseconds sum;
+  Nanoseconds free;
+  for (size_t i = 0; i < timeline.handedOver.size(); ++i) {
+    if (!isCompute(schedule.commands[i])) continue;
+    sum += std::max(timeline.handedOver[i] - free, Nanoseconds(0));
+    free = timeline.end[i];
+  }
+  return sum;
 }
 
 Timeline timelineOf(const ExplainInput& input) {
@@ -310,10 +323,11 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.outBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)];
   result.inBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostToDevice)];
   for (const ir::Command& command : input.schedule.commands) {
-    if (command.clone > 0) result.rerunTime += input.costs.nodes[command.node.index()].time;
+    if (command.clone > 0) result.rerunTime += input.costs.work(command.node);
   }
   result.stalls = findStalls(input, timeline);
   for (const StallPlace& stall : result.stalls) result.waiting += stall.time;
+  result.issueWaits = issueWaits(input.schedule, timeline);
   result.remedies = findRemedies(input, result.stalls);
   if (result.stalls.size() > kMostPlaces) result.stalls.resize(kMostPlaces);
   return result;

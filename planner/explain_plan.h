@@ -41,9 +41,10 @@ struct PlanExplanation {
   std::vector<StallPlace> stalls;               // longest first
   std::vector<Remedy> remedies;                 // longest first
   Nanoseconds stepTime;
-  Nanoseconds waiting;    // all stalls together
-  Nanoseconds rerunTime;  // all re-runs together
-  Nanoseconds outBusy;    // of each link per step
+  Nanoseconds waiting;     // all stalls together
+  Nanoseconds rerunTime;   // all re-runs together
+  Nanoseconds issueWaits;  // of compute for the issuing thread
+  Nanoseconds outBusy;     // of each link per step
   Nanoseconds inBusy;
 };
 

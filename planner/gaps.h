@@ -57,6 +57,8 @@ class GapTable {
   /// Bytes of a residency in the device or host arena.
   int64_t bytes(ir::StorageId storage) const { return bytes_[storage.index()]; }
   int64_t nodeTime(size_t node) const { return problem_->costs.nodes[node].time.value(); }
+  /// Of that, without what compute waits for the issuing thread.
+  int64_t nodeWork(size_t node) const { return problem_->costs.work(ir::NodeId(node)).value(); }
   int64_t temporary(size_t node) const { return temporary_[node]; }
   int64_t reservedBytes() const { return reservedBytes_; }
   size_t nodeCount() const { return temporary_.size(); }

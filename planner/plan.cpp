@@ -89,9 +89,7 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
                     .planNeeded = best != &frontier.keepAll()};
   result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
-  for (const ir::OpCost& cost : state_->table.problem().costs.nodes) {
-    result.computeTime += cost.time;
-  }
+  result.computeTime = result.timetable.computeTime;
   return result;
 }
 

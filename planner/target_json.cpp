@@ -46,6 +46,7 @@ void writeLinks(const ir::LinkModel& links, JsonWriter& writer) {
   writeRate("disk_read", links.diskRead, writer);
   writeRate("disk_write", links.diskWrite, writer);
   writer.field("both_permille", int64_t{links.bothPermille});
+  if (links.issue > Nanoseconds(0)) writer.field("issue_ns", links.issue);
   writer.endObject();
 }
 
@@ -54,7 +55,9 @@ ir::LinkModel readLinks(FieldReader reader) {
           .hostToDevice = readRate(reader.field("h2d")),
           .diskRead = readRate(reader.field("disk_read")),
           .diskWrite = readRate(reader.field("disk_write")),
-          .bothPermille = static_cast<int>(reader.field("both_permille").integer(1, 1000))};
+          .bothPermille = static_cast<int>(reader.field("both_permille").integer(1, 1000)),
+          .issue = Nanoseconds(
+              reader.has("issue_ns") ? reader.field("issue_ns").integer(0, kLongestLatency) : 0)};
 }
 
 void writeTarget(const ir::Target& target, JsonWriter& writer) {

@@ -39,7 +39,8 @@ struct Timetable {
   Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
   Bytes hostHeight;
   Bytes diskHeight;
-  Nanoseconds stepTime;  // average period of the steady state
+  Nanoseconds stepTime;     // average period of the steady state
+  Nanoseconds computeTime;  // sum of the original nodes: the time with unlimited memory
   Stalls stalls;
   Bytes bytesOut;
   Bytes bytesIn;

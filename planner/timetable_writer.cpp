@@ -220,11 +220,15 @@ class Writer {
     // Joined: the step before is over altogether.
     if (result_.joined) dependencies.prev.assign(commands.size(), {});
     const std::vector<size_t> meetings = findMeetings(problem_.graph, problem_.graphMode, commands);
-    const Timeline timeline = simulateTiming({.streams = streams,
-                                              .durations = durations,
-                                              .dependencies = dependencies,
-                                              .meetings = meetings});
+    const Timeline timeline = simulateTiming(
+        {.streams = streams,
+         .durations = durations,
+         .dependencies = dependencies,
+         .meetings = meetings,
+         .issuing = findIssuing(problem_.graph, problem_.graphMode, problem_.costs, commands)});
+    handedOver_ = timeline.handedOver;
     result_.stepTime = timeline.stepTime;
+    for (const ir::OpCost& cost : problem_.costs.nodes) result_.computeTime += cost.time;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       result_.actions[i].start = timeline.start[i];
       result_.actions[i].end = timeline.end[i];
@@ -233,13 +237,15 @@ class Writer {
     writeReasons();
   }
 
-  // Compute that starts later than its predecessor ended waited for the command that ended last.
+  // Compute that starts later than its predecessor ended, and than it was handed over, waited for
+  // the command that ended last.
   void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
     isBlamed_.assign(result_.actions.size(), false);
     Nanoseconds free;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       const TimedAction& action = result_.actions[i];
       if (action.command.stream != ir::Stream::kCompute) continue;
+      if (!handedOver_.empty()) free = std::max(free, handedOver_[i]);
       if (action.start > free) {
         const bool meets = i > 0 && llvm::is_contained(meetings, i);
         const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
@@ -278,12 +284,13 @@ class Writer {
   const Expansion& x_;
   const Problem& problem_;
   Timetable result_;
-  std::vector<ir::ResidencyId> stays_;  // by stay
-  std::vector<ir::ResidencyId> hosts_;  // by storage
-  std::vector<size_t> gapOfRow_;        // by decision row
-  std::vector<size_t> fetchActions_;    // by fetch: its action
-  std::vector<size_t> outActions_;      // by copy out
-  std::vector<bool> isBlamed_;          // by action: compute waited for its end
+  std::vector<ir::ResidencyId> stays_;   // by stay
+  std::vector<ir::ResidencyId> hosts_;   // by storage
+  std::vector<size_t> gapOfRow_;         // by decision row
+  std::vector<size_t> fetchActions_;     // by fetch: its action
+  std::vector<size_t> outActions_;       // by copy out
+  std::vector<bool> isBlamed_;           // by action: compute waited for its end
+  std::vector<Nanoseconds> handedOver_;  // by action; empty: all of them in time
 };
 
 }  // namespace

@@ -54,6 +54,7 @@ class FakeProgram : public Program {
       : shared_(shared),
         state_(source, shared.memory),
         freed_(source.graph, source.schedule),
+        firstIssued_(findFirstIssued(source.graph, source.schedule)),
         number_(shared.programs++) {}
 
   ir::Error beginStep(int64_t step) override {
@@ -122,6 +123,7 @@ class FakeProgram : public Program {
       if (shared_.failure.isSet()) return;
       finish(id, step, *work);
     };
+    shared_.streams.spend(issueOf(id));
     shared_.streams.pushWork(state_.source.schedule.command(id).stream,
                              {begin, end, durationOf(id), shared_.delayOf(id, step_)});
     return ir::success();
@@ -141,12 +143,32 @@ class FakeProgram : public Program {
     }
   }
 
+  static size_t findFirstIssued(const ir::Graph& graph, const ir::Schedule& schedule) {
+    if (schedule.graphMode == ir::GraphMode::kNone) return 0;
+    size_t i = 0;
+    for (; i < schedule.commands.size(); ++i) {
+      const ir::Command& command = schedule.commands[i];
+      const bool mayEnd =
+          schedule.graphMode == ir::GraphMode::kNoUpdate && command.kind == ir::CommandKind::kRun;
+      if (mayEnd && ir::endsGraph(graph.node(command.node))) break;
+    }
+    return i;
+  }
+
+  Nanoseconds issueOf(ir::CommandId id) const {
+    const ProgramSource& source = state_.source;
+    if (source.costs == nullptr || id.index() < firstIssued_) return {};
+    const ir::Command& command = source.schedule.command(id);
+    if (command.kind != ir::CommandKind::kRun) return source.costs->links.issue;
+    return source.costs->nodes[command.node.index()].issue;
+  }
+
   Nanoseconds durationOf(ir::CommandId id) const {
     const ProgramSource& source = state_.source;
     const ir::Command& command = source.schedule.command(id);
     if (source.costs == nullptr) return kUnknownTime;
     if (command.kind == ir::CommandKind::kRun) {
-      return source.costs->nodes[command.node.index()].time;
+      return source.costs->work(command.node);
     }
     const ir::LinkRate& rate = linkRate(source.costs->links, command.stream);
     return rate.latency + transferTime(residencyBytes(source, command.from), rate.bandwidth);
@@ -155,6 +177,7 @@ class FakeProgram : public Program {
   FakeDevice::Shared& shared_;
   FakeProgramState state_;
   FreedStays freed_;
+  size_t firstIssued_;  // commands before are a graph
   int32_t number_;
   int64_t step_ = 0;
   size_t span_ = 0;

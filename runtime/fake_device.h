@@ -5,7 +5,8 @@
 // finds out whether the bytes come out right. Its clock follows the same rules as the planner's
 // timeline (planner/timeline.h): streams are first in, first out; a command starts when its
 // stream's predecessor and all its waits are finished; a run lasts what its node costs, a copy
-// latency + bytes / bandwidth. Discrete events: what is issued is kept per stream; when the host
+// latency + bytes / bandwidth; and the host takes what handing them over costs, but for what a CUDA
+// graph would hold. Discrete events: what is issued is kept per stream; when the host
 // waits, begins and ends of commands happen in order of virtual time, ends before begins at equal
 // times. Poison: what a command will write while it runs; bytes of a stay after its last access.
 #ifndef STOWAGE_RUNTIME_FAKE_DEVICE_H_

@@ -41,20 +41,24 @@ class IssueTimes {
     const StepTimes& own = steps_[step];
     Durations issue(own.commands.size());
     if (step == 0) return issue;
-    std::optional<Nanoseconds> free = beginOfStep(step);
+    const std::optional<Nanoseconds> begin = beginOfStep(step);
+    std::optional<Nanoseconds> between;  // until the first run has it
+    std::optional<Nanoseconds> free;
     EndsUnderWay ends = endsOf(steps_[step - 1]);
-    bool isHeldBack = false;
     for (size_t i = 0; i < own.commands.size(); ++i) {
       if (!own.commands[i]) continue;
       const CommandTimes& times = *own.commands[i];
+      if (!free) {
+        free = times.issueBegin;
+        if (begin) between = std::max(*free - *begin, Nanoseconds(0));
+      }
       while (!ends.empty() && ends.top() <= times.issueBegin) ends.pop();
-      isHeldBack |= ends.size() >= kMostUnderWay;
+      const bool isHeldBack = ends.size() >= kMostUnderWay;
       ends.push(times.end);
-      if (schedule_.commands[i].kind != ir::CommandKind::kRun) continue;
-      const Nanoseconds begin = std::min(free.value_or(times.issueBegin), times.issueBegin);
-      if (!isHeldBack) issue[i] = times.issueEnd - begin;
+      Nanoseconds took = times.issueEnd - std::min(*free, times.issueBegin);
       free = times.issueEnd;
-      isHeldBack = false;
+      if (isRun(i)) took += std::exchange(between, std::nullopt).value_or(Nanoseconds(0));
+      if (!isHeldBack) issue[i] = took;
     }
     return issue;
   }
@@ -71,8 +75,10 @@ class IssueTimes {
     return ends;
   }
 
-  // When the runs of the step before were handed over, the one before that is done and the inputs'
-  // places are free, the thread waits for nothing more.
+  bool isRun(size_t i) const { return schedule_.commands[i].kind == ir::CommandKind::kRun; }
+
+  // When the step before was handed over, the one before that is done and the inputs' places are
+  // free, the thread waits for nothing more.
   std::optional<Nanoseconds> beginOfStep(size_t step) const {
     if (step < 2) return std::nullopt;
     Nanoseconds begin;
@@ -83,8 +89,7 @@ class IssueTimes {
     for (size_t i = 0; i < before.commands.size(); ++i) {
       const auto& times = before.commands[i];
       if (!times) continue;
-      const bool isRun = schedule_.commands[i].kind == ir::CommandKind::kRun;
-      if (isRun) begin = std::max(begin, times->issueEnd);
+      begin = std::max(begin, times->issueEnd);
       if (isInputCopy_[i]) begin = std::max(begin, times->end);
     }
     return begin;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the issuing thread takes to hand over the runs of a step, from when the parts of steps were
-// handed over. A run's time includes the copies and events before it; that of a step's first run
+// What the issuing thread takes to hand over the commands of a step, from when the parts of steps
+// were handed over. A command's time includes the events before it; that of a step's first run also
 // what comes between two steps. Where the thread may have been held back it says nothing: a driver
 // lets it wait when much is under way, and at a step's begin it waits for earlier steps.
 #ifndef STOWAGE_RUNTIME_ISSUE_TIMES_H_
@@ -18,8 +18,8 @@
 
 namespace stowage::runtime {
 
-/// By step and command; nothing for copies, and for the first step, of which it is not known what
-/// was under way. `steps` follow each other.
+/// By step and command; nothing for the first step, of which it is not known what was under way.
+/// `steps` follow each other.
 std::vector<std::vector<std::optional<Nanoseconds>>> findIssueTimes(
     const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
 

@@ -188,12 +188,9 @@ struct Sums {
   Sum issue;
 };
 
-/// Where issuing was never seen, what it takes alone is scaled. A run that was never timed launched
-/// nothing: the thread's time for it is in that of the run after it.
-Nanoseconds issueOf(const ir::OpCost& row, const Sums& sums, double share) {
-  if (sums.work.runs == 0) return {};
-  const double whole =
-      sums.issue.runs > 0 ? sums.issue.mean() : static_cast<double>(row.issue.value());
+/// Where issuing was never seen, what it takes alone is scaled.
+Nanoseconds issueOf(Nanoseconds alone, const Sum& seen, double share) {
+  const double whole = seen.runs > 0 ? seen.mean() : static_cast<double>(alone.value());
   return Nanoseconds(std::llround(whole * share));
 }
 
@@ -224,8 +221,12 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
                            double issueShare) {
   std::map<std::string, Sums> bySignature;
+  Sum copies;  // what handing them over takes
   for (size_t i = 0; i < times.work.size(); ++i) {
-    if (schedule.commands[i].kind != ir::CommandKind::kRun) continue;
+    if (schedule.commands[i].kind != ir::CommandKind::kRun) {
+      copies.add(times.issue[i]);
+      continue;
+    }
     Sums& sums = bySignature[ir::nodeSignature(graph, schedule.commands[i].node)];
     sums.work.add(times.work[i]);
     sums.issue.add(times.issue[i]);
@@ -234,8 +235,16 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     const auto row = table.bySignature.find(signature);
     if (row == table.bySignature.end()) continue;
     if (sums.work.runs > 0) row->second.time = Nanoseconds(std::llround(sums.work.mean()));
-    row->second.issue = issueOf(row->second, sums, issueShare);
+    // A run that was never timed launched nothing: the thread's time for it is in that of the
+    // command after it.
+    row->second.issue =
+        sums.work.runs > 0 ? issueOf(row->second.issue, sums.issue, issueShare) : Nanoseconds(0);
   }
+  // The few copies that every step has, of inputs and losses, stand where the thread has just
+  // waited.
+  constexpr int64_t kEnough = 16;  // in a step
+  if (copies.runs < kEnough) copies = {};
+  table.links.issue = issueOf(table.links.issue, copies, issueShare);
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);
   return table;

@@ -49,9 +49,9 @@ struct TypicalTimes {
   /// (StallCause::kStart), that is work, too. Where that cannot be seen, since the run was handed
   /// over late, it is what others took on average.
   std::vector<std::optional<Nanoseconds>> work;
-  /// What the issuing thread took for a run, with the copies and events before it; for a step's
-  /// first run also what comes between two steps. Not when so much was under way that the driver
-  /// may have held the thread back, nor what it waited for at a step's begin.
+  /// What the issuing thread took for a command, with the events before it; for a step's first run
+  /// also what comes between two steps. Not when so much was under way that the driver may have
+  /// held the thread back, nor what it waited for at a step's begin.
   std::vector<std::optional<Nanoseconds>> issue;
 };
 /// `alone`, by node of the schedule's graph: its work measured alone. A run that began before all
@@ -60,11 +60,11 @@ struct TypicalTimes {
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
                           const ir::NodeCosts& alone);
 
-/// `table` with the times of runs in place of those of ops alone: per signature the mean over its
-/// commands, re-runs included, `issueShare` of what issuing took (taking times makes it slower; of
-/// what it takes alone where it was not seen);
-/// and with the rates that links had there, beside each other and beside compute, where a step
-/// copies 16 MiB or more that way (copies below 256 KiB not counted). `times` by command of
+/// `table` with the times of runs in place of those of ops alone: per signature, and for copies all
+/// together where a step has 16 or more, the mean over its commands, re-runs included, `issueShare`
+/// of what issuing took (taking times makes it slower; of what it takes alone where it was not
+/// seen); and with the rates that links had there, beside each other and beside compute, where a
+/// step copies 16 MiB or more that way (copies below 256 KiB not counted). `times` by command of
 /// `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,

@@ -4,7 +4,8 @@
 // between them, and of a host that issues and sometimes waits. Nothing happens before the host
 // waits; then begins and ends of work run in order of time, ends before begins at equal times, and
 // then in order of issue.
-// A host that waited issues what follows at the time at which its wait was over.
+// A host that waited issues what follows at the time at which its wait was over, and one that took
+// time for issuing when that had passed.
 #ifndef STOWAGE_RUNTIME_VIRTUAL_STREAMS_H_
 #define STOWAGE_RUNTIME_VIRTUAL_STREAMS_H_
 
@@ -40,6 +41,8 @@ struct VirtualWork {
 
 class VirtualStreams {
  public:
+  /// The host takes `time` before it issues what follows.
+  void spend(Nanoseconds time) { host_ += time; }
   void pushWork(ir::Stream stream, VirtualWork work);
   void pushWait(ir::Stream stream, VirtualEvent event);
   void pushRecord(ir::Stream stream, VirtualEvent event);

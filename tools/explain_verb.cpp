@@ -89,6 +89,11 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
             ": re-runs {} ({:.1f} %), waiting {} ({:.1f} %)\n", formatDuration(explained.rerunTime),
             shareOf(explained.rerunTime, explained.stepTime), formatDuration(explained.waiting),
             shareOf(explained.waiting, explained.stepTime));
+  if (explained.issueWaits.value() > 0) {
+    os << fmt::format("issuing    compute waits {} ({:.1f} %) for what is not handed over yet\n",
+                      formatDuration(explained.issueWaits),
+                      shareOf(explained.issueWaits, explained.stepTime));
+  }
   os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
                     shareOf(explained.inBusy, explained.stepTime));
@@ -103,9 +108,20 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   }
 }
 
-void printRemedies(const ir::Graph& graph, const PlanExplanation& explained,
+/// Would it help to hand more of the step over in one go?
+bool wantsGraph(const LoadedPlan& plan, const PlanExplanation& explained) {
+  constexpr double kNoticed = 5;  // per cent
+  return plan.file.target.device == ir::DeviceKind::kCuda &&
+         plan.file.schedule.graphMode == ir::GraphMode::kNone &&
+         shareOf(explained.issueWaits, explained.stepTime) > kNoticed;
+}
+
+void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
                    llvm::raw_ostream& os) {
-  if (explained.waiting.value() == 0 && explained.rerunTime.value() == 0) {
+  const ir::Graph& graph = plan.graph;
+  if (wantsGraph(plan, explained)) {
+    os << "helps      a CUDA graph, which is handed over in one go: 'stowage plan --launch'\n";
+  } else if (explained.waiting.value() == 0 && explained.rerunTime.value() == 0) {
     os << "helps      nothing: the step takes as long as its kernels\n";
     return;
   }
@@ -150,6 +166,7 @@ Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanatio
           {"step_ns", explained.stepTime.value()},
           {"waiting_ns", explained.waiting.value()},
           {"rerun_ns", explained.rerunTime.value()},
+          {"issue_wait_ns", explained.issueWaits.value()},
           {"busy_ns", {{"d2h", explained.outBusy.value()}, {"h2d", explained.inBusy.value()}}},
           {"stalls", stalls},
           {"helps", remedies}};
@@ -260,7 +277,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
     os << "costs      estimated from profile '" << plan->file.target.profile << "'\n";
   }
   printStalls(plan->graph, explained, os);
-  printRemedies(plan->graph, explained, os);
+  printRemedies(*plan, explained, os);
   return kExitYes;
 }
 

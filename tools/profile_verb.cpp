@@ -184,6 +184,10 @@ void printLinks(const Measured& measured, llvm::raw_ostream& os) {
   const std::string inSteps = formatRates(measured.costs.links);
   if (inSteps != alone) os << "; in steps " << inSteps;
   os << '\n';
+  if (measured.costs.links.issue > Nanoseconds(0)) {
+    os << "           handing over a copy takes " << formatDuration(measured.costs.links.issue)
+       << '\n';
+  }
   if (measured.hostMemory) {
     os << "host       " << formatRate(*measured.hostMemory) << " copied by one thread\n";
   }
@@ -202,7 +206,8 @@ nlohmann::ordered_json linksJson(const Measured& measured) {
   const ir::LinkModel& links = measured.links;
   nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
                                  {"h2d", rate(links.hostToDevice)},
-                                 {"both_permille", links.bothPermille}};
+                                 {"both_permille", links.bothPermille},
+                                 {"issue_ns", links.issue.value()}};
   if (measured.hostMemory) json["host_memory_bytes_per_s"] = measured.hostMemory->value();
   if (measured.disk) {
     json["disk_read"] = rate(links.diskRead);
@@ -270,6 +275,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                           {"predicted_alone_ns", measured.inSteps->alone.value()},
                           {"predicted_ns", measured.inSteps->inSteps.value()},
                           {"scalars_ns", measured.costs.scalars.value()},
+                          {"copy_issue_ns", inSteps.issue.value()},
                           {"d2h_bytes_per_s", inSteps.deviceToHost.bandwidth.value()},
                           {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
     }

@@ -102,7 +102,8 @@ void checkStepTime(const LoadedPlan& plan, const ir::NodeCosts& costs,
 
 /// What only a finished plan claims: no schedule is faster than its ops, and compute waits when it
 /// does not work.
-void checkFigures(const planner::PlanFile& plan, std::vector<ir::Violation>& violations) {
+void checkFigures(const planner::PlanFile& plan, const ir::NodeCosts* costs,
+                  std::vector<ir::Violation>& violations) {
   const ir::Prediction& claim = plan.schedule.predicted;
   if (claim == ir::Prediction{}) return;
   const auto violate = [&](std::string message) {
@@ -114,7 +115,10 @@ void checkFigures(const planner::PlanFile& plan, std::vector<ir::Violation>& vio
             std::to_string(claim.computeTime.value()) + " ns");
   }
   const planner::Stalls& stalls = plan.stalls;
-  int64_t room = std::max<int64_t>(0, claim.stepTime.value() - claim.computeTime.value());
+  int64_t room = claim.stepTime.value();
+  for (size_t i = 0; costs != nullptr && i < costs->nodes.size(); ++i) {
+    room -= std::min(room, costs->work(ir::NodeId(i)).value());
+  }
   for (const Nanoseconds part : {stalls.deviceToHost, stalls.hostToDevice, stalls.disk}) {
     if (part.value() > room) {
       violate("stall of " + std::to_string(part.value()) + " ns claimed, expected at most " +
@@ -139,7 +143,7 @@ VerbResult runVerify(const VerifyFlags& flags) {
                                                       .budget = plan->file.budget,
                                                       .hostLimit = plan->file.hostLimit});
   if (known != nullptr) checkStepTime(*plan, *known, violations);
-  checkFigures(plan->file, violations);
+  checkFigures(plan->file, known, violations);
   return answer(flags, plan->file.schedule, violations);
 }
 

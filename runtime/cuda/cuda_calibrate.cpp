@@ -20,7 +20,6 @@
 #include <vector>
 
 #include "runtime/cuda/background_copies.h"
-#include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
@@ -209,99 +208,6 @@ class CudaBench final : public OpBench {
   AllocationSource allocations_;
 };
 
-/// Copies that run side by side.
-struct LinkTimes {
-  Nanoseconds out;
-  Nanoseconds in;
-};
-
-class LinkBench {
- public:
-  static ir::Expected<ir::LinkModel> measure() {
-    ir::Expected<DeviceArena> device = DeviceArena::allocate(Bytes(2 * kBytes));
-    if (!device) return device.takeError();
-    ir::Expected<PinnedArena> host = PinnedArena::allocate(Bytes(2 * kBytes), {});
-    if (!host) return host.takeError();
-    LinkBench bench(device->base(), host->base());
-    ir::Expected<LinkTimes> out = bench.best(kBytes, 0);
-    if (!out) return out.takeError();
-    ir::Expected<LinkTimes> in = bench.best(0, kBytes);
-    if (!in) return in.takeError();
-    ir::Expected<LinkTimes> both = bench.best(kBytes, kBytes);
-    if (!both) return both.takeError();
-    ir::Expected<LinkTimes> smallOut = bench.best(kSmallBytes, 0);
-    if (!smallOut) return smallOut.takeError();
-    ir::Expected<LinkTimes> smallIn = bench.best(0, kSmallBytes);
-    if (!smallIn) return smallIn.takeError();
-    ir::LinkModel links;
-    links.deviceToHost = {rateOf(kBytes, out->out), smallOut->out};
-    links.hostToDevice = {rateOf(kBytes, in->in), smallIn->in};
-    const double alone = static_cast<double>(out->out.value() + in->in.value());
-    const double together = static_cast<double>(both->out.value() + both->in.value());
-    links.bothPermille = std::clamp(static_cast<int>(1000 * alone / together), 1, 1000);
-    return links;
-  }
-
- private:
-  static constexpr int64_t kBytes = int64_t{256} << 20;
-  static constexpr int64_t kSmallBytes = 512;
-
-  LinkBench(uint8_t* device, uint8_t* host) : device_(device), host_(host) {
-    (void)cudaStreamCreateWithFlags(&out_, cudaStreamNonBlocking);
-    (void)cudaStreamCreateWithFlags(&in_, cudaStreamNonBlocking);
-  }
-  ~LinkBench() {
-    (void)cudaStreamDestroy(out_);
-    (void)cudaStreamDestroy(in_);
-  }
-  LinkBench(const LinkBench&) = delete;
-  LinkBench& operator=(const LinkBench&) = delete;
-
-  static BytesPerSecond rateOf(int64_t bytes, Nanoseconds time) {
-    return BytesPerSecond(
-        static_cast<int64_t>(static_cast<double>(bytes) * 1e9 /
-                             static_cast<double>(std::max<int64_t>(time.value(), 1))));
-  }
-
-  static ir::Error copy(uint8_t* to, const uint8_t* from, int64_t bytes, cudaMemcpyKind kind,
-                        cudaStream_t stream) {
-    if (bytes == 0) return ir::success();
-    return checkCuda(cudaMemcpyAsync(to, from, static_cast<size_t>(bytes), kind, stream),
-                     "measuring a link");
-  }
-
-  ir::Expected<LinkTimes> best(int64_t outBytes, int64_t inBytes) {
-    LinkTimes best = {Nanoseconds(INT64_MAX), Nanoseconds(INT64_MAX)};
-    for (int i = 0; i < 5; ++i) {
-      Stopwatch out;
-      Stopwatch in;
-      out.start(out_);
-      in.start(in_);
-      if (ir::Error error = copy(host_, device_, outBytes, cudaMemcpyDeviceToHost, out_)) {
-        return error;
-      }
-      if (ir::Error error =
-              copy(device_ + kBytes, host_ + kBytes, inBytes, cudaMemcpyHostToDevice, in_)) {
-        return error;
-      }
-      out.stop(out_);
-      in.stop(in_);
-      ir::Expected<Nanoseconds> outTime = out.read();
-      if (!outTime) return outTime.takeError();
-      ir::Expected<Nanoseconds> inTime = in.read();
-      if (!inTime) return inTime.takeError();
-      best.out = std::min(best.out, *outTime);
-      best.in = std::min(best.in, *inTime);
-    }
-    return best;
-  }
-
-  uint8_t* device_;
-  uint8_t* host_;
-  cudaStream_t out_ = nullptr;
-  cudaStream_t in_ = nullptr;
-};
-
 /// Puts the GPU's generator back to where it was.
 class CudaRngRestore {
  public:
@@ -347,7 +253,5 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
   if (table.outside) *table.outside += kLoadedByRuns;
   return table;
 }
-
-ir::Expected<ir::LinkModel> measureCudaLinks() { return LinkBench::measure(); }
 
 }  // namespace stowage::runtime

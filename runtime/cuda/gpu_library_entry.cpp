@@ -11,6 +11,7 @@
 #include "runtime/cuda/cuda_calibrate.h"
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/link_bench.h"
 #include "runtime/cuda/used_memory.h"
 #include "runtime/gpu_library.h"
 #include "runtime/torch_boundary.h"

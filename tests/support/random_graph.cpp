@@ -265,6 +265,7 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
     if (issuing.chance(30)) cost.issue = Nanoseconds(issuing.between(1, 6 * cost.time.value()));
     table.bySignature.try_emplace(nodeSignature(graph, id), std::move(cost));
   }
+  if (issuing.chance(50)) table.links.issue = Nanoseconds(issuing.between(1, 2000));
   return table;
 }
 

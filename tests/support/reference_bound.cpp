@@ -29,9 +29,8 @@ class Deriver {
   Deriver(const planner::Problem& problem, Formula formula)
       : problem_(problem), graph_(problem.graph), formula_(formula) {
     result_.frame.timeBefore.push_back(0);
-    for (const ir::OpCost& cost : problem.costs.nodes) {
-      result_.frame.timeBefore.push_back(result_.frame.timeBefore.back() +
-                                         static_cast<double>(cost.time.value()));
+    for (size_t i = 0; i < problem.costs.nodes.size(); ++i) {
+      result_.frame.timeBefore.push_back(result_.frame.timeBefore.back() + timeOf(i));
     }
     const ir::LinkModel& links = problem.costs.links;
     result_.frame.outPerByte = 1e9 / static_cast<double>(links.deviceToHost.bandwidth.value());
@@ -125,7 +124,7 @@ class Deriver {
   }
 
   double timeOf(size_t node) const {
-    return static_cast<double>(problem_.costs.nodes[node].time.value());
+    return static_cast<double>(problem_.costs.work(ir::NodeId(node)).value());
   }
 
   const planner::Problem& problem_;
@@ -251,7 +250,8 @@ double solvePeakProgram(const Peak& peak, const PeakFrame& frame, double budget)
 
 double referenceBound(const planner::Problem& problem, int64_t budget, Formula formula) {
   const ReferencePeaks peaks = derivePeaks(problem, formula);
-  double best = peaks.frame.timeBefore.back();
+  double best = 0;
+  for (const ir::OpCost& cost : problem.costs.nodes) best += static_cast<double>(cost.time.value());
   for (const Peak& peak : peaks.peaks) {
     best = std::max(best, solvePeakProgram(peak, peaks.frame, static_cast<double>(budget)));
   }

@@ -179,9 +179,9 @@ std::vector<int64_t> timesOf(const ThreeNodes& nodes) {
   table.scalars = Nanoseconds(nodes.scalars);
   Expected<NodeCosts> costs = resolveCosts(graph, table, nodes.mode);
   std::vector<int64_t> times;
-  for (const OpCost& cost : costs->nodes) {
-    EXPECT_EQ(cost.issue, Nanoseconds(0));
-    times.push_back(cost.time.value());
+  for (size_t i = 0; i < costs->nodes.size(); ++i) {
+    EXPECT_EQ(costs->work(NodeId(i)), Nanoseconds(nodes.work[i]));
+    times.push_back(costs->nodes[i].time.value());
   }
   return times;
 }

@@ -72,6 +72,18 @@ TEST_F(Explain, SaysWhereComputeWaitsAndForWhat) {
   EXPECT_EQ(story.gaps[0].away, time(2));
 }
 
+// The same plan, handed over by a slow thread: its copies are over when the next run is there.
+TEST_F(Explain, WaitsForTheIssuingThreadAreNoWaitsForBytes) {
+  plan("test.make.default");
+  EXPECT_EQ(explainPlan(input()).issueWaits, time(0));
+  for (ir::OpCost& cost : costs_.nodes) cost.issue = time(20);
+  costs_.links.issue = time(5);
+  const PlanExplanation explained = explainPlan(input());
+  EXPECT_EQ(explained.stepTime, time(3 * 20 + 2 * 5));
+  EXPECT_EQ(explained.waiting, time(0));
+  EXPECT_EQ(explained.issueWaits, time(70 - 3 - 2 - 1));
+}
+
 TEST_F(Explain, SaysWhatARerunCosts) {
   plan("aten.mm.default");
   const PlanExplanation explained = explainPlan(input());

@@ -34,33 +34,33 @@ StepTimes makeStep(int64_t at) {
                        times(at + 21, at + 30, at + 35)}};
 }
 
-TEST(IssueTimes, OfARunHoldTheCopiesBeforeIt) {
+TEST(IssueTimes, EachCommandHasItsOwnAndTheFirstRunWhatComesBetweenSteps) {
   const auto found =
       runtime::findIssueTimes(makeSchedule(), {makeStep(0), makeStep(100), makeStep(200)});
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[0], Issue(3)) << "what was under way is not known";
-  EXPECT_EQ(found[1], (Issue{std::nullopt, Nanoseconds(20 - 13), Nanoseconds(30 - 20)}))
-      << "nor when its thread was free";
-  // Free since the step before was handed over, at 130.
-  EXPECT_EQ(found[2], (Issue{std::nullopt, Nanoseconds(220 - 130), Nanoseconds(10)}));
+  EXPECT_EQ(found[1], (Issue{Nanoseconds(2), Nanoseconds(20 - 12), Nanoseconds(30 - 20)}))
+      << "when its thread was free is not known";
+  // Free since the step before was handed over, at 130, until the copy began to be, at 210.
+  EXPECT_EQ(found[2], (Issue{Nanoseconds(2), Nanoseconds(8 + 80), Nanoseconds(10)}));
 }
 
 TEST(IssueTimes, WaitingForEarlierStepsIsNotIssuing) {
   StepTimes slow = makeStep(0);
   slow.commands[2]->end = Nanoseconds(195);
   const auto found = runtime::findIssueTimes(makeSchedule(), {slow, makeStep(100), makeStep(200)});
-  EXPECT_EQ(found[2][1], Nanoseconds(220 - 195));
+  EXPECT_EQ(found[2][1], Nanoseconds(8 + 210 - 195));
   StepTimes fetched = makeStep(100);
   fetched.commands[0]->end = Nanoseconds(205);
   const auto bound = runtime::findIssueTimes(makeSchedule(), {makeStep(0), fetched, makeStep(200)});
-  EXPECT_EQ(bound[2][1], Nanoseconds(220 - 205)) << "its input's place was free then";
+  EXPECT_EQ(bound[2][1], Nanoseconds(8 + 210 - 205)) << "its input's place was free then";
   // A fetch of what the step itself brings to the host is waited for by nobody.
   ir::Schedule offloads = makeSchedule();
   offloads.commands.push_back({.kind = ir::CommandKind::kCopy});
   offloads.commands.back().to = ir::ResidencyId(0);
   std::vector<StepTimes> steps = {makeStep(0), fetched, makeStep(200)};
   for (StepTimes& step : steps) step.commands.emplace_back();
-  EXPECT_EQ(runtime::findIssueTimes(offloads, steps)[2][1], Nanoseconds(220 - 130));
+  EXPECT_EQ(runtime::findIssueTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
 }
 
 TEST(IssueTimes, AThreadThatMayBeHeldBackSaysNothing) {

@@ -246,6 +246,35 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   EXPECT_EQ(nothing.issue, Nanoseconds(0)) << "it launched nothing";
 }
 
+TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
+  ir::Schedule schedule;
+  schedule.residencies.push_back({.storage = ir::StorageId(0)});
+  constexpr size_t kCopies = 20;
+  for (size_t i = 0; i < kCopies; ++i) {
+    ir::Command& copy = schedule.commands.emplace_back();
+    copy.kind = ir::CommandKind::kCopy;
+    copy.stream = ir::Stream::kDeviceToHost;
+    copy.from = ir::ResidencyId(0);
+  }
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\ninput %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n}\n"));
+  ir::CostTable table;
+  table.links.issue = Nanoseconds(100);
+  runtime::TypicalTimes times;
+  times.work.resize(kCopies);
+  for (size_t i = 0; i < kCopies; ++i) {
+    times.issue.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
+  }
+  const auto issueAfter = [&](double share) {
+    return runtime::correctTimes(table, graph, schedule, times, share).links.issue;
+  };
+  EXPECT_EQ(issueAfter(1), Nanoseconds(15));
+  EXPECT_EQ(issueAfter(0.5), Nanoseconds(7));
+  std::fill_n(times.issue.begin(), 10, std::nullopt);
+  EXPECT_EQ(issueAfter(0.5), Nanoseconds(50)) << "too few: half of what it takes alone";
+}
+
 /// Copies of a large storage and of a small one, three each way; the rates after they took that
 /// long (ns), the alone ones 7 and 8 bytes a second.
 ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,

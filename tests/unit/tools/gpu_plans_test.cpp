@@ -44,9 +44,10 @@ class GpuPlans : public testing::Test {
         .code;
   }
 
-  static constexpr int64_t kIssue = 50'000;  // ns, for an op: far longer than its work
+  static constexpr int64_t kIssue = 50'000;  // ns, for a command: far longer than an op's work
 
-  /// As if measured on `device`: each op takes what the profile says, and kIssue to hand it over.
+  /// As if measured on `device`: each op takes what the profile says, and kIssue to hand it over,
+  /// copies likewise.
   static void writeCostsOf(const std::string& device, const std::string& name) {
     const ir::Graph graph = orFail(ir::parseGraph(readText(at("step.stow"))));
     planner::CostFile file = {
@@ -56,6 +57,7 @@ class GpuPlans : public testing::Test {
     file.table.source = ir::CostSource::kMeasured;
     file.table.device = device;
     for (auto& [signature, cost] : file.table.bySignature) cost.issue = Nanoseconds(kIssue);
+    file.table.links.issue = Nanoseconds(kIssue);
     std::string text;
     llvm::raw_string_ostream os(text);
     orFail(planner::writeCosts(file, os));
@@ -128,6 +130,20 @@ TEST_F(GpuPlans, WhatAGraphHoldsIsNotIssuedAgain) {
       << "the few updates are handed over while the graph runs";
   EXPECT_GT(beside["no_update"], beside["none"]) << "a recorded graph takes memory";
   EXPECT_GT(beside["whole"], beside["no_update"]);
+}
+
+TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
+  ASSERT_EQ(plan("--budget 36.5MiB --allow offload,takeover").code, 0);
+  const json planned = fileOf("plan.json");
+  int64_t copies = 0;
+  for (const json& command : planned["commands"]) copies += command["op"] == "copy" ? 1 : 0;
+  EXPECT_GT(copies, 10);
+  EXPECT_EQ(planned["predicted"]["step_ns"],
+            kIssue * static_cast<int64_t>(planned["commands"].size()));
+  EXPECT_EQ(stowage("verify " + at("plan.json")).code, 0);
+  const Outcome explained = stowage("explain " + at("plan.json"));
+  EXPECT_TRUE(explained.says("issuing    compute waits ")) << explained.text;
+  EXPECT_TRUE(explained.says("'stowage plan --launch'")) << explained.text;
 }
 
 TEST_F(GpuPlans, TimesOfSingleCommandsAreForStepsWithoutGraphs) {
