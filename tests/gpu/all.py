@@ -52,10 +52,14 @@ def parts_alone(options):
     yield "memcheck", script(options, "memcheck.py")
     if os.path.exists(options.session):
         yield "session", [os.path.abspath(options.session)]
+    timed = ["--steps", "200", "--in-steps", "80%peak", "--json"]
     for model in TIMED:
-        yield f"launch_{model}", script(options, "bits_table.py", "--only", model, "--steps", "200",
-                                        "--budgets", "60", "--launch", "none,no_update,whole",
-                                        "--in-steps", "80%peak", "--json")
+        yield f"launch_{model}", script(options, "bits_table.py", "--only", model, *timed,
+                                        "--budgets", "60", "--launch", "none,no_update,whole")
+    # Hundreds of copies a step.
+    yield "copies_gpt2", script(options, "bits_table.py", "--only", "gpt2_bfloat16", *timed,
+                                "--budgets", "80,60", "--launch", "none,no_update",
+                                "--allow", "offload,takeover,reorder")
 
 
 def parts_together(options):

@@ -9,7 +9,7 @@ run, bits are compared where eager libtorch repeats itself.
 
     bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
                   [--launch none,no_update,whole] [--only gpt2] [--nondeterministic] [--repeats 20]
-                  [--in-steps 80%peak]
+                  [--in-steps 80%peak] [--allow offload,takeover,reorder]
 """
 
 import argparse
@@ -78,7 +78,8 @@ def judge(answer):
 def run_budget(options, folder, step, costs, budget, launch):
     plan = os.path.join(folder, "plan.json")
     planned = call(options.program, "plan", step, "--budget", f"{budget}%peak", "--costs", costs,
-                   "--launch", launch, "-o", plan, "-f", "--json", allowed=(0, 1))
+                   "--launch", launch, "--allow", options.allow, "-o", plan, "-f", "--json",
+                   allowed=(0, 1))
     if planned.returncode == 1:
         text = (planned.stderr + planned.stdout).strip()
         known = {"rule V25": "not legal", "no schedule fits": "does not fit"}
@@ -176,6 +177,8 @@ def main():
                         help="also run every op so often and name those that do not repeat")
     parser.add_argument("--in-steps", metavar="BUDGET",
                         help="costs from the steps of a plan for this budget (profile --in-steps)")
+    parser.add_argument("--allow", default="offload,recompute,takeover,reorder",
+                        help="what plans may do, as in 'plan --allow'")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(MODELS)
