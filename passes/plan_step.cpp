@@ -32,8 +32,8 @@ bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
   return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
-/// V25, before hours of planning: what an op leaves or finds on the host, a graph would not leave
-/// or find again.
+}  // namespace
+
 ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   if (mode == ir::GraphMode::kNone) return ir::success();
   std::vector<bool> isWritten(graph.storages().size(), false);
@@ -57,8 +57,6 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   }
   return ir::success();
 }
-
-}  // namespace
 
 const char* orderName(Order order) { return order == Order::kProgram ? "program" : "hoisted"; }
 

@@ -75,6 +75,11 @@ class StepPlanner {
   ir::GraphMode graphMode_ = ir::GraphMode::kNone;
 };
 
+/// May CUDA graphs hold what `mode` puts into them? V25, before hours of planning: what an op
+/// leaves or finds on the host, a graph would not leave or find again. Errors: kInfeasible naming
+/// the node.
+ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode);
+
 /// A StepPlanner for one budget. Errors: kInfeasible when no order has a plan, with the smallest
 /// budget over all of them; whatever planner::plan and lowerTimetable report.
 ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,

@@ -159,14 +159,6 @@ class Timing {
   std::vector<std::vector<int64_t>> states_;
 };
 
-/// The first command that updates or takes a step scalar; the number of commands: none.
-size_t findUpdate(const ir::Graph& graph, llvm::ArrayRef<ir::Command> commands) {
-  const auto* found = llvm::find_if(commands, [&](const ir::Command& command) {
-    return command.kind == ir::CommandKind::kRun && ir::endsGraph(graph.node(command.node));
-  });
-  return static_cast<size_t>(found - commands.begin());
-}
-
 struct TimedSchedule {
   std::vector<Nanoseconds> durations;  // by command
   Issuing issuing;
@@ -199,6 +191,13 @@ int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> reside
   if (command.kind == ir::CommandKind::kRun) return costs.work(command.node).value();
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
   return copyTime(rateOf(costs.links, command.stream), roundUp(storage.bytes, alignBytes).value());
+}
+
+size_t findUpdate(const ir::Graph& graph, llvm::ArrayRef<ir::Command> commands) {
+  const auto* found = llvm::find_if(commands, [&](const ir::Command& command) {
+    return command.kind == ir::CommandKind::kRun && ir::endsGraph(graph.node(command.node));
+  });
+  return static_cast<size_t>(found - commands.begin());
 }
 
 std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,

@@ -25,13 +25,17 @@ int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> reside
 
 /// One thread hands over one command after the other, up to two steps ahead of the device. What a
 /// CUDA graph holds it hands over in one go, and what updates not before the step's scalars are
-/// there, which are worked out beside it from when the step begins to be handed over.
+/// there, which are worked out beside it from when the step begins to be handed over. Not counted:
+/// what a caller waits for between two steps (a place for the next inputs, outputs).
 struct Issuing {
   std::vector<int64_t> durations;  // by command; empty: all of it is there in time
   size_t firstIssued = 0;          // those before are a graph
   size_t firstUpdate = 0;
   int64_t scalars = 0;
 };
+
+/// The first command that updates or takes a step scalar; the number of commands: none.
+size_t findUpdate(const ir::Graph& graph, llvm::ArrayRef<ir::Command> commands);
 
 /// `costs` as resolved for `mode`.
 Issuing findIssuing(const ir::Graph& graph, ir::GraphMode mode, const ir::NodeCosts& costs,

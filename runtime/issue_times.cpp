@@ -34,8 +34,11 @@ std::vector<bool> findInputCopies(const ir::Schedule& schedule) {
 
 class IssueTimes {
  public:
-  IssueTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps)
-      : schedule_(schedule), steps_(steps), isInputCopy_(findInputCopies(schedule)) {}
+  IssueTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate)
+      : schedule_(schedule),
+        steps_(steps),
+        firstUpdate_(firstUpdate),
+        isInputCopy_(findInputCopies(schedule)) {}
 
   Durations find(size_t step) const {
     const StepTimes& own = steps_[step];
@@ -55,6 +58,7 @@ class IssueTimes {
       while (!ends.empty() && ends.top() <= times.issueBegin) ends.pop();
       const bool isHeldBack = ends.size() >= kMostUnderWay;
       ends.push(times.end);
+      if (i == firstUpdate_) free = times.issueBegin;
       Nanoseconds took = times.issueEnd - std::min(*free, times.issueBegin);
       free = times.issueEnd;
       if (isRun(i)) took += std::exchange(between, std::nullopt).value_or(Nanoseconds(0));
@@ -97,14 +101,15 @@ class IssueTimes {
 
   const ir::Schedule& schedule_;
   llvm::ArrayRef<StepTimes> steps_;
+  size_t firstUpdate_;
   std::vector<bool> isInputCopy_;
 };
 
 }  // namespace
 
-std::vector<Durations> findIssueTimes(const ir::Schedule& schedule,
-                                      llvm::ArrayRef<StepTimes> steps) {
-  const IssueTimes times(schedule, steps);
+std::vector<Durations> findIssueTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
+                                      size_t firstUpdate) {
+  const IssueTimes times(schedule, steps, firstUpdate);
   std::vector<Durations> found;
   for (size_t step = 0; step < steps.size(); ++step) found.push_back(times.find(step));
   return found;

@@ -44,9 +44,10 @@ struct MiddleStep {
 };
 
 /// The middle half of the steps by their time on the compute stream.
-std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
+std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
+                                 size_t firstUpdate = SIZE_MAX) {
   std::vector<std::pair<Nanoseconds, MiddleStep>> all;
-  const std::vector<Durations> issue = findIssueTimes(schedule, steps);
+  const std::vector<Durations> issue = findIssueTimes(schedule, steps, firstUpdate);
   for (size_t s = 0; s < steps.size(); ++s) {
     MiddleStep step = {.times = &steps[s],
                        .before = s == 0 ? nullptr : &steps[s - 1],
@@ -210,8 +211,8 @@ std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& sch
 }
 
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          const ir::NodeCosts& alone) {
-  std::vector<MiddleStep> middle = middleOf(schedule, steps);
+                          const ir::NodeCosts& alone, size_t firstUpdate) {
+  std::vector<MiddleStep> middle = middleOf(schedule, steps, firstUpdate);
   takeOutWaits(schedule, alone, middle);
   return {.work = meansOf(middle, &MiddleStep::durations),
           .issue = meansOf(middle, &MiddleStep::issue)};

@@ -56,9 +56,10 @@ struct TypicalTimes {
 };
 /// `alone`, by node of the schedule's graph: its work measured alone. A run that began before all
 /// of it was handed over may have waited inside: of its duration so much is work, though no less
-/// than what came after it was handed over.
+/// than what came after it was handed over. `firstUpdate`: the command before which the issuing
+/// thread waits for the step's scalars.
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                          const ir::NodeCosts& alone);
+                          const ir::NodeCosts& alone, size_t firstUpdate = SIZE_MAX);
 
 /// `table` with the times of runs in place of those of ops alone: per signature, and for copies all
 /// together where a step has 16 or more, the mean over its commands, re-runs included, `issueShare`

@@ -7,9 +7,13 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
 
+#include "passes/plan_step.h"
 #include "planner/explain_plan.h"
 #include "planner/roofline.h"
 #include "tools/exit_code.h"
@@ -90,9 +94,11 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
             shareOf(explained.rerunTime, explained.stepTime), formatDuration(explained.waiting),
             shareOf(explained.waiting, explained.stepTime));
   if (explained.issueWaits.value() > 0) {
-    os << fmt::format("issuing    compute waits {} ({:.1f} %) for what is not handed over yet\n",
-                      formatDuration(explained.issueWaits),
-                      shareOf(explained.issueWaits, explained.stepTime));
+    os << fmt::format(
+        "issuing    compute waits {} ({:.1f} %) for the thread that hands over its work, or for "
+        "the "
+        "step's numbers\n",
+        formatDuration(explained.issueWaits), shareOf(explained.issueWaits, explained.stepTime));
   }
   os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
@@ -108,27 +114,63 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   }
 }
 
-/// Would it help to hand more of the step over in one go?
-bool wantsGraph(const LoadedPlan& plan, const PlanExplanation& explained) {
-  constexpr double kNoticed = 5;  // per cent
-  return plan.file.target.device == ir::DeviceKind::kCuda &&
-         plan.file.schedule.graphMode == ir::GraphMode::kNone &&
-         shareOf(explained.issueWaits, explained.stepTime) > kNoticed;
+struct LaunchTip {
+  ir::GraphMode mode;
+  Nanoseconds step;  // at best
+};
+
+/// The launch mode under which the step's nodes alone take clearly less than the step does now.
+/// Whole steps are recorded anew when their numbers change, so those are not advised then.
+std::optional<LaunchTip> findLaunchTip(const LoadedPlan& plan, const ir::CostTable& table,
+                                       Nanoseconds step) {
+  constexpr int64_t kClearly = 20;  // a part of the step
+  const bool mayTry = plan.file.target.device == ir::DeviceKind::kCuda &&
+                      plan.file.schedule.graphMode == ir::GraphMode::kNone;
+  if (!mayTry) return std::nullopt;
+  std::optional<LaunchTip> best;
+  for (const ir::GraphMode mode : {ir::GraphMode::kNoUpdate, ir::GraphMode::kWhole}) {
+    if (mode == ir::GraphMode::kWhole && !plan.graph.scalars().empty()) continue;
+    if (ir::Error illegal = passes::checkGraphMode(plan.graph, mode)) {
+      llvm::consumeError(std::move(illegal));
+      continue;
+    }
+    ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, table, mode);
+    if (!costs) {
+      llvm::consumeError(costs.takeError());
+      continue;
+    }
+    Nanoseconds sum;
+    for (const ir::OpCost& cost : costs->nodes) sum += cost.time;
+    if (sum < (best ? best->step : step - Nanoseconds(step.value() / kClearly))) best = {mode, sum};
+  }
+  return best;
 }
 
-void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
-                   llvm::raw_ostream& os) {
-  const ir::Graph& graph = plan.graph;
-  if (wantsGraph(plan, explained)) {
-    os << "helps      a CUDA graph, which is handed over in one go: 'stowage plan --launch'\n";
-  } else if (explained.waiting.value() == 0 && explained.rerunTime.value() == 0) {
-    os << "helps      nothing: the step takes as long as its kernels\n";
+/// What unlimited memory would save of the plan's own step, if that is the one explained.
+Nanoseconds mostSaved(const LoadedPlan& plan, const PlanExplanation& explained) {
+  const ir::Prediction& claim = plan.file.schedule.predicted;
+  return claim.stepTime == explained.stepTime ? claim.stepTime - claim.computeTime : claim.stepTime;
+}
+
+void printRemedies(const LoadedPlan& plan, const ir::CostTable& table,
+                   const PlanExplanation& explained, llvm::raw_ostream& os) {
+  const std::optional<LaunchTip> tip = findLaunchTip(plan, table, explained.stepTime);
+  if (tip) {
+    os << "helps      'stowage plan --launch " << ir::graphModeName(tip->mode) << "': from "
+       << formatDuration(tip->step) << " a step on, by what its ops take\n";
+  }
+  const Nanoseconds saved = mostSaved(plan, explained);
+  const bool isKernels = explained.waiting.value() == 0 && explained.rerunTime.value() == 0;
+  constexpr int64_t kNoticed = 1000;  // a part of the step
+  if (isKernels || saved <= Nanoseconds(explained.stepTime.value() / kNoticed)) {
+    os << "helps      nothing" << (tip ? " else" : "") << ": the step takes as long as its kernels"
+       << (explained.issueWaits > Nanoseconds(0) ? " and their handing over\n" : "\n");
     return;
   }
   for (const planner::Remedy& remedy : explained.remedies) {
     os << fmt::format("helps      keeping '{}': {} more, up to {} a step less\n",
-                      nameOf(graph, remedy.storage), formatBytes(remedy.bytes),
-                      formatDuration(remedy.atMost));
+                      nameOf(plan.graph, remedy.storage), formatBytes(remedy.bytes),
+                      formatDuration(std::min(remedy.atMost, saved)));
   }
   if (explained.rerunTime > explained.waiting) {
     os << "helps      more bytes: re-runs cost more than waiting; 'stowage sweep' shows how much\n";
@@ -149,11 +191,12 @@ Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanatio
                       {"direction", stall.isOut ? "d2h" : "h2d"},
                       {"ns", stall.time.value()}});
   }
+  const Nanoseconds saved = mostSaved(plan, explained);
   Json remedies = Json::array();
   for (const planner::Remedy& remedy : explained.remedies) {
     remedies.push_back({{"keep", nameOf(graph, remedy.storage)},
                         {"bytes", remedy.bytes.value()},
-                        {"at_most_ns", remedy.atMost.value()}});
+                        {"at_most_ns", std::min(remedy.atMost, saved).value()}});
   }
   const bool hasPeak = explained.peakNode.isValid();
   return {{"budget_bytes", plan.file.budget.value()},
@@ -277,7 +320,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
     os << "costs      estimated from profile '" << plan->file.target.profile << "'\n";
   }
   printStalls(plan->graph, explained, os);
-  printRemedies(*plan, explained, os);
+  printRemedies(*plan, *table, explained, os);
   return kExitYes;
 }
 

@@ -6,6 +6,7 @@
 #include <algorithm>
 
 #include "planner/timeline.h"
+#include "planner/timing.h"
 
 namespace stowage::tools {
 
@@ -48,8 +49,9 @@ ir::Expected<ir::CostTable> correctCosts(const ir::CostTable& alone, const Steps
   known.scalars = Nanoseconds(0);
   ir::Expected<ir::NodeCosts> work = ir::resolveCosts(measured.graph, known, ir::GraphMode::kWhole);
   if (!work) return work.takeError();
+  const size_t firstUpdate = planner::findUpdate(measured.graph, measured.schedule.commands);
   const runtime::TypicalTimes times =
-      runtime::typicalTimes(measured.schedule, measured.steps, *work);
+      runtime::typicalTimes(measured.schedule, measured.steps, *work, firstUpdate);
   const auto tableWith = [&](double share) {
     return runtime::correctTimes(known, measured.graph, measured.schedule, times, share);
   };

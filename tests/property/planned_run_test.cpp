@@ -7,8 +7,10 @@
 
 #include <llvm/ADT/STLExtras.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <vector>
 
 #include "ir/verify.h"
 #include "passes/plan_step.h"
@@ -38,6 +40,7 @@ struct Met {
   int64_t copies = 0;
   int64_t reruns = 0;
   int64_t takeOvers = 0;
+  std::vector<double> shares;  // of played and predicted step times
 
   void add(const ir::Schedule& schedule) {
     for (const ir::Command& command : schedule.commands) {
@@ -92,8 +95,8 @@ class PlannedRun {
                 "")
           << "seed " << seed_ << ", " << budget.value() << " bytes, delays " << most.value();
     }
-    // The caller waits for inputs' places and outputs, which no prediction counts.
-    EXPECT_GE(playedShare(planned, costs), 0.99) << "seed " << seed_;
+    met.shares.push_back(playedShare(planned, costs));
+    EXPECT_GE(met.shares.back(), 0.99) << "seed " << seed_;
     met.add(planned.schedule);
   }
 
@@ -185,6 +188,10 @@ TEST(PlannedRun, IsProvenAndGivesWhatThePlainStepGives) {
     for (const int64_t quarters : {4, 5, 7}) run.expectRight(Bytes(smallest * quarters / 4), met);
   }
   std::printf("%ld copies, %ld re-runs, %ld take-overs\n", met.copies, met.reruns, met.takeOvers);
+  // For some the caller waits for an input's place or for an output, which no prediction counts.
+  std::sort(met.shares.begin(), met.shares.end());
+  EXPECT_LE(met.shares[met.shares.size() * 3 / 4], 1.01);
+  EXPECT_LE(met.shares.back(), 1.5);
   EXPECT_GT(met.copies, 0);
   EXPECT_GT(met.reruns, 0);
   EXPECT_GT(met.takeOvers, 0);

@@ -63,6 +63,18 @@ TEST(IssueTimes, WaitingForEarlierStepsIsNotIssuing) {
   EXPECT_EQ(runtime::findIssueTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
 }
 
+TEST(IssueTimes, WaitingForAStepsNumbersIsNotIssuing) {
+  std::vector<StepTimes> steps = {makeStep(0), makeStep(100), makeStep(200)};
+  for (StepTimes& step : steps) {
+    step.commands[2]->issueBegin += Nanoseconds(50);
+    step.commands[2]->issueEnd += Nanoseconds(50);
+    step.commands[2]->end += Nanoseconds(50);
+  }
+  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
+  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
+            Nanoseconds(30 - 21));
+}
+
 TEST(IssueTimes, AThreadThatMayBeHeldBackSaysNothing) {
   constexpr int64_t kRuns = 200;
   ir::Schedule schedule;
