@@ -143,7 +143,6 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   if (!schedule) return schedule.takeError();
   best->bound = *bound;
   schedule->predicted.bound = *bound;
-  schedule->predicted.computeTime = best->computeTime;
   return PlannedStep{.order = chosen->order,
                      .graph = chosen->graph,
                      .schedule = std::move(*schedule),

@@ -84,12 +84,10 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   if (ir::Error error = writePins(state_->table, timetable->decisions)) return error;
   PlanResult result{.timetable = std::move(*timetable),
                     .bound = Nanoseconds(frontier.bound(budget.value())),
-                    .computeTime = {},
                     .keepAllHeight = Bytes(frontier.keepAll().height),
                     .planNeeded = best != &frontier.keepAll()};
   result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
-  result.computeTime = result.timetable.computeTime;
   return result;
 }
 

@@ -25,10 +25,9 @@ struct FrontierPoint {
 
 struct PlanResult {
   Timetable timetable;
-  Nanoseconds bound;        // lower bound at this budget (planner/lower_bound.h)
-  Nanoseconds computeTime;  // sum of the original nodes: the time with unlimited memory
-  Bytes keepAllHeight;      // bytes the step needs when nothing is moved or recomputed
-  bool planNeeded = true;   // false: everything fits anyway, no copies, no clones
+  Nanoseconds bound;       // lower bound at this budget (planner/lower_bound.h)
+  Bytes keepAllHeight;     // bytes the step needs when nothing is moved or recomputed
+  bool planNeeded = true;  // false: everything fits anyway, no copies, no clones
 };
 
 /// One problem, any number of budgets: what one question made known serves the next. The answer to

@@ -48,7 +48,9 @@ class IssueTimes {
     std::optional<Nanoseconds> between;  // until the first run has it
     std::optional<Nanoseconds> free;
     EndsUnderWay ends = endsOf(steps_[step - 1]);
+    bool hasJoined = false;  // the thread waited for the step's scalars
     for (size_t i = 0; i < own.commands.size(); ++i) {
+      hasJoined |= i == firstUpdate_;
       if (!own.commands[i]) continue;
       const CommandTimes& times = *own.commands[i];
       if (!free) {
@@ -58,7 +60,7 @@ class IssueTimes {
       while (!ends.empty() && ends.top() <= times.issueBegin) ends.pop();
       const bool isHeldBack = ends.size() >= kMostUnderWay;
       ends.push(times.end);
-      if (i == firstUpdate_) free = times.issueBegin;
+      if (std::exchange(hasJoined, false)) free = times.issueBegin;
       Nanoseconds took = times.issueEnd - std::min(*free, times.issueBegin);
       free = times.issueEnd;
       if (isRun(i)) took += std::exchange(between, std::nullopt).value_or(Nanoseconds(0));

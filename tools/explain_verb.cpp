@@ -95,9 +95,8 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
             shareOf(explained.waiting, explained.stepTime));
   if (explained.issueWaits.value() > 0) {
     os << fmt::format(
-        "issuing    compute waits {} ({:.1f} %) for the thread that hands over its work, or for "
-        "the "
-        "step's numbers\n",
+        "issuing    compute waits {} ({:.1f} %) for the thread that hands over its work, "
+        "or for the step's numbers\n",
         formatDuration(explained.issueWaits), shareOf(explained.issueWaits, explained.stepTime));
   }
   os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",

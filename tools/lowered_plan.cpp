@@ -40,10 +40,8 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   planned.graph = plan.graph;
   planned.boundScope = passes::orderName(plan.order);
   planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
-  for (const ir::OpCost& cost : problem->costs.nodes) planned.result.computeTime += cost.time;
   planned.schedule = std::move(*schedule);
   planned.schedule.predicted.bound = planned.result.bound;
-  planned.schedule.predicted.computeTime = planned.result.computeTime;
   planned.result.timetable = std::move(*timetable);
   return planned;
 }

@@ -60,7 +60,7 @@ TEST(Quality, WhatTheLinkHasTimeForLeaves) {
   for (int64_t k = 1; k < kLayers; ++k) {
     const Bytes less(k * kLarge * tests::kUnitBytes);
     const PlanResult result = llvm::cantFail(plan(problem, all.keepAllHeight - less));
-    EXPECT_EQ(result.timetable.stepTime, result.computeTime) << k << " storages less";
+    EXPECT_EQ(result.timetable.stepTime, result.timetable.computeTime) << k << " storages less";
   }
 }
 

@@ -59,7 +59,7 @@ void printRow(const std::string& name, Measured measured) {
   llvm::outs() << fmt::format(
       "{:<30} {:7.2f} s  step {:9.4f} s  compute {:9.4f} s  bound {:9.4f} s  {:.4f} x bound  needs "
       "{:.2f} GiB, moves {:.2f} GiB\n",
-      name, measured.seconds, step, seconds(result.computeTime), seconds(result.bound),
+      name, measured.seconds, step, seconds(result.timetable.computeTime), seconds(result.bound),
       step / seconds(result.bound), gibibytes(result.timetable.deviceHeight),
       gibibytes(result.timetable.bytesOut + result.timetable.bytesIn));
   llvm::outs().flush();

@@ -73,6 +73,10 @@ TEST(IssueTimes, WaitingForAStepsNumbersIsNotIssuing) {
   EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
   EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
             Nanoseconds(30 - 21));
+  for (StepTimes& step : steps) step.commands[1].reset();  // an update that launched nothing
+  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps, /*firstUpdate=*/1)[2][2],
+            Nanoseconds(30 - 21 + 210 - 180))
+      << "it is the first run, and has what came between the steps";
 }
 
 TEST(IssueTimes, AThreadThatMayBeHeldBackSaysNothing) {
