@@ -189,11 +189,34 @@ struct Sums {
   Sum issue;
 };
 
-/// Where issuing was never seen, what it takes alone is scaled.
-Nanoseconds issueOf(Nanoseconds alone, const Sum& seen, double share) {
-  const double whole = seen.runs > 0 ? seen.mean() : static_cast<double>(alone.value());
-  return Nanoseconds(std::llround(whole * share));
-}
+/// What issuing takes inside steps. Where it was never seen, what it takes alone is scaled like
+/// that of the runs that were.
+class IssueInSteps {
+ public:
+  IssueInSteps(const ir::CostTable& alone, const std::map<std::string, Sums>& seen, double share)
+      : share_(share) {
+    double inSteps = 0;
+    double before = 0;
+    for (const auto& [signature, sums] : seen) {
+      const auto row = alone.bySignature.find(signature);
+      if (row == alone.bySignature.end() || row->second.issue == Nanoseconds(0)) continue;
+      inSteps += static_cast<double>(sums.issue.time);
+      before +=
+          static_cast<double>(sums.issue.runs) * static_cast<double>(row->second.issue.value());
+    }
+    if (inSteps > 0 && before > 0) slowdown_ = inSteps / before;
+  }
+
+  Nanoseconds of(Nanoseconds alone, const Sum& seen) const {
+    const double whole =
+        seen.runs > 0 ? seen.mean() : slowdown_ * static_cast<double>(alone.value());
+    return Nanoseconds(std::llround(whole * share_));
+  }
+
+ private:
+  double share_;
+  double slowdown_ = 1;
+};
 
 }  // namespace
 
@@ -232,6 +255,7 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     sums.work.add(times.work[i]);
     sums.issue.add(times.issue[i]);
   }
+  const IssueInSteps issue(table, bySignature, issueShare);
   for (const auto& [signature, sums] : bySignature) {
     const auto row = table.bySignature.find(signature);
     if (row == table.bySignature.end()) continue;
@@ -239,13 +263,13 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     // A run that was never timed launched nothing: the thread's time for it is in that of the
     // command after it.
     row->second.issue =
-        sums.work.runs > 0 ? issueOf(row->second.issue, sums.issue, issueShare) : Nanoseconds(0);
+        sums.work.runs > 0 ? issue.of(row->second.issue, sums.issue) : Nanoseconds(0);
   }
   // The few copies that every step has, of inputs and losses, stand where the thread has just
   // waited.
   constexpr int64_t kEnough = 16;  // in a step
   if (copies.runs < kEnough) copies = {};
-  table.links.issue = issueOf(table.links.issue, copies, issueShare);
+  table.links.issue = issue.of(table.links.issue, copies);
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);
   return table;

@@ -62,11 +62,11 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
                           const ir::NodeCosts& alone, size_t firstUpdate = SIZE_MAX);
 
 /// `table` with the times of runs in place of those of ops alone: per signature, and for copies all
-/// together where a step has 16 or more, the mean over its commands, re-runs included, `issueShare`
-/// of what issuing took (taking times makes it slower; of what it takes alone where it was not
-/// seen); and with the rates that links had there, beside each other and beside compute, where a
-/// step copies 16 MiB or more that way (copies below 256 KiB not counted). `times` by command of
-/// `schedule`.
+/// together where a step has 16 or more, the mean over its commands, re-runs included; and with the
+/// rates that links had there, beside each other and beside compute, where a step copies 16 MiB or
+/// more that way (copies below 256 KiB not counted). Of what issuing took `issueShare` counts
+/// (taking times makes it slower); where it was not seen, it is by so much slower than alone as the
+/// issuing of all runs that was seen. `times` by command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
                            double issueShare = 1);

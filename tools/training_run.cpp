@@ -125,38 +125,32 @@ ir::Error finishSteps(runtime::Runner& runner, StepTimer& timer) {
   return ir::success();
 }
 
-/// When times are taken: after as many steps without, if the run is long enough. Not before them: a
-/// process that traced a GPU was seen to issue more slowly from then on.
+/// Takes times in the steps that splitSteps names.
 class TimedSteps {
  public:
   explicit TimedSteps(const RunOptions& options)
-      : timed_(std::min(options.timedSteps, options.steps - 1)) {
-    constexpr int64_t kFewestUntimed = 3;
-    untimed_ = std::min(timed_, options.steps - 1 - timed_);
-    if (untimed_ < kFewestUntimed) untimed_ = 0;
-  }
+      : part_(splitSteps(options.steps, options.timedSteps, options.untimedSteps)) {}
 
   /// Before step `i` of the run is issued. What beginning and ending it takes is no part of a step.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
-    const bool begins = i == 1 + untimed_;
-    const bool ended = i == 1 + untimed_ + timed_;
-    if (timed_ == 0 || !(begins || ended)) return ir::success();
+    const bool begins = i == 1 + part_.untimed;
+    const bool ended = i == 1 + part_.untimed + part_.timed;
+    if (part_.timed == 0 || !(begins || ended)) return ir::success();
     if (ir::Error error = finishSteps(runner, timer)) return error;
-    if (begins && untimed_ > 0) {
+    if (begins && part_.untimed > 0) {
       mean_ = Nanoseconds(static_cast<int64_t>(timer.secondsPerStep() * 1e9));
     }
-    ir::Error error = begins ? runner.takeTimes(timed_) : runner.takenTimes().takeError();
+    ir::Error error = begins ? runner.takeTimes(part_.timed) : runner.takenTimes().takeError();
     timer.leaveOut();
     return error;
   }
   /// Between two of them, `i` the first: what is done there would count as a wait.
-  bool isBetween(int64_t i) const { return i > untimed_ && i < untimed_ + timed_; }
+  bool isBetween(int64_t i) const { return i > part_.untimed && i < part_.untimed + part_.timed; }
   /// Mean of the steps before those.
   std::optional<Nanoseconds> untimed() const { return mean_; }
 
  private:
-  int64_t timed_;
-  int64_t untimed_ = 0;
+  TimedPart part_;
   std::optional<Nanoseconds> mean_;
 };
 

@@ -78,7 +78,8 @@ struct RunOptions {
   std::string save;        // folder; "": nothing is saved
   int64_t saveEvery = 0;   // steps; 0: at the end only
   bool keepState = false;  // in the record, to compare it
-  int64_t timedSteps = 0;  // take the times of all commands in so many: TimedSteps says in which
+  int64_t timedSteps = 0;  // take the times of all commands in so many: splitSteps says in which
+  std::optional<int64_t> untimedSteps;                // before those
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
 };

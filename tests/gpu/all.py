@@ -26,7 +26,7 @@ from bits_table import MODELS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
-ALONE_SECONDS = 180  # for one part
+ALONE_SECONDS = 240  # for one part
 
 
 def why_no_gpu():
@@ -52,7 +52,7 @@ def parts_alone(options):
     yield "memcheck", script(options, "memcheck.py")
     if os.path.exists(options.session):
         yield "session", [os.path.abspath(options.session)]
-    timed = ["--steps", "200", "--in-steps", "80%peak", "--json"]
+    timed = ["--steps", "200", "--in-steps", "80%peak", "--runs", "3", "--json"]
     for model in TIMED:
         yield f"launch_{model}", script(options, "bits_table.py", "--only", model, *timed,
                                         "--budgets", "60", "--launch", "none,no_update,whole")

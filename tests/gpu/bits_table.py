@@ -9,7 +9,7 @@ run, bits are compared where eager libtorch repeats itself.
 
     bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
                   [--launch none,no_update,whole] [--only gpt2] [--nondeterministic] [--repeats 20]
-                  [--in-steps 80%peak] [--allow offload,takeover,reorder]
+                  [--in-steps 80%peak] [--allow offload,takeover,reorder] [--runs 3]
 """
 
 import argparse
@@ -75,6 +75,10 @@ def judge(answer):
     return "equal"
 
 
+def step_ms(done):
+    return json.loads(done.stdout)["step_ns"] / 1e6
+
+
 def run_budget(options, folder, step, costs, budget, launch):
     plan = os.path.join(folder, "plan.json")
     planned = call(options.program, "plan", step, "--budget", f"{budget}%peak", "--costs", costs,
@@ -89,6 +93,9 @@ def run_budget(options, folder, step, costs, budget, launch):
                 "--compare-unplanned", "--json", allowed=(0, 1))
     answer = json.loads(done.stdout)
     eager = answer["unplanned"]
+    again = [step_ms(call(options.program, "run", plan, "--steps", str(options.steps), "--costs",
+                          costs, "--json"))
+             for _ in range(1, options.runs)]
     return {
         "verdict": judge(answer),
         "arena_bytes": answer["arena_bytes"],
@@ -100,6 +107,7 @@ def run_budget(options, folder, step, costs, budget, launch):
         "predicted_ms": answer["predicted"]["step_ns"] / 1e6,
         "eager_ms": eager["step_ns"] / 1e6,
         "losses": [answer["losses"][0], answer["losses"][-1]],
+        **({"again_ms": again} if again else {}),
         **({"repeats": eager["repeats"]} if "repeats" in eager else {}),
     }
 
@@ -158,6 +166,8 @@ def show(options, row):
         text += (f"  arena {row['arena_bytes']} peak {row['peak_bytes']}"
                  f" outside {row['allocations_outside']}  step {row['step_ms']:.2f} ms"
                  f" predicted {row['predicted_ms']:.2f} eager {row['eager_ms']:.2f}")
+    if "again_ms" in row:
+        text += f" again {', '.join(f'{time:.2f}' for time in row['again_ms'])}"
     if "repeats" in row:
         text += f"  eager repeats {row['repeats']['equal']} of {row['repeats']['compared']}"
     print(text, flush=True)
@@ -177,6 +187,9 @@ def main():
                         help="also run every op so often and name those that do not repeat")
     parser.add_argument("--in-steps", metavar="BUDGET",
                         help="costs from the steps of a plan for this budget (profile --in-steps)")
+    parser.add_argument("--runs", type=int, default=1,
+                        help="run each plan so often, in processes of their own; the first is "
+                             "compared with eager libtorch, all give a time")
     parser.add_argument("--allow", default="offload,recompute,takeover,reorder",
                         help="what plans may do, as in 'plan --allow'")
     parser.add_argument("--json", action="store_true")

@@ -226,8 +226,9 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   for (size_t i = 0; i < 3; ++i) {
     schedule.commands[i].node = ir::NodeId(i);
     table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(1),
-                                                                  .issue = Nanoseconds(99)};
+                                                                  .issue = Nanoseconds(2)};
   }
+  table.bySignature[ir::nodeSignature(graph, ir::NodeId(2))].issue = Nanoseconds(50);
   const runtime::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(7)},
                                        .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
   const ir::CostTable corrected =
@@ -237,7 +238,7 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   EXPECT_EQ(neg.issue, Nanoseconds(4));
   const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
   EXPECT_EQ(exp.time, Nanoseconds(7));
-  EXPECT_EQ(exp.issue, Nanoseconds(50)) << "issuing it was never seen: half of what it takes alone";
+  EXPECT_EQ(exp.issue, Nanoseconds(100)) << "never seen: what it takes alone, slower like 'neg'";
   const runtime::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
                                         .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
   const ir::CostTable without = runtime::correctTimes(table, graph, schedule, silent);
@@ -259,13 +260,16 @@ TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\ninput %x : f32[64]\n"
                             "%y : f32[64] = aten.neg.default(%x)\n}\n"));
+  schedule.commands.emplace_back().node = ir::NodeId(0);
   ir::CostTable table;
   table.links.issue = Nanoseconds(100);
+  table.bySignature[ir::nodeSignature(graph, ir::NodeId(0))].issue = Nanoseconds(10);
   runtime::TypicalTimes times;
-  times.work.resize(kCopies);
+  times.work.resize(kCopies + 1);
   for (size_t i = 0; i < kCopies; ++i) {
     times.issue.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
   }
+  times.issue.emplace_back(std::nullopt);
   const auto issueAfter = [&](double share) {
     return runtime::correctTimes(table, graph, schedule, times, share).links.issue;
   };
@@ -273,6 +277,8 @@ TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
   EXPECT_EQ(issueAfter(0.5), Nanoseconds(7));
   std::fill_n(times.issue.begin(), 10, std::nullopt);
   EXPECT_EQ(issueAfter(0.5), Nanoseconds(50)) << "too few: half of what it takes alone";
+  times.issue.back() = Nanoseconds(30);
+  EXPECT_EQ(issueAfter(1), Nanoseconds(300)) << "too few: slower than alone, as the run was";
 }
 
 /// Copies of a large storage and of a small one, three each way; the rates after they took that
