@@ -189,22 +189,28 @@ struct Sums {
   Sum issue;
 };
 
+// In a step. The few copies that every step has, of inputs and losses, stand where the thread has
+// just waited; a few runs may be its first, which have what lies between steps.
+constexpr int64_t kEnoughSeen = 16;
+
 /// What issuing takes inside steps. Where it was never seen, what it takes alone is scaled like
 /// that of the runs that were.
 class IssueInSteps {
  public:
   IssueInSteps(const ir::CostTable& alone, const std::map<std::string, Sums>& seen, double share)
       : share_(share) {
+    int64_t runs = 0;
     double inSteps = 0;
     double before = 0;
     for (const auto& [signature, sums] : seen) {
       const auto row = alone.bySignature.find(signature);
       if (row == alone.bySignature.end() || row->second.issue == Nanoseconds(0)) continue;
+      runs += sums.issue.runs;
       inSteps += static_cast<double>(sums.issue.time);
       before +=
           static_cast<double>(sums.issue.runs) * static_cast<double>(row->second.issue.value());
     }
-    if (inSteps > 0 && before > 0) slowdown_ = inSteps / before;
+    if (runs >= kEnoughSeen && inSteps > 0) slowdown_ = inSteps / before;
   }
 
   Nanoseconds of(Nanoseconds alone, const Sum& seen) const {
@@ -265,10 +271,7 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     row->second.issue =
         sums.work.runs > 0 ? issue.of(row->second.issue, sums.issue) : Nanoseconds(0);
   }
-  // The few copies that every step has, of inputs and losses, stand where the thread has just
-  // waited.
-  constexpr int64_t kEnough = 16;  // in a step
-  if (copies.runs < kEnough) copies = {};
+  if (copies.runs < kEnoughSeen) copies = {};
   table.links.issue = issue.of(table.links.issue, copies);
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);

@@ -66,7 +66,7 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
 /// rates that links had there, beside each other and beside compute, where a step copies 16 MiB or
 /// more that way (copies below 256 KiB not counted). Of what issuing took `issueShare` counts
 /// (taking times makes it slower); where it was not seen, it is by so much slower than alone as the
-/// issuing of all runs that was seen. `times` by command of `schedule`.
+/// issuing of all runs that was seen (16 or more). `times` by command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
                            double issueShare = 1);

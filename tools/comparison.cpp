@@ -49,8 +49,8 @@ class LossRanges {
       const double room = kFar * (high - low);
       const double loss = planned.losses[i];
       if (high == low || std::isnan(room) || (loss >= low - room && loss <= high + room)) continue;
-      return fmt::format("the loss of step {} is {:.6g}, far from {:.6g} to {:.6g}", i + 1, loss,
-                         low, high);
+      return fmt::format("{} is {:.6g}, far from {:.6g} to {:.6g}", planned.lossName(i), loss, low,
+                         high);
     }
     return "";
   }

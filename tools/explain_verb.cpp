@@ -151,9 +151,8 @@ Nanoseconds mostSaved(const LoadedPlan& plan, const PlanExplanation& explained) 
   return claim.stepTime == explained.stepTime ? claim.stepTime - claim.computeTime : claim.stepTime;
 }
 
-void printRemedies(const LoadedPlan& plan, const ir::CostTable& table,
-                   const PlanExplanation& explained, llvm::raw_ostream& os) {
-  const std::optional<LaunchTip> tip = findLaunchTip(plan, table, explained.stepTime);
+void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
+                   const std::optional<LaunchTip>& tip, llvm::raw_ostream& os) {
   if (tip) {
     os << "helps      'stowage plan --launch " << ir::graphModeName(tip->mode) << "': from "
        << formatDuration(tip->step) << " a step on, by what its ops take\n";
@@ -176,8 +175,9 @@ void printRemedies(const LoadedPlan& plan, const ir::CostTable& table,
   }
 }
 
-Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanation& explained,
-            ir::CostSource costs) {
+Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
+            const std::optional<LaunchTip>& tip, ir::CostSource costs) {
+  const ir::Graph& graph = plan.graph;
   Json holders = Json::array();
   for (const ir::Infeasible::Holder& holder : explained.holders) {
     holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
@@ -192,6 +192,10 @@ Json toJson(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanatio
   }
   const Nanoseconds saved = mostSaved(plan, explained);
   Json remedies = Json::array();
+  if (tip) {
+    remedies.push_back(
+        {{"launch", ir::graphModeName(tip->mode)}, {"step_at_best_ns", tip->step.value()}});
+  }
   for (const planner::Remedy& remedy : explained.remedies) {
     remedies.push_back({{"keep", nameOf(graph, remedy.storage)},
                         {"bytes", remedy.bytes.value()},
@@ -310,8 +314,9 @@ VerbResult runExplain(const ExplainFlags& flags) {
   }
   if (!estimate.empty()) remark(estimate, flags);
   const PlanExplanation explained = planner::explainPlan(input);
+  const std::optional<LaunchTip> tip = findLaunchTip(*plan, *table, explained.stepTime);
   if (flags.json) {
-    os << toJson(plan->graph, *plan, explained, table->source).dump(2) << '\n';
+    os << toJson(*plan, explained, tip, table->source).dump(2) << '\n';
     return kExitYes;
   }
   printPeak(plan->graph, *plan, explained, os);
@@ -319,7 +324,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
     os << "costs      estimated from profile '" << plan->file.target.profile << "'\n";
   }
   printStalls(plan->graph, explained, os);
-  printRemedies(*plan, *table, explained, os);
+  printRemedies(*plan, explained, tip, os);
   return kExitYes;
 }
 

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/in_step_times.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 
@@ -16,17 +15,13 @@
 #include "tools/run_data.h"
 #include "tools/run_source.h"
 #include "tools/step_costs.h"
+#include "tools/timed_part.h"
 #include "tools/training_run.h"
 
 namespace stowage::tools {
 
 namespace {
 
-// The clock of a GPU varies from step to step, and a host's speed of issuing over a second or two.
-constexpr int64_t kFewestSteps = 5;
-constexpr int64_t kMostTimed = 20;
-constexpr int64_t kMostUntimed = 500;
-constexpr Nanoseconds kMeasured(3'000'000'000);
 constexpr uint64_t kSeed = 0;
 
 ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
@@ -54,11 +49,6 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   return plan;
 }
 
-int64_t stepsToMeasure(Nanoseconds stepTime, int64_t most) {
-  const int64_t steps = kMeasured.value() / std::max<int64_t>(stepTime.value(), 1);
-  return std::clamp(steps, kFewestSteps, most);
-}
-
 ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& costs,
                                  const CommonFlags& flags) {
   RunSourceOptions sourceOptions;
@@ -69,18 +59,15 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);
   if (!data) return data.takeError();
-  const Nanoseconds stepTime = plan.file.schedule.predicted.stepTime;
-  const int64_t timed = stepsToMeasure(stepTime, kMostTimed);
-  // A GPU's steps may be bound by issuing, which taking times makes slower.
-  const bool mayWaitForIssue = plan.file.target.device == ir::DeviceKind::kCuda;
-  const int64_t untimed = mayWaitForIssue ? stepsToMeasure(stepTime, kMostUntimed) : 0;
-  const int64_t steps = 1 + untimed + timed;
+  const TimedPart part =
+      partToMeasure(plan.file.schedule.predicted.stepTime,
+                    /*mayWaitForIssue=*/plan.file.target.device == ir::DeviceKind::kCuda);
+  const int64_t steps = 1 + part.untimed + part.timed;
   Progress progress(!flags.quiet);
   RunOptions options;
   options.seed = kSeed;
   options.steps = steps;
-  options.timedSteps = timed;
-  options.untimedSteps = untimed;
+  options.times = part;
   options.batches = batchesOf(*source, **data);
   options.report = [&progress, steps](int64_t step, double /*loss*/) {
     progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(steps));

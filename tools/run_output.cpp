@@ -140,7 +140,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   const double predicted =
       static_cast<double>(answer.plan.schedule.predicted.stepTime.value()) / 1e9;
   if (!answer.resume.empty()) {
-    os << fmt::format("resumed    after {} steps{}\n", run.firstStep,
+    os << fmt::format("resumed    after {} steps{}\n", run.training.firstStep,
                       run.samePlan ? "" : ", saved under another plan");
   }
   if (!answer.weights.empty()) os << "began      with " << answer.weights << '\n';
@@ -193,7 +193,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
 void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
   const RunRecord& run = answer.run;
   nlohmann::ordered_json json = {{"steps", run.training.losses.size()},
-                                 {"first_step", run.firstStep},
+                                 {"first_step", run.training.firstStep},
                                  {"stopped", run.stopped},
                                  {"data", answer.data},
                                  {"losses", run.training.losses},

@@ -32,6 +32,7 @@
 #include "tools/run_output.h"
 #include "tools/run_source.h"
 #include "tools/this_machine.h"
+#include "tools/timed_part.h"
 #include "tools/times_files.h"
 #include "tools/training_notes.h"
 #include "tools/training_run.h"
@@ -170,7 +171,7 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
   const LoadedPlan& plan = training.plan;
   const RunSource& source = training.source;
   Progress progress(!flags.quiet && !flags.json);
-  const auto steps = run.firstStep + static_cast<int64_t>(run.training.losses.size());
+  const auto steps = run.training.firstStep + static_cast<int64_t>(run.training.losses.size());
   const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
     if (stopAsked != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
     progress.show(fmt::format("unplanned training, step {} of {}", step + 1, steps));
@@ -187,8 +188,7 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
                                       .weights = flags.weights},
                                      training.seed, steps, batches);
     if (!eager) return eager;
-    eager->losses.erase(eager->losses.begin(), eager->losses.begin() + run.firstStep);
-    eager->reports.erase(eager->reports.begin(), eager->reports.begin() + run.firstStep);
+    eager->dropBefore(run.training.firstStep);
     return eager;
   };
   return compareWithUnplanned(plan.graph, run.training, trainUnplanned);
@@ -213,7 +213,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
   options.keepState = flags.compare;
-  if (flags.times.any()) options.timedSteps = kTimedSteps;
+  if (flags.times.any()) options.times = splitSteps(flags.steps, kTimedSteps);
   options.stop = [] { return stopAsked != 0; };
   planned.options.pinning = showPinning(progress);
   options.report = [&progress](int64_t step, double loss) {

@@ -114,7 +114,7 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   if (!reports) return reports.takeError();
   record.training.add(reports->front());
   const auto done = static_cast<int64_t>(record.training.losses.size());
-  options.report(record.firstStep + done - 1, record.training.losses.back());
+  options.report(record.training.firstStep + done - 1, record.training.losses.back());
   return ir::success();
 }
 
@@ -125,11 +125,9 @@ ir::Error finishSteps(runtime::Runner& runner, StepTimer& timer) {
   return ir::success();
 }
 
-/// Takes times in the steps that splitSteps names.
 class TimedSteps {
  public:
-  explicit TimedSteps(const RunOptions& options)
-      : part_(splitSteps(options.steps, options.timedSteps, options.untimedSteps)) {}
+  explicit TimedSteps(TimedPart part) : part_(part) {}
 
   /// Before step `i` of the run is issued. What beginning and ending it takes is no part of a step.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
@@ -156,11 +154,11 @@ class TimedSteps {
 
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
-  TimedSteps times(options);
+  TimedSteps times(options.times);
   std::optional<int64_t> last;  // its loss is fetched when the next step is under way
   bool isDue = false;           // a checkpoint
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
-    ir::Expected<Batch> batch = options.batches(record.firstStep + i);
+    ir::Expected<Batch> batch = options.batches(record.training.firstStep + i);
     if (!batch) return batch.takeError();
     if (ir::Error error = times.before(i, runner, timer)) return error;
     ir::Expected<int64_t> issued = runner.issue(*batch);
@@ -228,6 +226,17 @@ void TrainingRecord::add(const at::Tensor& report) {
   losses.push_back(report.item<double>());
 }
 
+void TrainingRecord::dropBefore(int64_t first) {
+  const int64_t count = first - firstStep;
+  losses.erase(losses.begin(), losses.begin() + count);
+  reports.erase(reports.begin(), reports.begin() + count);
+  firstStep = first;
+}
+
+std::string TrainingRecord::lossName(size_t index) const {
+  return "the loss of step " + std::to_string(firstStep + static_cast<int64_t>(index) + 1);
+}
+
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
@@ -280,7 +289,7 @@ ir::Expected<RunnerPtr> runSteps(runtime::RunnableStep& step, const PlannedTrain
   if (!options.resume.empty()) {
     ir::Expected<runtime::ResumePoint> point = (*runner)->load(options.resume);
     if (!point) return point.takeError();
-    record.firstStep = point->dataPosition;
+    record.training.firstStep = point->dataPosition;
     record.samePlan = point->samePlan;
   }
   if (ir::Error error = takeSteps(**runner, options, record)) return error;
@@ -342,7 +351,7 @@ std::vector<std::string> findDifferences(const TrainingRecord& a, const Training
   if (a.reports.size() != b.reports.size()) differences.emplace_back("the number of steps");
   for (size_t i = 0; i < std::min(a.reports.size(), b.reports.size()); ++i) {
     if (sameBytes(a.reports[i], b.reports[i])) continue;
-    differences.push_back("the loss of step " + std::to_string(i + 1));
+    differences.push_back(a.lossName(i));
   }
   const auto lacks = [&](const std::string& name) {
     differences.push_back("state '" + name + "', which one of them lacks");

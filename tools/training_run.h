@@ -23,6 +23,7 @@
 #include "tools/byte_digest.h"
 #include "tools/model_step.h"
 #include "tools/step_pace.h"
+#include "tools/timed_part.h"
 
 namespace stowage::tools {
 
@@ -32,6 +33,7 @@ using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
 /// What a training leaves behind: one loss per step; parameters, buffers and optimizer
 /// state by name ("wte.weight", "m(wte.weight)").
 struct TrainingRecord {
+  int64_t firstStep = 0;  // of the training: steps done before those of `losses`
   std::vector<double> losses;
   std::vector<at::Tensor> reports;  // the first report of each step, bits included
   std::vector<std::pair<std::string, ByteDigest>> state;  // by name, ascending
@@ -40,6 +42,10 @@ struct TrainingRecord {
 
   /// One more step's first report.
   void add(const at::Tensor& report);
+  /// Leaves what was reported from step `first` of the training on, which lies in it.
+  void dropBefore(int64_t first);
+  /// "the loss of step 3" for the third step of the training.
+  std::string lossName(size_t index) const;
 };
 
 /// Plain libtorch, with the target's threads and deterministic mode. `weights`: safetensors files
@@ -78,14 +84,12 @@ struct RunOptions {
   std::string save;        // folder; "": nothing is saved
   int64_t saveEvery = 0;   // steps; 0: at the end only
   bool keepState = false;  // in the record, to compare it
-  int64_t timedSteps = 0;  // take the times of all commands in so many: splitSteps says in which
-  std::optional<int64_t> untimedSteps;                // before those
+  TimedPart times;         // in these steps those of all commands are taken; none: in no step
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
 };
 struct RunRecord {
   TrainingRecord training;  // of this run's steps
-  int64_t firstStep = 0;    // steps done before
   bool samePlan = true;     // as the checkpoint's
   bool stopped = false;
   Bytes arena;

@@ -25,6 +25,7 @@ import time
 from bits_table import MODELS
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+FAULTS = ["delays", "waits", "signals", "memory"]
 TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
 ALONE_SECONDS = 240  # for one part
 
@@ -62,10 +63,17 @@ def parts_alone(options):
                                 "--allow", "offload,takeover,reorder")
 
 
+def find_unknown(options):
+    """Beginnings of --only that are no part's."""
+    names = [name for name, _ in (*parts_alone(options), *parts_together(options))]
+    names += ["session", *(f"faults_{check}" for check in FAULTS)]  # may be left out, which is said
+    return [word for word in options.only if not any(name.startswith(word) for name in names)]
+
+
 def parts_together(options):
     # What takes longest first.
     if os.path.exists(options.faults):
-        for check in ("delays", "waits", "signals", "memory"):
+        for check in FAULTS:
             yield f"faults_{check}", script(options, "faults.py", "--faults", options.faults,
                                             "--only", check, "--seeds", "1")
     models = sorted(MODELS, key=lambda name: not name.startswith(("resnet", "llama")))
@@ -123,6 +131,9 @@ def main():
     parser.add_argument("--skip-code", type=int, default=0, help="exit code where no GPU is")
     parser.add_argument("--why", action="store_true", help="only say whether there is a GPU")
     options = parser.parse_args()
+    unknown = find_unknown(options)
+    if unknown:
+        parser.error(f"--only {','.join(unknown)}: no part begins so")
     missing = why_no_gpu()
     if missing:
         print(f"skipped: no GPU here ({missing})", flush=True)

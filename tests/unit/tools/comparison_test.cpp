@@ -109,6 +109,20 @@ TEST(Comparison, WhatEveryTrainingRepeatsCounts) {
   EXPECT_EQ(different.repeated->trainings, 8);
 }
 
+TEST(Comparison, StepsCountFromTheTrainingsBegin) {
+  TrainingRecord eager = recordOf({8, 4, 2, 1}, {});
+  eager.dropBefore(2);
+  TrainingRecord resumed = recordOf({2, 1.5}, {});
+  resumed.firstStep = 2;
+  EXPECT_EQ(compare(true, resumed, {eager}).difference, "the loss of step 4");
+  std::deque<TrainingRecord> unrepeated(8, eager);
+  unrepeated.front() = recordOf({2, 1.25}, {});
+  unrepeated.front().firstStep = 2;
+  resumed.losses.back() = 9;
+  EXPECT_EQ(compare(false, resumed, unrepeated).difference,
+            "the loss of step 4 is 9, far from 1 to 1.25");
+}
+
 TEST(Comparison, LossesThatAreNotRepeatedMustBeNear) {
   const auto trainings = [](double second) {
     std::deque<TrainingRecord> all(8, recordOf({second}, {}));

@@ -144,6 +144,10 @@ TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
   const Outcome explained = stowage("explain " + at("plan.json"));
   EXPECT_TRUE(explained.says("issuing    compute waits ")) << explained.text;
   EXPECT_TRUE(explained.says("helps      'stowage plan --launch ")) << explained.text;
+  const Outcome answer = stowage("explain --json " + at("plan.json"));
+  ASSERT_EQ(answer.code, 0);
+  EXPECT_TRUE(
+      explained.says("--launch " + json::parse(answer.text)["helps"][0].value("launch", "")));
   // Nothing is issued but the few updates.
   ASSERT_EQ(plan("--budget 64MiB --launch no_update").code, 0);
   const Outcome graph = stowage("explain " + at("plan.json"));

@@ -3,12 +3,8 @@
 
 #include <gtest/gtest.h>
 
-#include <optional>
-#include <utility>
-
 #include "ir/parser.h"
 #include "tests/support/or_fail.h"
-#include "tools/step_pace.h"
 
 namespace stowage::tests {
 namespace {
@@ -87,30 +83,6 @@ TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
 
 TEST_F(StepCosts, GraphsDoNotWaitForIssuing) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60)), ir::GraphMode::kWhole), (Times{10, 10}));
-}
-
-using Split = std::pair<int64_t, int64_t>;  // steps without times, then with
-
-Split splitOf(int64_t steps, int64_t timed, std::optional<int64_t> untimed) {
-  const tools::TimedPart part = tools::splitSteps(steps, timed, untimed);
-  return {part.untimed, part.timed};
-}
-
-TEST(SplitSteps, StepsWithoutTimesComeFirst) {
-  EXPECT_EQ(splitOf(21, 10, std::nullopt), Split(10, 10));
-  EXPECT_EQ(splitOf(200, 10, std::nullopt), Split(10, 10)) << "the rest is trained as ever";
-  EXPECT_EQ(splitOf(221, 20, 200), Split(200, 20));
-  EXPECT_EQ(splitOf(6, 5, 0), Split(0, 5));
-}
-
-TEST(SplitSteps, AShortRunTakesTimesFirstOfAll) {
-  EXPECT_EQ(splitOf(16, 10, std::nullopt), Split(5, 10));
-  EXPECT_EQ(splitOf(13, 10, std::nullopt), Split(0, 10)) << "two steps say nothing";
-  EXPECT_EQ(splitOf(5, 10, std::nullopt), Split(0, 4));
-  EXPECT_EQ(splitOf(50, 20, 200), Split(29, 20));
-  EXPECT_EQ(splitOf(1, 10, std::nullopt), Split(0, 0)) << "the first step is left out";
-  EXPECT_EQ(splitOf(0, 10, std::nullopt), Split(0, 0));
-  EXPECT_EQ(splitOf(20, 0, std::nullopt), Split(0, 0));
 }
 
 }  // namespace
