@@ -5,6 +5,7 @@
 #include <linux/magic.h>
 #include <sys/stat.h>
 #include <sys/statfs.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -72,8 +73,13 @@ class DirectFile {
   int read(uint8_t* to, int64_t bytes, int64_t offset) const {
     return whole(pread(file_, to, static_cast<size_t>(bytes), offset), bytes);
   }
-  /// Nothing where the file system cannot: then the writes do it.
+  /// Nothing where the file system cannot: then the writes do it. What is not free is not tried:
+  /// until that fails, some file systems have nothing left for others.
   int reserve(int64_t bytes) const {
+    struct statvfs space = {};
+    if (fstatvfs(file_, &space) != 0) return errno;
+    const bool isKnown = space.f_blocks > 0 && space.f_frsize > 0;
+    if (isKnown && static_cast<uint64_t>(bytes) / space.f_frsize >= space.f_bavail) return ENOSPC;
     return fallocate(file_, 0, 0, bytes) == 0 || errno == EOPNOTSUPP ? 0 : errno;
   }
   int settle() const { return fdatasync(file_) == 0 ? 0 : errno; }

@@ -7,8 +7,12 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <atomic>
+#include <cstdint>
 #include <filesystem>
 #include <string>
+#include <thread>
 
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
@@ -73,9 +77,18 @@ TEST_F(DiskRatesTest, WhatIsNoFolderIsRefused) {
 }
 
 TEST_F(DiskRatesTest, MoreThanTheDiskHoldsIsRefused) {
-  const Bytes all(static_cast<int64_t>(fs::space(folder_).capacity));
+  const fs::space_info before = fs::space(folder_);
+  const Bytes all(static_cast<int64_t>(before.capacity));
+  std::atomic<bool> isOver = false;
+  uintmax_t leastFree = before.available;
+  std::thread watch([&] {
+    while (!isOver) leastFree = std::min(leastFree, fs::space(folder_).available);
+  });
   expectRefused(folder_, all + all, ir::ErrorCode::kEnvironment, "cannot reserve its file");
+  isOver = true;
+  watch.join();
   EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_GT(leastFree, before.available / 2) << "other programs find the disk full meanwhile";
 }
 
 }  // namespace
