@@ -146,8 +146,10 @@ TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
   EXPECT_TRUE(explained.says("helps      'stowage plan --launch ")) << explained.text;
   const Outcome answer = stowage("explain --json " + at("plan.json"));
   ASSERT_EQ(answer.code, 0);
-  EXPECT_TRUE(
-      explained.says("--launch " + json::parse(answer.text)["helps"][0].value("launch", "")));
+  const json tip = json::parse(answer.text)["helps"].at(0);
+  ASSERT_TRUE(tip.contains("launch")) << answer.text;
+  EXPECT_GT(tip["step_at_best_ns"], 0);
+  EXPECT_TRUE(explained.says("--launch " + tip["launch"].get<std::string>() + "'"));
   // Nothing is issued but the few updates.
   ASSERT_EQ(plan("--budget 64MiB --launch no_update").code, 0);
   const Outcome graph = stowage("explain " + at("plan.json"));
