@@ -102,7 +102,8 @@ ir::Expected<std::string> gpuCostsDevice(bool deterministic) {
   ir::Expected<GpuFacts> facts = (*gpu)->describe();
   if (!facts) return facts.takeError();
   const int cudnn = facts->cudnnVersion;
-  return costsDevice(facts->name + ", CUDA " + facts->driver + ", cuDNN " +
+  const std::string driver = facts->driverVersion.empty() ? "" : ", driver " + facts->driverVersion;
+  return costsDevice(facts->name + driver + ", CUDA " + facts->driver + ", cuDNN " +
                          std::to_string(cudnn / 10000) + "." + std::to_string(cudnn / 100 % 100),
                      deterministic);
 }

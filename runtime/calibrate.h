@@ -47,7 +47,8 @@ struct CalibrateOptions {
 };
 
 /// What a table says of where and how it was measured (CostTable::device): "cpu, 2 threads",
-/// "NVIDIA H200, CUDA 13.0, cuDNN 9.19, nondeterministic" (the CUDA that the driver can do).
+/// "NVIDIA H200, driver 580.159.04, CUDA 13.0, cuDNN 9.19, nondeterministic" (the CUDA that the
+/// driver can do).
 /// Errors: those of the GPU library.
 ir::Expected<std::string> costsDeviceHere(const ir::Target& target);
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic);

@@ -55,6 +55,15 @@ ir::Expected<void*> loadFirst(const std::vector<std::string>& paths, const std::
   return ir::makeError(ir::ErrorCode::kEnvironment, what + " could not be loaded: " + why);
 }
 
+/// Looked for first: where it is missing, no library of ours or libtorch's would help.
+ir::Error loadDriver() {
+  if (dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL) != nullptr) return ir::success();
+  const char* error = dlerror();
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       std::string("this machine has no NVIDIA driver: ") +
+                           (error == nullptr ? "libcuda.so.1 does not load" : error));
+}
+
 /// libtorch's CUDA kernels register when their library is loaded.
 ir::Error loadLibtorchCuda() {
   const std::string beside = folderOfLibrary(reinterpret_cast<const void*>(&at::globalContext));
@@ -75,8 +84,18 @@ std::vector<std::string> candidates() {
 
 }  // namespace
 
+std::string describeMemoryCount(const GpuFacts& gpu) {
+  if (gpu.countsOwnMemory) return "";
+  return "the driver does not say what this process takes of the GPU, as in containers with "
+         "process "
+         "ids of their own: what lies beside the arena is what the whole GPU's use changed by, "
+         "other "
+         "processes included";
+}
+
 ir::Expected<GpuLibrary*> loadGpuLibrary() {
   if (loadedLibrary != nullptr) return loadedLibrary;
+  if (ir::Error error = loadDriver()) return error;
   if (ir::Error error = loadLibtorchCuda()) {
     return ir::makeError(ir::takePayload(std::move(error))
                              .note(std::string("needed is libtorch ") + torchVersion() +

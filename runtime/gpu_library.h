@@ -26,10 +26,17 @@ struct GpuFacts {
   int computeCapability = 0;  // 90 for sm_90
   Bytes memory;
   Bytes freeMemory;
-  std::string driver;    // "13.0": the CUDA version that the driver can do
+  std::string driver;         // "13.0": the CUDA version that the driver can do
+  std::string driverVersion;  // "580.159.04"; empty: not told
+  /// False in a container that hides this process from the driver's count (a process-id namespace):
+  /// memory beside the arena then is what the whole GPU's use changed by, other processes included.
+  bool countsOwnMemory = true;
   std::string runtime;   // "13.0"
   int cudnnVersion = 0;  // 91900
 };
+
+/// "" unless other processes' memory is counted as this one's; else a sentence that says so.
+std::string describeMemoryCount(const GpuFacts& gpu);
 
 struct GpuDeviceOptions {
   Bytes deviceBytes;  // the budget

@@ -21,6 +21,7 @@
 #include "tools/graph_summary.h"
 #include "tools/in_step_times.h"
 #include "tools/load_files.h"
+#include "tools/machine_load.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
 #include "tools/progress.h"
@@ -263,6 +264,10 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (!run) return run.takeError();
   const TrainingRecord& record = run->training;
   printRun(*eager, record, *inputs, os);
+  remark(describeSlowReference({.predicted = planned->schedule.predicted.stepTime,
+                                .measured = eager->meanStep(),
+                                .commands = planned->schedule.commands.size()}),
+         flags);
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
   os << "wrote      " << flags.stepFile() << "  " << flags.costsFile() << "  " << flags.planFile()
      << '\n';

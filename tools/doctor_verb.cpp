@@ -55,9 +55,11 @@ Json toJson(const FoundGpu& gpu) {
           {"compute_capability", gpu.facts->computeCapability},
           {"memory_bytes", gpu.facts->memory.value()},
           {"free_bytes", gpu.facts->freeMemory.value()},
+          {"driver", gpu.facts->driverVersion},
           {"driver_cuda", gpu.facts->driver},
           {"cuda", gpu.facts->runtime},
-          {"cudnn", gpu.facts->cudnnVersion}};
+          {"cudnn", gpu.facts->cudnnVersion},
+          {"counts_own_memory", gpu.facts->countsOwnMemory}};
 }
 
 void print(const FoundGpu& gpu, llvm::raw_ostream& os) {
@@ -65,10 +67,11 @@ void print(const FoundGpu& gpu, llvm::raw_ostream& os) {
     os << "gpu        none; steps run on the cpu device (" << gpu.why << ")\n";
     return;
   }
-  os << fmt::format("gpu        {}, sm_{}, {} ({} free), driver for CUDA {}, CUDA {}, cuDNN {}\n",
-                    gpu.facts->name, gpu.facts->computeCapability, formatBytes(gpu.facts->memory),
-                    formatBytes(gpu.facts->freeMemory), gpu.facts->driver, gpu.facts->runtime,
-                    gpu.facts->cudnnVersion);
+  os << fmt::format(
+      "gpu        {}, sm_{}, {} ({} free), driver {} for CUDA {}, CUDA {}, cuDNN {}\n",
+      gpu.facts->name, gpu.facts->computeCapability, formatBytes(gpu.facts->memory),
+      formatBytes(gpu.facts->freeMemory), gpu.facts->driverVersion, gpu.facts->driver,
+      gpu.facts->runtime, gpu.facts->cudnnVersion);
 }
 
 std::string limitText(const char* what, int64_t bytes) {

@@ -307,12 +307,12 @@ VerbResult runExplain(const ExplainFlags& flags) {
   if (!flags.storage.empty()) {
     ir::Expected<StorageStory> story = planner::explainStorage(input, flags.storage);
     if (!story) return suggestName(story.takeError(), plan->graph, flags.storage);
-    if (!estimate.empty()) remark(estimate, flags);
+    remark(estimate, flags);
     if (flags.json) os << toJson(plan->graph, *story).dump(2) << '\n';
     if (!flags.json) printStory(plan->graph, *story, os);
     return kExitYes;
   }
-  if (!estimate.empty()) remark(estimate, flags);
+  remark(estimate, flags);
   const PlanExplanation explained = planner::explainPlan(input);
   const std::optional<LaunchTip> tip = findLaunchTip(*plan, *table, explained.stepTime);
   if (flags.json) {

@@ -40,6 +40,15 @@ GraphSummary summariseGraph(const ir::Graph& graph) {
   return summary;
 }
 
+namespace {
+
+std::string deviceText(const ir::Provenance& from) {
+  const bool saysMore = !from.target.empty() && from.target != from.device;
+  return saysMore ? from.device + ", target " + from.target : from.device;
+}
+
+}  // namespace
+
 std::string describeGraph(const ir::Graph& graph, const GraphSummary& summary) {
   const auto millions = [](int64_t count) {
     return fmt::format("{:.1f} M", static_cast<double>(count) / 1e6);
@@ -47,7 +56,7 @@ std::string describeGraph(const ir::Graph& graph, const GraphSummary& summary) {
   std::string parameters = millions(summary.parameters) + " parameters";
   if (summary.frozen > 0) parameters += ", " + millions(summary.frozen) + " frozen";
   return fmt::format("{} ({}, {}): {} nodes, {} storages", graph.name(), parameters,
-                     graph.provenance().device, graph.nodes().size(), graph.storages().size());
+                     deviceText(graph.provenance()), graph.nodes().size(), graph.storages().size());
 }
 
 nlohmann::ordered_json graphSummaryJson(const ir::Graph& graph, const GraphSummary& summary) {

@@ -98,8 +98,7 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   times.costs = std::move(*costs);
   times.arena = run->arena;
   times.alone = schedule.predicted.stepTime;
-  times.measured = run->pace.untimed.value_or(
-      Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)));
+  times.measured = run->pace.untimed.value_or(run->training.meanStep());
   ir::Expected<ir::NodeCosts> corrected = ir::resolveCosts(plan->graph, times.costs);
   if (!corrected) return corrected.takeError();
   times.inSteps =

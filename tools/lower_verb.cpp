@@ -48,7 +48,7 @@ ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedP
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
   const std::string different = differentCosts(plan.file, flags.costs, file->table);
-  if (!different.empty()) remark(different, flags);
+  remark(different, flags);
   return file;
 }
 

@@ -8,15 +8,28 @@ namespace {
 /// Measured: 11 us with libtorch's CPU ops.
 constexpr int64_t kMostIssueTime = 20'000;
 
+bool isKnown(const StepTimes& step) {
+  return step.predicted > Nanoseconds(0) && step.measured > Nanoseconds(0);
+}
+
+bool isTooLong(const StepTimes& step) {
+  const int64_t issue = kMostIssueTime * static_cast<int64_t>(step.commands);
+  return (step.measured.value() - issue) / 2 > step.predicted.value();
+}
+
 }  // namespace
 
+std::string describeSlowReference(const StepTimes& step) {
+  if (step.costs != ir::CostSource::kMeasured || !isKnown(step) || !isTooLong(step)) return "";
+  return "a step of plain libtorch took " + formatDuration(step.measured) +
+         ", the planned one, which has its ops to do as well, is predicted to take " +
+         formatDuration(step.predicted) +
+         ": this machine was busy, and what the planned step seems to gain is no gain";
+}
+
 std::string describeOffPrediction(const StepTimes& step) {
-  const int64_t claimed = step.predicted.value();
-  const int64_t found = step.measured.value();
-  if (claimed <= 0 || found <= 0) return "";
-  const int64_t issue = kMostIssueTime * static_cast<int64_t>(step.commands);
-  const bool isNear = (found - issue) / 2 <= claimed && claimed / 2 <= found;
-  if (isNear) return "";
+  if (!isKnown(step)) return "";
+  if (!isTooLong(step) && step.predicted.value() / 2 <= step.measured.value()) return "";
   const std::string times = "a step took " + formatDuration(step.measured) + ", predicted " +
                             formatDuration(step.predicted) + ": ";
   if (step.costs != ir::CostSource::kMeasured) {

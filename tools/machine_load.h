@@ -23,6 +23,11 @@ struct StepTimes {
 /// or less than half as long as predicted; else a sentence with both times that advises to profile.
 /// 0 measured or predicted: nothing is known.
 std::string describeOffPrediction(const StepTimes& step);
+/// "" unless a step of plain libtorch took more than twice as long as the planned step, which has
+/// all of its ops to do as well, is predicted to take with issuing; else a sentence with both
+/// times: what is measured beside it is no gain. Of predictions that were not measured nothing is
+/// said.
+std::string describeSlowReference(const StepTimes& step);
 
 /// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence
 /// with both sums.

@@ -12,16 +12,23 @@
 namespace stowage::tools {
 
 Bytes machineMemory();
-/// Of the process's control group, as a container sees its own (`root`: where these are mounted);
-/// nothing when none is stated.
-std::optional<Bytes> groupLimit(const std::string& root = "/sys/fs/cgroup");
+/// Where Linux says how much memory there is.
+struct MemoryFiles {
+  std::string groups = "/sys/fs/cgroup";  // where control groups are mounted
+  std::string machine = "/proc/meminfo";
+};
 
-/// What a process may use at most, and where that is said.
+/// Of the process's control group, as a container sees its own; nothing when none is stated.
+std::optional<Bytes> groupLimit(const MemoryFiles& files = {});
+
+/// What a process may use at most now, beside what is in use and cannot be given back, and where
+/// that is said.
 struct UsableMemory {
   Bytes bytes;
-  std::string source;  // "this machine has 24.00 GiB"
+  std::string source;  // "this machine has 21.50 GiB free of 24.00 GiB"
 };
-UsableMemory usableMemory(std::optional<Bytes> group = groupLimit());
+/// Of machine and control group, what has less free. Where nothing tells what is free, all counts.
+UsableMemory usableMemory(const MemoryFiles& files = {});
 
 }  // namespace stowage::tools
 

@@ -116,7 +116,7 @@ VerbResult runPlan(const PlanFlags& flags) {
   if (!budget) return budget.takeError();
   inputs->options.budget = *budget;
   for (const std::string& what : {describeTooLarge(*inputs), describeRecordings(*inputs)}) {
-    if (!what.empty()) remark(what, flags);
+    remark(what, flags);
   }
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) {

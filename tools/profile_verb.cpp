@@ -112,6 +112,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
   if (ir::Error error = openGpuFor(*target)) return error;
+  remark(describeMemoryCount(*target), flags);
   runtime::TimeSpread spread;
   Measured measured;
   if (!flags.disk.empty()) {  // first: it takes seconds, and may be refused
@@ -126,7 +127,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
       measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
   if (!costs) return costs.takeError();
   const std::string scatter = describeScatter(spread.median, spread.shortest);
-  if (!scatter.empty()) remark(scatter, flags);
+  remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
   measured.links = *links;

@@ -53,7 +53,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
     ir::Expected<planner::CostFile> known = loadCosts(request.costs);
     if (!known) return known.takeError();
     const std::string different = differentCosts(plan.file, request.costs, known->table);
-    if (!different.empty()) remark(different, request.flags);
+    remark(different, request.flags);
     if (ir::Error error = checkMeasuredHere(plan.file.target, *known, request.costs)) return error;
     options.known = std::move(known->table);
     costs.hasLinks = true;

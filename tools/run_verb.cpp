@@ -13,7 +13,6 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <csignal>
 #include <memory>
 #include <optional>
@@ -24,6 +23,7 @@
 #include "tools/exit_code.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
+#include "tools/number_flag.h"
 #include "tools/plan_ladder.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
@@ -116,7 +116,7 @@ ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& pl
   const ResumeCheck check = {
       .folder = flags.resume, .saved = beginning.saved, .now = now, .otherData = flags.otherData};
   if (ir::Error error = checkSameTraining(check)) return error;
-  if (const std::string other = otherNumerics(check); !other.empty()) remark(other, flags);
+  remark(otherNumerics(check), flags);
   return now;
 }
 
@@ -222,23 +222,6 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   return runByPlan(training.source, planned, options);
 }
 
-/// CLI11 takes numbers beyond its type for others.
-std::string describeBadSeed(const std::string& text) {
-  int64_t seed = -1;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), seed);
-  const bool isSeed = read.ec == std::errc() && read.ptr == text.data() + text.size() && seed >= 0;
-  return isSeed ? "" : "found '" + text + "', expected a whole number from 0 to 2^63 - 1";
-}
-
-/// A range does not refuse what is no number.
-std::string describeBadRate(const std::string& text) {
-  double rate = -1;
-  const auto read = std::from_chars(text.data(), text.data() + text.size(), rate);
-  const bool isRate =
-      read.ec == std::errc() && read.ptr == text.data() + text.size() && rate >= 0 && rate <= 1e9;
-  return isRate ? "" : "found '" + text + "', expected a number from 0 to 1e9";
-}
-
 VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
@@ -255,6 +238,7 @@ VerbResult runRun(const RunFlags& flags) {
                          "--throttle-links goes with steps for the CPU: a GPU's links are there");
   }
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
+  remark(describeMemoryCount(plan->file.target), flags);
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
   ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();
@@ -305,12 +289,15 @@ VerbResult runRun(const RunFlags& flags) {
     }
   }
   if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
-  const std::string off = describeOffPrediction(
-      {.predicted = plan->file.schedule.predicted.stepTime,
-       .measured = Nanoseconds(static_cast<int64_t>(run->training.secondsPerStep * 1e9)),
-       .commands = plan->file.schedule.commands.size(),
-       .costs = plan->file.costs.source});
-  if (!off.empty()) remark(off, flags);
+  StepTimes step = {.predicted = plan->file.schedule.predicted.stepTime,
+                    .measured = run->training.meanStep(),
+                    .commands = plan->file.schedule.commands.size(),
+                    .costs = plan->file.costs.source};
+  remark(describeOffPrediction(step), flags);
+  if (comparison) {
+    step.measured = comparison->eager.meanStep();
+    remark(describeSlowReference(step), flags);
+  }
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   if (comparison && !comparison->difference.empty()) return kExitNo;
   return run->stopped || stopAsked != 0 ? kExitStopped + stopAsked : kExitYes;

@@ -51,6 +51,17 @@ ir::Error openGpuFor(const ir::Target& target) {
   return ir::makeError(std::move(error));
 }
 
+std::string describeMemoryCount(const ir::Target& target) {
+  runtime::GpuLibrary* library = isGpu(target) ? runtime::loadedGpuLibrary() : nullptr;
+  if (library == nullptr) return "";
+  ir::Expected<runtime::GpuFacts> facts = library->describe();
+  if (!facts) {
+    (void)ir::takePayload(facts.takeError());  // said by whoever uses the GPU
+    return "";
+  }
+  return runtime::describeMemoryCount(*facts);
+}
+
 ir::Expected<ir::Target> describeThisMachine(const ir::Target& plan, int threads) {
   if (isGpu(plan)) return describeGpu(plan);
   ir::Target machine = plan;

@@ -5,6 +5,8 @@
 #ifndef STOWAGE_TOOLS_THIS_MACHINE_H_
 #define STOWAGE_TOOLS_THIS_MACHINE_H_
 
+#include <string>
+
 #include "ir/error.h"
 #include "ir/target.h"
 
@@ -13,6 +15,9 @@ namespace stowage::tools {
 /// Nothing to do for a CPU target. Errors: kEnvironment when there is no GPU, or its libraries do
 /// not load.
 ir::Error openGpuFor(const ir::Target& target);
+/// What the user should know of how the opened GPU counts memory (runtime/gpu_library.h); "" for
+/// CPU targets.
+std::string describeMemoryCount(const ir::Target& target);
 
 /// `plan` as this machine would say it: the device's kind, capability and libraries instead of the
 /// plan's. `threads`: what an op may use, 0: as the plan says, but no more than there are cores.

@@ -40,6 +40,7 @@ struct TrainingRecord {
   double secondsPerStep = 0;                              // mean of all steps but the first
   std::optional<Bytes> peak;                              // of libtorch's own allocator on a GPU
 
+  Nanoseconds meanStep() const { return Nanoseconds(static_cast<int64_t>(secondsPerStep * 1e9)); }
   /// One more step's first report.
   void add(const at::Tensor& report);
   /// Leaves what was reported from step `first` of the training on, which lies in it.

@@ -88,7 +88,7 @@ int reportError(ir::Error error, const CommonFlags& flags) {
 }
 
 void remark(const std::string& text, const CommonFlags& flags) {
-  if (!flags.quiet) llvm::errs() << "note: " << text << '\n';
+  if (!flags.quiet && !text.empty()) llvm::errs() << "note: " << text << '\n';
 }
 
 }  // namespace stowage::tools

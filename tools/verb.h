@@ -43,7 +43,8 @@ void addCommonFlags(CLI::App& command, CommonFlags& flags, bool writesFiles);
 /// goes with it.
 int reportError(ir::Error error, const CommonFlags& flags);
 
-/// Something that the user should know and that stops nothing: one line on stderr; nothing with -q.
+/// Something that the user should know and that stops nothing: one line on stderr; nothing with
+/// -q, and for "".
 void remark(const std::string& text, const CommonFlags& flags);
 
 }  // namespace stowage::tools

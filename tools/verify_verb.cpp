@@ -61,7 +61,7 @@ ir::Expected<std::optional<ir::NodeCosts>> readCosts(const VerifyFlags& flags,
     ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
     if (!file) return file.takeError();
     const std::string different = differentCosts(plan.file, flags.costs, file->table);
-    if (!different.empty()) remark(different, flags);
+    remark(different, flags);
     found = {.file = std::move(*file), .path = flags.costs, .missing = ""};
   }
   if (!found.file) {

@@ -73,7 +73,9 @@ std::string sizeText(Bytes bytes) {
 ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
   void* base = nullptr;
   const cudaError_t status = cudaMalloc(&base, static_cast<size_t>(bytes.value()));
-  if (status != cudaSuccess) {
+  if (status != cudaErrorMemoryAllocation) {
+    if (ir::Error error = checkCuda(status, "allocating the device arena")) return error;
+  } else {
     (void)cudaGetLastError();
     size_t free = 0;
     size_t all = 0;

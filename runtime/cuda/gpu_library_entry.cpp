@@ -56,6 +56,8 @@ class CudaLibrary final : public GpuLibrary {
       return error;
     }
     facts.driver = versionText(driver);
+    facts.driverVersion = driverVersion().value_or("");
+    facts.countsOwnMemory = isCountedByItself();
     facts.runtime = versionText(runtime);
     facts.cudnnVersion = static_cast<int>(at::detail::getCUDAHooks().versionRuntimeCuDNN());
     return facts;

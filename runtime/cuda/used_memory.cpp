@@ -50,7 +50,14 @@ class Nvml {
     if (find(bus, &nvml.device_) != 0) return std::nullopt;
     nvml.processes_ = reinterpret_cast<int (*)(NvmlDevice, unsigned*, NvmlProcess*)>(
         dlsym(library, "nvmlDeviceGetComputeRunningProcesses_v3"));
+    nvml.driver_ =
+        reinterpret_cast<int (*)(char*, unsigned)>(dlsym(library, "nvmlSystemGetDriverVersion"));
     return nvml;
+  }
+  std::optional<std::string> driver() const {
+    char version[128] = {};
+    if (driver_ == nullptr || driver_(version, sizeof(version)) != 0) return std::nullopt;
+    return std::string(version);
   }
   std::optional<Bytes> used() const {
     NvmlMemory memory{};
@@ -78,6 +85,7 @@ class Nvml {
 
  private:
   NvmlDevice device_ = nullptr;
+  int (*driver_)(char*, unsigned) = nullptr;
   int (*memory_)(NvmlDevice, NvmlMemory*) = nullptr;
   int (*processes_)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
 };
@@ -108,6 +116,12 @@ void noteContext() {
   const Bytes left = *now - *atStart - *own;
   if (left > Bytes(0) && left <= kMostUncounted) uncounted = left;
 }
+
+std::optional<std::string> driverVersion() {
+  return management() ? management()->driver() : std::nullopt;
+}
+
+bool isCountedByItself() { return management() && management()->usedByThisProcess().has_value(); }
 
 std::optional<Bytes> memoryOutside(Bytes arena) {
   if (!management()) return std::nullopt;

@@ -7,6 +7,7 @@
 #define STOWAGE_RUNTIME_CUDA_USED_MEMORY_H_
 
 #include <optional>
+#include <string>
 
 #include "ir/error.h"
 #include "ir/units.h"
@@ -15,6 +16,10 @@ namespace stowage::runtime {
 
 /// Called once, before CUDA is first used: makes its context, and notes what that took.
 void noteContext();
+/// Of the driver: "580.159.04". Nothing when NVML is not there.
+std::optional<std::string> driverVersion();
+/// Whether NVML tells what this process uses, so that no other process is in memoryOutside().
+bool isCountedByItself();
 /// What this process uses on the first GPU that it may use, beyond `arena`: context, kernels,
 /// libraries. Nothing when NVML is not there or does not tell.
 std::optional<Bytes> memoryOutside(Bytes arena);

@@ -15,7 +15,6 @@ Without a GPU it says so and ends with the exit code --skip-code (as CTest's tes
 """
 
 import argparse
-import ctypes
 import os
 import signal
 import subprocess
@@ -23,24 +22,12 @@ import sys
 import time
 
 from bits_table import MODELS
+from gpu_here import why_no_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAULTS = ["delays", "waits", "signals", "memory"]
 TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
 ALONE_SECONDS = 240  # for one part
-
-
-def why_no_gpu():
-    """What is missing; "" when there is one."""
-    try:
-        driver = ctypes.CDLL("libcuda.so.1")
-    except OSError as missing:
-        return str(missing)
-    count = ctypes.c_int()
-    status = driver.cuInit(0) or driver.cuDeviceGetCount(ctypes.byref(count))
-    if status != 0:
-        return f"the driver says error {status}"
-    return "" if count.value > 0 else "the driver knows no GPU"
 
 
 def script(options, name, *arguments):

@@ -20,6 +20,8 @@ import sys
 import tempfile
 import time
 
+from gpu_here import expect_gpu
+
 LLAMA = ["layers=8", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4", "batch=8",
          "sequence=256", "vocabulary=8192"]
 VIT = ["layers=6", "hidden=384", "heads=6", "batch=64", "image=64"]
@@ -213,6 +215,7 @@ def main():
         parser.error(f"--only {','.join(unknown)}: no such model; there are {', '.join(MODELS)}")
     if not os.access(options.program, os.X_OK):
         parser.error(f"--program {options.program}: no such program")
+    expect_gpu()
     rows = []
     for name in chosen:
         try:

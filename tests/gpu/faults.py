@@ -8,7 +8,7 @@ the bits of every model must stay those of eager libtorch in every launch mode; 
 one at a time: some must give other bits. Prints a row for each; exit code 1 when one went otherwise.
 
     faults.py --faults build/faults/libstowage_cuda.so [--program build/bin/stowage] [--only signals]
-              [--seeds 3] [--drops 12]
+              [--seeds 3] [--drops 12] [--models lstm,llama]
 """
 
 import argparse
@@ -23,6 +23,7 @@ import tempfile
 import time
 
 from bits_table import MODELS, capture_arguments
+from gpu_here import expect_gpu
 
 SECONDS = 120  # for one run: more is a hang
 
@@ -151,7 +152,7 @@ def delay_model(bench, name):
 def check_delays(bench):
     delayed = set()
     with concurrent.futures.ThreadPoolExecutor(6) as pool:
-        jobs = {pool.submit(delay_model, bench, name): name for name in MODELS}
+        jobs = {pool.submit(delay_model, bench, name): name for name in bench.options.models}
         for job in concurrent.futures.as_completed(jobs):
             if not job.result():
                 bench.bad += 1
@@ -204,15 +205,37 @@ CHECKS = {"signals": check_signals, "memory": check_memory, "delays": check_dela
           "waits": check_dropped_waits}
 
 
+def expect_known(parser, options):
+    for flag, chosen, known in (("--only", options.only, CHECKS), ("--models", options.models, MODELS)):
+        unknown = [name for name in chosen if name not in known]
+        if unknown:
+            parser.error(f"{flag} {','.join(unknown)}: not known; there are {', '.join(known)}")
+    if not os.access(options.program, os.X_OK):
+        parser.error(f"--program {options.program}: no such program")
+    try:
+        with open(options.faults, "rb") as library:
+            injects = b"STOWAGE_DELAY_US" in library.read()
+    except OSError as missing:
+        parser.error(f"--faults {options.faults}: {missing.strerror}")
+    if not injects:  # with it, nothing would be delayed, and every bit be right
+        parser.error(f"--faults {options.faults}: injects nothing, expected the library of "
+                     "'ninja stowage_cuda_faults'")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default="build/bin/stowage")
     parser.add_argument("--faults", default="build/faults/libstowage_cuda.so")
     parser.add_argument("--target", default="h200")
-    parser.add_argument("--only", default=",".join(CHECKS), type=lambda text: text.split(","))
+    parser.add_argument("--only", default=list(CHECKS), type=lambda text: text.split(","),
+                        help="checks, separated by commas: " + ", ".join(CHECKS))
+    parser.add_argument("--models", default=list(MODELS), type=lambda text: text.split(","),
+                        help="for delays, separated by commas: " + ", ".join(MODELS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--drops", type=int, default=12)
     options = parser.parse_args()
+    expect_known(parser, options)
+    expect_gpu()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)
         for name in options.only:

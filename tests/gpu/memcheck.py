@@ -16,6 +16,7 @@ import sys
 import tempfile
 
 from bits_table import call
+from gpu_here import expect_gpu
 
 MODEL = ["gpt2", "layers=4", "hidden=256", "heads=4", "vocabulary=2048", "context=128",
          "sequence=128", "batch=8", "dropout=0.1", "precision=bfloat16", "optimizer=stowage_adamw"]
@@ -31,6 +32,7 @@ def main():
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
     options = parser.parse_args()
+    expect_gpu()
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))

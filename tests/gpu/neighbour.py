@@ -17,9 +17,8 @@ import subprocess
 import sys
 import tempfile
 
-import torch
-
 from bits_table import call, capture_arguments
+from gpu_here import expect_gpu
 
 # Recorded graphs take memory beside the arena, by the number of their commands.
 RUNS = [("gpt2", "none"), ("gpt2_bfloat16", "whole"), ("llama_lora", "whole")]
@@ -28,6 +27,7 @@ GRAIN = 2 << 20  # what the driver allocates by
 
 def leave_free(wanted):
     """A block such that at least `wanted` bytes are free, and less than GRAIN more."""
+    import torch
     free, _ = torch.cuda.mem_get_info()
     return torch.empty((free - wanted) // GRAIN * GRAIN, dtype=torch.uint8, device="cuda")
 
@@ -45,6 +45,7 @@ def run(options, plan, costs):
 
 def beside(options, model, launch):
     """Did the run go as it should, the refused one, and one with the budget that it was told?"""
+    import torch
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name)
                              for name in ("step.stow", "costs.json", "plan.json"))
@@ -83,6 +84,8 @@ def main():
     parser.add_argument("--budget", default="60%peak")
     parser.add_argument("--target", default="h200")
     options = parser.parse_args()
+    expect_gpu()
+    import torch
     torch.empty(1, device="cuda")
     bad = 0
     for model, launch in RUNS:

@@ -22,6 +22,7 @@ import tempfile
 import time
 
 from bits_table import call, capture_arguments
+from gpu_here import expect_gpu
 
 MODEL = "gpt2_bfloat16"
 SETTLED = 5  # steps
@@ -104,6 +105,7 @@ def main():
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
     options = parser.parse_args()
+    expect_gpu()
     bad, nvml = 0, Nvml()
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))

@@ -88,8 +88,21 @@ def describe_machine(options):
     fields = "name,memory.total,driver_version,clocks.max.sm,power.limit,persistence_mode"
     return {"gpu": text_of(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]),
             "cores": os.cpu_count(), "stowage": text_of([options.program, "--version"]),
-            "deterministic": options.deterministic, "in_steps": options.in_steps,
-            "steps": options.steps}
+            "commit": text_of(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe",
+                               "--always", "--dirty", "--exclude", "*"]),
+            "libraries": libraries(options), "deterministic": options.deterministic,
+            "in_steps": options.in_steps, "steps": options.steps}
+
+
+def libraries(options):
+    """Versions of libtorch, CUDA and cuDNN, and of the driver, as the program sees them."""
+    try:
+        seen = json.loads(text_of([options.program, "doctor", "--json"]))
+    except ValueError:
+        return {}
+    gpu = seen.get("gpu") or {}
+    return {"torch": seen["torch"],
+            **{name: gpu[name] for name in ("driver", "driver_cuda", "cuda", "cudnn") if name in gpu}}
 
 
 def write_weights(step, path):
@@ -317,6 +330,13 @@ def run_case(options, name, folder):
     return [{"case": name, **row} for row in rows]
 
 
+def write_whole(path, answer):
+    """What was there stays until all is written."""
+    with open(f"{path}.part", "w", encoding="utf-8") as file:
+        json.dump(answer, file, indent=1)
+    os.replace(f"{path}.part", path)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--program", default="build/bin/stowage")
@@ -339,6 +359,11 @@ def main():
     parser.add_argument("--scratch", help="folder for files of many GiB; default: a temporary one")
     parser.add_argument("--out", help="JSON file to write")
     options = parser.parse_args()
+    unknown = [name for name in options.only if name not in CASES]
+    if unknown:
+        parser.error(f"--only {','.join(unknown)}: no such case; there are {', '.join(CASES)}")
+    if not os.access(options.program, os.X_OK):
+        parser.error(f"--program {options.program}: no such program")
     options.end = time.time() + options.seconds
     answer = {"machine": describe_machine(options), "rows": []}
     print(json.dumps(answer["machine"]), flush=True)
@@ -354,8 +379,7 @@ def main():
                 print(f"{name}: FAILED: {failure}", flush=True)
                 bad += 1
         if options.out:
-            with open(options.out, "w", encoding="utf-8") as file:
-                json.dump(answer, file, indent=1)
+            write_whole(options.out, answer)
     # Peers that do not fit are results; ours are not.
     bad += sum(row["verdict"] != "ran" for row in answer["rows"] if "hugging_face" not in row)
     return 1 if bad else 0

@@ -23,7 +23,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr const char* kH200 = "NVIDIA H200, CUDA 13.0, cuDNN 9.19";
+constexpr const char* kH200 = "NVIDIA H200, driver 580.159.04, CUDA 13.0, cuDNN 9.19";
 
 class GpuPlans : public testing::Test {
  protected:

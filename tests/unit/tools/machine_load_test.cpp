@@ -42,6 +42,24 @@ TEST(MachineLoad, IssuingManySmallCommandsIsNoBusyMachine) {
   EXPECT_NE(describeOffPrediction(step), "");
 }
 
+TEST(MachineLoad, AReferenceThatWasHeldUpIsNoGain) {
+  StepTimes step = {.predicted = Nanoseconds(20'000'000), .measured = Nanoseconds(40'000'000)};
+  EXPECT_EQ(describeSlowReference(step), "");
+  step.measured = Nanoseconds(1'000'000);
+  EXPECT_EQ(describeSlowReference(step), "");
+  step.measured = Nanoseconds(1'490'000'000);
+  EXPECT_EQ(
+      describeSlowReference(step),
+      "a step of plain libtorch took 1.49 s, the planned one, which has its ops to do as well, "
+      "is predicted to take 20.00 ms: this machine was busy, and what the planned step seems "
+      "to gain is no gain");
+  step.commands = 80'000;  // 20 us each
+  EXPECT_EQ(describeSlowReference(step), "");
+  step = {.predicted = Nanoseconds(1), .measured = Nanoseconds(5), .costs = CostSource::kRoofline};
+  EXPECT_EQ(describeSlowReference(step), "");
+  EXPECT_EQ(describeSlowReference({.predicted = Nanoseconds(0), .measured = Nanoseconds(5)}), "");
+}
+
 TEST(MachineLoad, NothingIsSaidOfWhatIsNotKnown) {
   EXPECT_EQ(offPrediction(1'000'000, 0), "");
   EXPECT_EQ(offPrediction(0, 1'000'000), "");
