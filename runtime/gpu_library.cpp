@@ -87,10 +87,8 @@ std::vector<std::string> candidates() {
 std::string describeMemoryCount(const GpuFacts& gpu) {
   if (gpu.countsOwnMemory) return "";
   return "the driver does not say what this process takes of the GPU, as in containers with "
-         "process "
-         "ids of their own: what lies beside the arena is what the whole GPU's use changed by, "
-         "other "
-         "processes included";
+         "process ids of their own: what lies beside the arena is what the whole GPU's use changed "
+         "by, other processes included";
 }
 
 ir::Expected<GpuLibrary*> loadGpuLibrary() {

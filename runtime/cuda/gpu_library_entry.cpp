@@ -57,7 +57,7 @@ class CudaLibrary final : public GpuLibrary {
     }
     facts.driver = versionText(driver);
     facts.driverVersion = driverVersion().value_or("");
-    facts.countsOwnMemory = isCountedByItself();
+    facts.countsOwnMemory = !countsWholeDevice();
     facts.runtime = versionText(runtime);
     facts.cudnnVersion = static_cast<int>(at::detail::getCUDAHooks().versionRuntimeCuDNN());
     return facts;

@@ -121,7 +121,7 @@ std::optional<std::string> driverVersion() {
   return management() ? management()->driver() : std::nullopt;
 }
 
-bool isCountedByItself() { return management() && management()->usedByThisProcess().has_value(); }
+bool countsWholeDevice() { return management() && !management()->usedByThisProcess(); }
 
 std::optional<Bytes> memoryOutside(Bytes arena) {
   if (!management()) return std::nullopt;

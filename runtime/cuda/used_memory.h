@@ -18,8 +18,8 @@ namespace stowage::runtime {
 void noteContext();
 /// Of the driver: "580.159.04". Nothing when NVML is not there.
 std::optional<std::string> driverVersion();
-/// Whether NVML tells what this process uses, so that no other process is in memoryOutside().
-bool isCountedByItself();
+/// Whether NVML does not tell what this process uses, so that others are in memoryOutside().
+bool countsWholeDevice();
 /// What this process uses on the first GPU that it may use, beyond `arena`: context, kernels,
 /// libraries. Nothing when NVML is not there or does not tell.
 std::optional<Bytes> memoryOutside(Bytes arena);
