@@ -134,14 +134,13 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
 /// With the names that `run --json` has.
 nlohmann::ordered_json runJson(const TrainingRecord& eager, const TrainingRecord& planned,
                                const std::string& difference) {
-  const auto nanoseconds = [](double seconds) { return static_cast<int64_t>(seconds * 1e9); };
   return {{"steps", planned.losses.size()},
           {"losses", planned.losses},
-          {"step_ns", nanoseconds(planned.secondsPerStep)},
+          {"step_ns", planned.meanStep().value()},
           {"unplanned",
            {{"identical", difference.empty()},
             {"difference", difference},
-            {"step_ns", nanoseconds(eager.secondsPerStep)}}}};
+            {"step_ns", eager.meanStep().value()}}}};
 }
 
 /// Both trainings hold the whole model: its size is known from a capture that does not.

@@ -67,11 +67,12 @@ void print(const FoundGpu& gpu, llvm::raw_ostream& os) {
     os << "gpu        none; steps run on the cpu device (" << gpu.why << ")\n";
     return;
   }
-  os << fmt::format(
-      "gpu        {}, sm_{}, {} ({} free), driver {} for CUDA {}, CUDA {}, cuDNN {}\n",
-      gpu.facts->name, gpu.facts->computeCapability, formatBytes(gpu.facts->memory),
-      formatBytes(gpu.facts->freeMemory), gpu.facts->driverVersion, gpu.facts->driver,
-      gpu.facts->runtime, gpu.facts->cudnnVersion);
+  const std::string version =
+      gpu.facts->driverVersion.empty() ? "" : gpu.facts->driverVersion + " ";
+  os << fmt::format("gpu        {}, sm_{}, {} ({} free), driver {}for CUDA {}, CUDA {}, cuDNN {}\n",
+                    gpu.facts->name, gpu.facts->computeCapability, formatBytes(gpu.facts->memory),
+                    formatBytes(gpu.facts->freeMemory), version, gpu.facts->driver,
+                    gpu.facts->runtime, gpu.facts->cudnnVersion);
 }
 
 std::string limitText(const char* what, int64_t bytes) {

@@ -10,6 +10,15 @@
 
 namespace stowage::tools {
 
+namespace {
+
+std::string deviceText(const ir::Provenance& from) {
+  const bool saysMore = !from.target.empty() && from.target != from.device;
+  return saysMore ? from.device + ", target " + from.target : from.device;
+}
+
+}  // namespace
+
 GraphSummary summariseGraph(const ir::Graph& graph) {
   // A storage's elements are those of its first value: the one it was declared with.
   std::vector<int64_t> elements(graph.storages().size(), -1);
@@ -39,15 +48,6 @@ GraphSummary summariseGraph(const ir::Graph& graph) {
   }
   return summary;
 }
-
-namespace {
-
-std::string deviceText(const ir::Provenance& from) {
-  const bool saysMore = !from.target.empty() && from.target != from.device;
-  return saysMore ? from.device + ", target " + from.target : from.device;
-}
-
-}  // namespace
 
 std::string describeGraph(const ir::Graph& graph, const GraphSummary& summary) {
   const auto millions = [](int64_t count) {

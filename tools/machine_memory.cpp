@@ -11,22 +11,6 @@
 
 namespace stowage::tools {
 
-Bytes machineMemory() {
-  return Bytes(static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
-               static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE)));
-}
-
-std::optional<Bytes> groupLimit(const MemoryFiles& files) {
-  std::ifstream file(files.groups + "/memory.max");
-  if (!file) file.open(files.groups + "/memory/memory.limit_in_bytes");  // the first version's
-  std::string text;
-  int64_t bytes = 0;
-  if (!(file >> text) || llvm::StringRef(text).getAsInteger(10, bytes)) return std::nullopt;
-  // The first version says a number beyond all memory for "no limit".
-  if (bytes <= 0 || Bytes(bytes) >= Bytes(int64_t{1} << 60)) return std::nullopt;
-  return Bytes(bytes);
-}
-
 namespace {
 
 /// The numbers of a file of lines "name: 12 kB" or "name 12"; nothing for a name that is not there.
@@ -76,6 +60,22 @@ std::string ofText(Bytes free, Bytes all) {
 }
 
 }  // namespace
+
+Bytes machineMemory() {
+  return Bytes(static_cast<int64_t>(::sysconf(_SC_PHYS_PAGES)) *
+               static_cast<int64_t>(::sysconf(_SC_PAGE_SIZE)));
+}
+
+std::optional<Bytes> groupLimit(const MemoryFiles& files) {
+  std::ifstream file(files.groups + "/memory.max");
+  if (!file) file.open(files.groups + "/memory/memory.limit_in_bytes");  // the first version's
+  std::string text;
+  int64_t bytes = 0;
+  if (!(file >> text) || llvm::StringRef(text).getAsInteger(10, bytes)) return std::nullopt;
+  // The first version says a number beyond all memory for "no limit".
+  if (bytes <= 0 || Bytes(bytes) >= Bytes(int64_t{1} << 60)) return std::nullopt;
+  return Bytes(bytes);
+}
 
 UsableMemory usableMemory(const MemoryFiles& files) {
   const Bytes all = machineMemory();

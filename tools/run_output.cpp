@@ -37,7 +37,7 @@ std::string stepText(const TrainingRecord& training, const std::string& excess) 
 /// Null where nothing was measured.
 nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
   if (training.secondsPerStep <= 0) return nullptr;
-  return static_cast<int64_t>(training.secondsPerStep * 1e9);
+  return training.meanStep().value();
 }
 
 std::string millisecondsText(Nanoseconds time) {

@@ -73,9 +73,7 @@ std::string sizeText(Bytes bytes) {
 ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
   void* base = nullptr;
   const cudaError_t status = cudaMalloc(&base, static_cast<size_t>(bytes.value()));
-  if (status != cudaErrorMemoryAllocation) {
-    if (ir::Error error = checkCuda(status, "allocating the device arena")) return error;
-  } else {
+  if (status == cudaErrorMemoryAllocation) {
     (void)cudaGetLastError();
     size_t free = 0;
     size_t all = 0;
@@ -85,6 +83,7 @@ ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
                              ": the device has " + sizeText(Bytes(static_cast<int64_t>(free))) +
                              " free of " + formatBytes(Bytes(static_cast<int64_t>(all))));
   }
+  if (ir::Error error = checkCuda(status, "allocating the device arena")) return error;
   DeviceArena arena(static_cast<uint8_t*>(base), bytes);
   if (reinterpret_cast<uintptr_t>(base) % kArenaAlignment != 0) {
     return ir::makeError(ir::ErrorCode::kCuda,

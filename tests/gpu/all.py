@@ -22,7 +22,7 @@ import sys
 import time
 
 from bits_table import MODELS
-from gpu_here import why_no_gpu
+from preconditions import why_no_gpu
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 FAULTS = ["delays", "waits", "signals", "memory"]

@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 
-from gpu_here import expect_gpu
+from preconditions import expect_gpu, expect_known, expect_program
 
 LLAMA = ["layers=8", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4", "batch=8",
          "sequence=256", "vocabulary=8192"]
@@ -210,11 +210,8 @@ def main():
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(MODELS)
-    unknown = [name for name in chosen if name not in MODELS]
-    if unknown:
-        parser.error(f"--only {','.join(unknown)}: no such model; there are {', '.join(MODELS)}")
-    if not os.access(options.program, os.X_OK):
-        parser.error(f"--program {options.program}: no such program")
+    expect_known(parser, "--only", chosen, MODELS)
+    expect_program(parser, options.program)
     expect_gpu()
     rows = []
     for name in chosen:

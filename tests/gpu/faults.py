@@ -23,7 +23,7 @@ import tempfile
 import time
 
 from bits_table import MODELS, capture_arguments
-from gpu_here import expect_gpu
+from preconditions import expect_gpu, expect_known, expect_program
 
 SECONDS = 120  # for one run: more is a hang
 
@@ -205,13 +205,7 @@ CHECKS = {"signals": check_signals, "memory": check_memory, "delays": check_dela
           "waits": check_dropped_waits}
 
 
-def expect_known(parser, options):
-    for flag, chosen, known in (("--only", options.only, CHECKS), ("--models", options.models, MODELS)):
-        unknown = [name for name in chosen if name not in known]
-        if unknown:
-            parser.error(f"{flag} {','.join(unknown)}: not known; there are {', '.join(known)}")
-    if not os.access(options.program, os.X_OK):
-        parser.error(f"--program {options.program}: no such program")
+def expect_injecting(parser, options):
     try:
         with open(options.faults, "rb") as library:
             injects = b"STOWAGE_DELAY_US" in library.read()
@@ -234,7 +228,10 @@ def main():
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--drops", type=int, default=12)
     options = parser.parse_args()
-    expect_known(parser, options)
+    expect_known(parser, "--only", options.only, CHECKS)
+    expect_known(parser, "--models", options.models, MODELS)
+    expect_program(parser, options.program)
+    expect_injecting(parser, options)
     expect_gpu()
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)

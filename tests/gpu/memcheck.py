@@ -16,7 +16,7 @@ import sys
 import tempfile
 
 from bits_table import call
-from gpu_here import expect_gpu
+from preconditions import expect_gpu
 
 MODEL = ["gpt2", "layers=4", "hidden=256", "heads=4", "vocabulary=2048", "context=128",
          "sequence=128", "batch=8", "dropout=0.1", "precision=bfloat16", "optimizer=stowage_adamw"]

@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 from bits_table import call, capture_arguments
-from gpu_here import expect_gpu
+from preconditions import expect_gpu
 
 # Recorded graphs take memory beside the arena, by the number of their commands.
 RUNS = [("gpt2", "none"), ("gpt2_bfloat16", "whole"), ("llama_lora", "whole")]

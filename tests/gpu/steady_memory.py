@@ -22,7 +22,7 @@ import tempfile
 import time
 
 from bits_table import call, capture_arguments
-from gpu_here import expect_gpu
+from preconditions import expect_gpu
 
 MODEL = "gpt2_bfloat16"
 SETTLED = 5  # steps

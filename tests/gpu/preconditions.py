@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Whether this machine has a GPU, asked of its driver alone: no Python package is needed."""
+"""What the scripts of this folder need before they begin: a GPU (asked of its driver alone: no
+Python package is needed), a program, names that they know."""
 
 import ctypes
+import os
 import sys
 
 EXIT_ENVIRONMENT = 4  # as the programs'
@@ -26,3 +28,14 @@ def expect_gpu():
     if missing:
         print(f"error: no GPU here ({missing})", file=sys.stderr)
         sys.exit(EXIT_ENVIRONMENT)
+
+
+def expect_known(parser, flag, chosen, known):
+    unknown = [name for name in chosen if name not in known]
+    if unknown:
+        parser.error(f"{flag} {','.join(unknown)}: not known; there are {', '.join(known)}")
+
+
+def expect_program(parser, path):
+    if not os.access(path, os.X_OK):
+        parser.error(f"--program {path}: no such program")
