@@ -111,6 +111,9 @@ OutputTensor freshInFormat(const at::Tensor& tensor);
 /// Row-major, without the dimensions `dims` (all when empty), or with length 1 when `keep`.
 OutputTensor reduced(const at::Tensor& self, llvm::ArrayRef<int64_t> dims, bool keep,
                      c10::ScalarType dtype);
+/// What an elementwise kernel makes of two or three operands, broadcast, with the type `dtype`.
+OutputTensor elementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands,
+                         c10::ScalarType dtype);
 OutputTensor undefinedOutput();
 Output plainOutput(c10::IValue value);
 Output tensorOutput(OutputTensor tensor);

@@ -25,19 +25,8 @@ TensorShape shapeOfElementwise(const TracedCall& call, std::initializer_list<at:
       .shape;
 }
 
-OutputTensor elementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands,
-                         c10::ScalarType dtype) {
-  const TensorShape shape = shapeOfElementwise(call, operands);
-  return freshStrided({shape.sizes.data(), shape.sizes.size()},
-                      {shape.strides.data(), shape.strides.size()}, dtype);
-}
-
 /// Like the operand, dense strides kept.
 Outputs likeSelf(const TracedCall& call) { return outputs({freshLike(call.tensor(0))}); }
-Outputs likeSecond(const TracedCall& call) { return outputs({freshLike(call.tensor(1))}); }
-Outputs flagsLikeSelf(const TracedCall& call) {
-  return outputs({freshLike(call.tensor(0), c10::kBool)});
-}
 Outputs contiguousLikeSelf(const TracedCall& call) {
   return outputs({fresh(call.tensor(0).sizes().vec(), call.tensor(0).scalar_type())});
 }
@@ -45,9 +34,26 @@ Outputs contiguousLikeSecond(const TracedCall& call) {
   return outputs({fresh(call.tensor(1).sizes().vec(), call.tensor(1).scalar_type())});
 }
 
-/// Like the operand, dense strides kept; a complex number's absolute value is real.
-Outputs realLikeSelf(const TracedCall& call) {
-  return outputs({freshLike(call.tensor(0), c10::toRealValueType(call.tensor(0).scalar_type()))});
+/// Elementwise kernels bring the stride of a dimension of one element in line, which empty_like
+/// does not.
+Outputs alignedLikeSelf(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  return outputs({elementwise(call, {self, self}, self.scalar_type())});
+}
+Outputs alignedLikeSecond(const TracedCall& call) {
+  const at::Tensor& second = call.tensor(1);
+  return outputs({elementwise(call, {second, second}, second.scalar_type())});
+}
+Outputs flagsLikeSelf(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  return outputs({elementwise(call, {self, self}, c10::kBool)});
+}
+
+/// abs(self): of a complex number it is real.
+Outputs absolute(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  if (!self.is_complex()) return alignedLikeSelf(call);
+  return outputs({freshLike(self, c10::toRealValueType(self.scalar_type()))});
 }
 
 /// The type that two operands are brought to; one without dimensions counts less.
@@ -108,13 +114,13 @@ Outputs logSigmoid(const TracedCall& call) {
 constexpr NamedRule kRules[] = {
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},
-    {"aten.abs.default", realLikeSelf},
+    {"aten.abs.default", absolute},
     {"aten.abs_.default", ontoSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},
     {"aten.floor_divide_.Scalar", ontoSelf},
     {"aten.glu_backward.default", contiguousLikeSecond},
-    {"aten.hardswish.default", likeSelf},
+    {"aten.hardswish.default", alignedLikeSelf},
     {"aten.hardswish_backward.default", twoOperands},
     {"aten.hardtanh.default", likeSelf},
     {"aten.hardtanh_backward.default", twoOperands},
@@ -133,8 +139,8 @@ constexpr NamedRule kRules[] = {
     {"aten.mish_backward.default", twoOperands},
     {"aten.nan_to_num.default", likeSelf},
     {"aten.nan_to_num_.default", ontoSelf},
-    {"aten.relu.default", likeSelf},
-    {"aten.remainder.Scalar_Tensor", likeSecond},
+    {"aten.relu.default", alignedLikeSelf},
+    {"aten.remainder.Scalar_Tensor", alignedLikeSecond},
     {"aten.roll.default", contiguousLikeSelf},
     {"aten.rsub.Tensor", twoOperands},
     {"aten.smooth_l1_loss_backward.grad_input", lossGradientInto},
@@ -143,6 +149,13 @@ constexpr NamedRule kRules[] = {
 };
 
 }  // namespace
+
+OutputTensor elementwise(const TracedCall& call, std::initializer_list<at::Tensor> operands,
+                         c10::ScalarType dtype) {
+  const TensorShape shape = shapeOfElementwise(call, operands);
+  return freshStrided({shape.sizes.data(), shape.sizes.size()},
+                      {shape.strides.data(), shape.strides.size()}, dtype);
+}
 
 llvm::ArrayRef<NamedRule> pointwiseRules() { return kRules; }
 

@@ -8,15 +8,23 @@
 namespace stowage::runtime {
 namespace {
 
-/// native_dropout(input, p, train) -> result, mask: both made with empty_like.
+/// native_dropout(input, p, train?) -> result, mask: made with empty_like, but on the CPU in
+/// training, where input and mask are multiplied.
 Outputs dropout(const TracedCall& call) {
-  return outputs({freshLike(call.tensor(0)), freshLike(call.tensor(0), c10::kBool)});
+  const at::Tensor& input = call.tensor(0);
+  const OutputTensor mask = freshLike(input, c10::kBool);
+  const bool training = call.args[2].isNone() || call.boolean(2);
+  if (call.device.is_cuda() || !training) return outputs({freshLike(input), mask});
+  const c10::Storage bytes = makeFakeStorage(extentOf(mask.shape), call.device, false);
+  return outputs(
+      {elementwise(call, {input, makeTensor(bytes, mask.shape)}, input.scalar_type()), mask});
 }
 
 /// native_dropout_backward(grad, mask, scale): CUDA does not keep the layout.
 Outputs dropoutBackward(const TracedCall& call) {
   const at::Tensor& grad = call.tensor(0);
-  return outputs({call.device.is_cuda() ? freshContiguous(grad) : freshLike(grad)});
+  if (call.device.is_cuda()) return outputs({freshContiguous(grad)});
+  return outputs({elementwise(call, {grad, call.tensor(1)}, grad.scalar_type())});
 }
 
 /// _fused_dropout(self, p, generator?) -> result, mask of bytes

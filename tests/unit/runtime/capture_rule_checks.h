@@ -32,6 +32,8 @@ void checkSmallMatrices();
 void checkPlainConvolutions();
 void checkUpdates();
 
+void checkSingleRows();
+
 void checkOpsOfCudaAlone();
 
 }  // namespace stowage::tests
