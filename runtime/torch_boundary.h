@@ -30,6 +30,9 @@ inline ir::ErrorCode codeFor(const c10::Error& error) {
   constexpr int32_t kCudaErrorAssert = 710;
   constexpr int32_t kCudaErrorMisaligned = 716;  // and an address space, a program counter
   constexpr int32_t kCudaErrorLaunchFailure = 719;
+  if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr) {
+    return ir::ErrorCode::kUnsupported;
+  }
   const auto* accelerator = dynamic_cast<const c10::AcceleratorError*>(&error);
   if (accelerator != nullptr) {
     const int32_t code = accelerator->get_error_code();
@@ -47,8 +50,9 @@ inline ir::ErrorCode codeFor(const c10::Error& error) {
 
 /// Calls `function` and returns what it returns: Expected<T>, or Error when it returns nothing or
 /// an Error of its own. `what` is named in the message: an op, a file; "" if the caller names it.
-/// Errors: kOutOfDeviceMemory for refused memory, kCuda for what else the GPU reports but what a
-/// kernel did wrong (of work that may have begun long before), else kTorch; with libtorch's text.
+/// Errors: kOutOfDeviceMemory for refused memory, kUnsupported for c10::NotImplementedError, kCuda
+/// for what else the GPU reports but what a kernel did wrong (of work that may have begun long
+/// before), else kTorch; with libtorch's text.
 template <typename Function>
 auto callTorch(llvm::StringRef what, Function&& function)
     -> std::conditional_t<std::is_void_v<std::invoke_result_t<Function>> ||

@@ -2,6 +2,7 @@
 #include "runtime/capture/module_tensors.h"
 
 #include <torch/nn/module.h>
+#include <torch/optim/lbfgs.h>
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
@@ -41,6 +42,19 @@ ir::Error checkTensor(const ModuleTensor& entry) {
                            c10::toString(tensor.scalar_type()) + ", expected a dense tensor");
 }
 
+/// LBFGS runs the loss as often as its line search wants.
+ir::Error checkOptimizers(const OptimizerList& optimizers) {
+  for (torch::optim::Optimizer* optimizer : optimizers) {
+    if (dynamic_cast<torch::optim::LBFGS*>(optimizer) == nullptr) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "optimizer LBFGS runs the loss several times in a step and decides by its values when to "
+        "stop, which a static plan cannot hold: train with Adam, AdamW, SGD, RMSprop or Adagrad, "
+        "or run LBFGS with plain libtorch");
+  }
+  return ir::success();
+}
+
 /// The plan moves storages: what one holds must come and go together.
 ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
   std::unordered_map<const c10::StorageImpl*, const ModuleTensor*> owners;
@@ -62,6 +76,7 @@ ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
 ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn::Module>& module,
                                                 const OptimizerList& optimizers) {
   ModuleTensors found;
+  if (ir::Error error = checkOptimizers(optimizers)) return error;
   if (module != nullptr) {
     for (const auto& item : module->named_parameters()) {
       found.add({.name = item.key(),

@@ -64,8 +64,9 @@ constexpr std::array<Refusal, 15> kRefusals = {{
     {"aten::_cudnn_rnn_flatten_weight", "it moves parameters to one storage behind the module"},
     {"aten::record_stream", "streams are chosen by the plan"},
     {"aten::mkldnn_rnn_layer",
-     "the size of its workspace is known to oneDNN alone; trace the step with oneDNN switched off "
-     "(torch.backends.mkldnn.flags(enabled=False))"},
+     "the size of its workspace is known to oneDNN alone; switch oneDNN off for the whole training "
+     "(at::globalContext().setUserEnabledMkldnn(false), in Python "
+     "torch.backends.mkldnn.flags(enabled=False))"},
 }};
 
 template <typename Names>

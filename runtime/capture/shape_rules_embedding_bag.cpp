@@ -85,7 +85,9 @@ OutputTensor tableGradient(const TracedCall& call, size_t rows) {
 /// _embedding_bag_backward(grad, indices, offsets, bag of index, sizes, largest, rows, by_freq,
 /// mode, sparse, ...)
 Outputs embeddingBagBackward(const TracedCall& call) {
-  TORCH_CHECK(!call.boolean(9), "it makes a sparse gradient; build the module with sparse=false");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !call.boolean(9),
+      "it makes a sparse gradient; build the module with EmbeddingBagOptions::sparse(false)");
   return outputs({tableGradient(call, 6)});
 }
 /// _embedding_bag_dense_backward(grad, indices, bag of index, sizes, largest, rows, ...)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Indexing, lookups in tables and their gradients.
+#include <ATen/core/grad_mode.h>
 #include <c10/core/WrapDimMinimal.h>
 
 #include "runtime/capture/meta_kernel.h"
@@ -12,6 +13,11 @@ namespace {
 /// embedding(weight [n, d], indices, ...) -> [indices..., d]
 Outputs embedding(const TracedCall& call) {
   const at::Tensor& weight = call.tensor(0);
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !(call.args.size() > 4 && call.boolean(4) && weight.requires_grad() &&
+        at::GradMode::is_enabled()),
+      "it makes a sparse gradient, whose size depends on values; build the module with "
+      "EmbeddingOptions::sparse(false)");
   llvm::SmallVector<int64_t, 4> sizes(call.tensor(1).sizes().begin(), call.tensor(1).sizes().end());
   for (int64_t dim = 1; dim < weight.dim(); ++dim) sizes.push_back(weight.size(dim));
   return outputs({fresh(sizes, weight.scalar_type())});
@@ -38,7 +44,7 @@ Outputs indexSelect(const TracedCall& call) {
 Outputs index(const TracedCall& call) {
   for (const auto& tensor : call.args[1].toOptionalTensorVector()) {
     if (!tensor || !tensor->defined()) continue;
-    TORCH_CHECK(
+    TORCH_CHECK_NOT_IMPLEMENTED(
         tensor->scalar_type() != c10::kBool && tensor->scalar_type() != c10::kByte,
         "the shape of its result depends on the values of a mask, which a static plan cannot "
         "hold; use where() or masked_fill()");
@@ -66,9 +72,10 @@ Outputs unfoldBackward(const TracedCall& call) {
 
 /// repeat_interleave.Tensor(repeats, output_size?): the sum of `repeats`, unless it is given.
 Outputs repeatInterleave(const TracedCall& call) {
-  TORCH_CHECK(!call.args[1].isNone(),
-              "the shape of its result depends on values, which a static plan cannot hold; pass "
-              "output_size");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !call.args[1].isNone(),
+      "the shape of its result depends on values, which a static plan cannot hold; pass "
+      "output_size");
   return outputs({fresh({call.integer(1)}, call.tensor(0).scalar_type())});
 }
 

@@ -70,16 +70,18 @@ Outputs cudnnCtcLoss(const TracedCall& call) {
 
 /// _ctc_loss.Tensor: how much it saves is the length of the longest target.
 Outputs ctcLossOfTensors(const TracedCall& /*call*/) {
-  TORCH_CHECK(false,
-              "the shape of its result depends on values (the longest target), which a static plan "
-              "cannot hold; pass the lengths as numbers");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      false,
+      "the shape of its result depends on values (the longest target), which a static plan "
+      "cannot hold; pass the lengths as numbers");
 }
 
 /// _use_cudnn_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank): never for targets
 /// on the device (LossCTC.cpp in cudnn); for others only cuDNN knows.
 Outputs useCudnnCtcLoss(const TracedCall& call) {
-  TORCH_CHECK(!call.device.is_cuda() || call.tensor(1).is_cuda(),
-              "cuDNN decides whether it takes targets on the host; put them on the device");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !call.device.is_cuda() || call.tensor(1).is_cuda(),
+      "cuDNN decides whether it takes targets on the host; put them on the device");
   Outputs answer;
   answer.push_back(plainOutput(false));
   return answer;

@@ -203,12 +203,13 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
   ir::Expected<CallResults> results =
-      callTorch("fails", [&] { return makeResults(call, options_.origin.lock()); });
+      callTorch("", [&] { return makeResults(call, options_.origin.lock()); });
   if (!results) {
     const ir::PlanError found = ir::takePayload(results.takeError());
     // The op is made of another one, which has none.
     if (llvm::StringRef(found.text()).contains("Meta tensors")) refuse(op, kNoRule);
-    fail(op, found.code(), found.text());
+    if (found.code() == ir::ErrorCode::kUnsupported) refuse(op, found.text());
+    fail(op, found.code(), "fails: " + found.text());
   }
   // A question that the rule has answered (which kernel libtorch would take) does nothing.
   const bool isAnswer = results->tensors.empty() && !results->values.empty();

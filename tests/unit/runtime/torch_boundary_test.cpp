@@ -33,6 +33,12 @@ TEST(TorchBoundary, OtherRefusalsAreLibtorchs) {
   EXPECT_EQ(codeOf([&] { throw c10::Error(here, "size mismatch"); }), ir::ErrorCode::kTorch);
 }
 
+TEST(TorchBoundary, WhatIsNotImplementedIsUnsupported) {
+  const c10::SourceLocation here{__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
+  EXPECT_EQ(codeOf([&] { throw c10::NotImplementedError(here, "no kernel for this backend"); }),
+            ir::ErrorCode::kUnsupported);
+}
+
 TEST(TorchBoundary, WhatTheGpuReportsOfItselfIsTheMachines) {
   const c10::SourceLocation here{__func__, __FILE__, static_cast<uint32_t>(__LINE__)};
   EXPECT_EQ(codeOf([&] { throw c10::AcceleratorError(here, 214, "uncorrectable ECC error"); }),
