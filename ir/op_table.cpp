@@ -463,6 +463,7 @@ constexpr OpInfo kRows[] = {
     pure("aten.col2im.default"),
     pure("aten.complex.default"),
     pure("aten.conj_physical.default"),
+    pure("aten.conj_physical_.default"),
     pure("aten.constant_pad_nd.default"),
     pure("aten.contiguous.default"),
     inMode("aten.conv_depthwise3d.default", kConvolution),

@@ -52,7 +52,8 @@ c10::Device toDevice(ir::DeviceKind kind) {
 
 at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values) {
   const c10::IntArrayRef strides(type.strides.data(), type.strides.size());
-  if (values.strides() == strides) return values;
+  const bool areBytes = !values.is_conj() && !values.is_neg();
+  if (values.strides() == strides && areBytes) return values;
   return at::empty_strided(values.sizes(), strides, values.options()).copy_(values);
 }
 

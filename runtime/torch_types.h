@@ -25,7 +25,8 @@ std::optional<ir::DType> toDType(c10::ScalarType type);
 c10::Device toDevice(ir::DeviceKind kind);
 
 /// `values` with the strides of `type`, whose sizes they have: the bytes from its first element on
-/// are those of a storage that `type` covers. `values` itself if it is laid out so.
+/// are those of a storage that `type` covers. `values` itself if it is laid out so, and no view by
+/// conj(), whose bytes are other numbers.
 at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values);
 
 /// The registered op of "aten.mm.default". Errors: kUnsupported when there is none.

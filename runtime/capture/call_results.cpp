@@ -31,6 +31,8 @@ class ResultMaker {
       case OutputTensor::Kind::kFresh:
         break;
     }
+    TORCH_CHECK_NOT_IMPLEMENTED(!output.shape.conjugated && !output.shape.negated,
+                                "its result stands for other numbers than its bytes");
     return makeTensor(storageFor(output), output.shape);
   }
 

@@ -61,7 +61,9 @@ TensorShape shapeOf(const at::Tensor& tensor) {
   return {.sizes = c10::DimVector(tensor.sizes()),
           .strides = c10::DimVector(tensor.strides()),
           .offset = tensor.storage_offset(),
-          .dtype = tensor.scalar_type()};
+          .dtype = tensor.scalar_type(),
+          .conjugated = tensor.is_conj(),
+          .negated = tensor.is_neg()};
 }
 
 TensorShape shapeOf(const ir::TensorType& type) {
@@ -108,6 +110,8 @@ at::Tensor makeTensor(const c10::Storage& storage, const TensorShape& shape) {
   at::Tensor tensor = at::detail::make_tensor<c10::TensorImpl>(
       c10::Storage(storage), keysOf(storage.device_type()), c10::scalarTypeToTypeMeta(shape.dtype));
   tensor.unsafeGetTensorImpl()->set_sizes_and_strides(shape.sizes, shape.strides, shape.offset);
+  if (shape.conjugated) tensor._set_conj(true);
+  if (shape.negated) tensor._set_neg(true);
   return tensor;
 }
 

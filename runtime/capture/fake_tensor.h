@@ -34,6 +34,10 @@ struct TensorShape {
   c10::DimVector strides;
   int64_t offset = 0;
   c10::ScalarType dtype = c10::ScalarType::Float;
+  // Views that stand for other numbers than their bytes: libtorch's conj() of a complex tensor and
+  // its imag() change nothing but such a mark.
+  bool conjugated = false;
+  bool negated = false;
 };
 
 TensorShape shapeOf(const at::Tensor& tensor);

@@ -69,6 +69,8 @@ class StandIns {
     c10::TensorImpl* impl = made.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
     if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    made._set_conj(tensor.is_conj());
+    made._set_neg(tensor.is_neg());
     return made;
   }
 

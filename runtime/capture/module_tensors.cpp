@@ -9,6 +9,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "runtime/capture/lazy_views.h"
 #include "runtime/capture/optimizer_state.h"
 #include "runtime/torch_types.h"
 
@@ -30,6 +31,13 @@ ir::Error checkTensor(const ModuleTensor& entry) {
   }
   const bool isDense = tensor.layout() == c10::kStrided && !tensor.is_quantized() &&
                        !tensor.is_nested() && toDType(tensor.scalar_type());
+  if (isDense && isLazyView(tensor)) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         entry.name +
+                             " is a view by conj() (or imag() of one), which stands for other "
+                             "numbers than its bytes, expected resolve_conj() (or resolve_neg()) "
+                             "of it");
+  }
   if (isDense && (tensor.device().is_cpu() || isFake(tensor))) return ir::success();
   if (isDense) {
     return ir::makeError(ir::ErrorCode::kUnsupported,

@@ -112,10 +112,12 @@ Outputs logSigmoid(const TracedCall& call) {
 }
 
 constexpr NamedRule kRules[] = {
+    {"aten._conj_physical.default", likeSelf},
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},
     {"aten.abs.default", absolute},
     {"aten.abs_.default", ontoSelf},
+    {"aten.conj_physical_.default", ontoSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},
     {"aten.floor_divide_.Scalar", ontoSelf},

@@ -12,6 +12,7 @@
 
 #include "runtime/capture/call_results.h"
 #include "runtime/capture/encode_argument.h"
+#include "runtime/capture/lazy_views.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 
@@ -68,6 +69,10 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
 }
 
 constexpr const char* kNoRule = "no rule says what shape its results have";
+constexpr const char* kLazyView =
+    "it takes a view by conj() (or imag() of one) as it is, whose bytes are other numbers than it "
+    "stands for; give it resolve_conj() (or resolve_neg()) of the view, and where libtorch's "
+    "backward made the view, compute with real and imaginary parts";
 
 /// What equal(a, b) says whatever the values are, if it does; NaN in a tensor compared with itself
 /// is left aside. libtorch's attention module asks it of query, key and value.
@@ -177,6 +182,10 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   if (op.resultsBy == ResultsBy::kNothing) {
     refuse(op, kNoRule);
   }
+  if (takesLazyView(args)) {
+    if (std::optional<at::Tensor> copied = copyLazyView(op, args))
+      return replaceArguments(op, stack, {c10::IValue(std::move(*copied))});
+  }
   trace(op, stack);
 }
 
@@ -214,6 +223,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   // A question that the rule has answered (which kernel libtorch would take) does nothing.
   const bool isAnswer = results->tensors.empty() && !results->values.empty();
   if ((!results->onlyViews && !isAnswer) || !op.writtenArguments.empty()) {
+    if (!op.emptyFactory && takesLazyView(args)) refuse(op, kLazyView);
     if (ir::Error error = callTorch("", [&] { sink_.recordOp(call, results->tensors); })) {
       refuse(op, std::move(error));
     }
