@@ -133,7 +133,10 @@ OpFacts::OpFacts(const c10::OperatorHandle& op) : handle(op), name(irName(op.ope
   emptyFactory = contains(kEmptyFactories, plain);
   changesShape = op.hasTag(at::Tag::inplace_view);
   refusal = findRefusal(op);
-  rule = findShapeRule(name);
+  if (const NamedRule* found = findShapeRule(name); found != nullptr) {
+    rule = found->rule;
+    ruleOnlyForCpu = found->onlyForCpu;
+  }
   resultsBy = findWay(op, rule);
 }
 

@@ -103,6 +103,7 @@ ir::Error Pt2Shapes::addValue(const ir::Value& value) {
 
 ir::Expected<Pt2Results> Pt2Shapes::findResults(const OpFacts& op, const ir::Node& call) const {
   const bool byRule = op.resultsBy == ResultsBy::kRule;
+  if (op.ruleOnlyForCpu && device_.is_cuda()) return Pt2Results();
   if (!byRule && op.resultsBy != ResultsBy::kMeta) return Pt2Results();
   ir::Expected<OpCall> prepared =
       prepareCall(call, [&](ir::ValueId value) { return tensors_[value.index()]; });

@@ -12,15 +12,15 @@
 namespace stowage::runtime {
 namespace {
 
-using RuleMap = std::map<llvm::StringRef, ShapeRule>;
+using RuleMap = std::map<llvm::StringRef, const NamedRule*>;
 
 RuleMap collectRules() {
   RuleMap rules;
   for (const llvm::ArrayRef<NamedRule> table :
-       {attentionRules(), convolutionRules(), embeddingBagRules(), imageRules(), indexRules(),
-        lossRules(), matrixRules(), normRules(), optimizerRules(), pointwiseRules(), randomRules(),
-        reductionRules(), syncNormRules()}) {
-    for (const NamedRule& row : table) rules.emplace(row.op, row.rule);
+       {attentionRules(), convolutionRules(), embeddingBagRules(), fftRules(), imageRules(),
+        indexRules(), linalgRules(), lossRules(), matrixRules(), normRules(), optimizerRules(),
+        pointwiseRules(), randomRules(), reductionRules(), syncNormRules()}) {
+    for (const NamedRule& row : table) rules.emplace(row.op, &row);
   }
   return rules;
 }
@@ -32,14 +32,14 @@ const RuleMap& rules() {
 
 }  // namespace
 
-ShapeRule findShapeRule(llvm::StringRef op) {
+const NamedRule* findShapeRule(llvm::StringRef op) {
   const auto found = rules().find(op);
   return found == rules().end() ? nullptr : found->second;
 }
 
 std::vector<NamedRule> allShapeRules() {
   std::vector<NamedRule> all;
-  for (const auto& [op, rule] : rules()) all.push_back({op.data(), rule});
+  for (const auto& [op, rule] : rules()) all.push_back(*rule);
   return all;
 }
 

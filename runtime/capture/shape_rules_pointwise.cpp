@@ -2,6 +2,8 @@
 //
 // Elementwise ops without an own kernel for tensors that have no data.
 #include <ATen/native/TypeProperties.h>
+#include <c10/core/DefaultDtype.h>
+#include <c10/core/WrapDimMinimal.h>
 
 #include <algorithm>
 
@@ -54,6 +56,47 @@ Outputs absolute(const TracedCall& call) {
   const at::Tensor& self = call.tensor(0);
   if (!self.is_complex()) return alignedLikeSelf(call);
   return outputs({freshLike(self, c10::toRealValueType(self.scalar_type()))});
+}
+
+c10::ScalarType floatTypeOf(const at::Tensor& self) {
+  return c10::isIntegralType(self.scalar_type(), /*includeBool=*/true)
+             ? c10::get_default_dtype_as_scalartype()
+             : self.scalar_type();
+}
+
+/// logit(self, eps)
+Outputs floatOfSelf(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  return outputs({elementwise(call, {self, self}, floatTypeOf(self))});
+}
+
+/// angle(self): of complex numbers it is the real part of a tensor that goes.
+Outputs angleOfSelf(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  if (!self.is_complex()) return floatOfSelf(call);
+  return outputs({fresh(self.sizes().vec(), c10::toRealValueType(self.scalar_type()))});
+}
+
+/// polar(abs, angle), complex(real, imag): broadcast, into complex numbers of their size.
+Outputs complexOfTwo(const TracedCall& call) {
+  return outputs({elementwise(call, {call.tensor(0), call.tensor(1)},
+                              c10::toComplexType(call.tensor(0).scalar_type()))});
+}
+
+/// rot90(self, k, dims): made of flip, a copy, and a transposition of that copy.
+Outputs quarterTurns(const TracedCall& call) {
+  const at::Tensor& self = call.tensor(0);
+  const int64_t turns = (call.integer(1) % 4 + 4) % 4;
+  if (turns == 0) return outputs({freshContiguous(self)});
+  OutputTensor turned = freshLike(self);
+  if (turns == 2) return outputs({turned});
+  const std::vector<int64_t> dims = call.args[2].toIntVector();
+  const auto at = [&](size_t i) {
+    return static_cast<size_t>(c10::maybe_wrap_dim(dims[i], self.dim()));
+  };
+  std::swap(turned.shape.sizes[at(0)], turned.shape.sizes[at(1)]);
+  std::swap(turned.shape.strides[at(0)], turned.shape.strides[at(1)]);
+  return outputs({turned});
 }
 
 /// The type that two operands are brought to; one without dimensions counts less.
@@ -117,6 +160,8 @@ constexpr NamedRule kRules[] = {
     {"aten._prelu_kernel_backward.default", preluBackward},
     {"aten.abs.default", absolute},
     {"aten.abs_.default", ontoSelf},
+    {"aten.angle.default", angleOfSelf},
+    {"aten.complex.default", complexOfTwo},
     {"aten.conj_physical_.default", ontoSelf},
     {"aten.flip.default", likeSelf},
     {"aten.floor_divide.default", twoOperands},
@@ -138,12 +183,15 @@ constexpr NamedRule kRules[] = {
     {"aten.logical_or_.default", ontoSelf},
     {"aten.logical_xor.default", logical},
     {"aten.logical_xor_.default", ontoSelf},
+    {"aten.logit.default", floatOfSelf},
     {"aten.mish_backward.default", twoOperands},
     {"aten.nan_to_num.default", likeSelf},
     {"aten.nan_to_num_.default", ontoSelf},
+    {"aten.polar.default", complexOfTwo},
     {"aten.relu.default", alignedLikeSelf},
     {"aten.remainder.Scalar_Tensor", alignedLikeSecond},
     {"aten.roll.default", contiguousLikeSelf},
+    {"aten.rot90.default", quarterTurns},
     {"aten.rsub.Tensor", twoOperands},
     {"aten.smooth_l1_loss_backward.grad_input", lossGradientInto},
     {"aten.where.self", where},

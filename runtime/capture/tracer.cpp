@@ -69,6 +69,8 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
 }
 
 constexpr const char* kNoRule = "no rule says what shape its results have";
+constexpr const char* kNoCudaRule =
+    "how its results are laid out on CUDA was never compared with a GPU; the CPU captures it";
 constexpr const char* kLazyView =
     "it takes a view by conj() (or imag() of one) as it is, whose bytes are other numbers than it "
     "stands for; give it resolve_conj() (or resolve_neg()) of the view, and where libtorch's "
@@ -182,6 +184,7 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   if (op.resultsBy == ResultsBy::kNothing) {
     refuse(op, kNoRule);
   }
+  if (op.ruleOnlyForCpu && deviceOfCall(args).is_cuda()) refuse(op, kNoCudaRule);
   if (takesLazyView(args)) {
     if (std::optional<at::Tensor> copied = copyLazyView(op, args))
       return replaceArguments(op, stack, {c10::IValue(std::move(*copied))});

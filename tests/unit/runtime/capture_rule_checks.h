@@ -32,7 +32,12 @@ void checkSmallMatrices();
 void checkPlainConvolutions();
 void checkUpdates();
 
+void checkTransforms();
+void checkComplexNumbers();
 void checkSingleRows();
+void checkLinearAlgebra();
+void checkDistances();
+void checkWeightNorms();
 
 void checkOpsOfCudaAlone();
 
