@@ -96,6 +96,7 @@ constexpr OpInfo kRows[] = {
     pure("aten._aminmax.dim"),
     once("aten._amp_foreach_non_finite_check_and_unscale_.default"),
     once("aten._amp_update_scale_.default"),
+    once("aten._assert_async.msg"),
     once("aten._batch_norm_with_update.default"),
     pure("aten._cdist_backward.default"),
     pure("aten._cdist_forward.default"),

@@ -159,8 +159,9 @@ void fillValidValues(ir::DType dtype, IntegerRange integers, uint64_t seed,
       return fill<uint8_t>(bytes, [&] { return static_cast<uint8_t>(0x30 + engine() % 8); });
     case ir::DType::kI8:
     case ir::DType::kU8:
-    case ir::DType::kBool:
       return fill<uint8_t>(bytes, [&] { return static_cast<uint8_t>(engine() % 2); });
+    case ir::DType::kBool:
+      return fill<uint8_t>(bytes, [&] { return static_cast<uint8_t>(integer() % 2); });
   }
 }
 

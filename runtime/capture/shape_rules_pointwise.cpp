@@ -29,6 +29,8 @@ TensorShape shapeOfElementwise(const TracedCall& call, std::initializer_list<at:
 
 /// Like the operand, dense strides kept.
 Outputs likeSelf(const TracedCall& call) { return outputs({freshLike(call.tensor(0))}); }
+/// _assert_async.msg(self, message)
+Outputs nothing(const TracedCall& /*call*/) { return {}; }
 Outputs contiguousLikeSelf(const TracedCall& call) {
   return outputs({fresh(call.tensor(0).sizes().vec(), call.tensor(0).scalar_type())});
 }
@@ -155,6 +157,7 @@ Outputs logSigmoid(const TracedCall& call) {
 }
 
 constexpr NamedRule kRules[] = {
+    {"aten._assert_async.msg", nothing},
     {"aten._conj_physical.default", likeSelf},
     {"aten._prelu_kernel.default", twoOperands},
     {"aten._prelu_kernel_backward.default", preluBackward},

@@ -13,6 +13,7 @@
 #include "runtime/capture/call_results.h"
 #include "runtime/capture/encode_argument.h"
 #include "runtime/capture/lazy_views.h"
+#include "runtime/capture/value_checks.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 
@@ -33,7 +34,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 /// On the CPU, one_hot's kernel for autograd looks at its values before anything below autograd is
 /// asked: while tracing, the whole call goes to the fallback.
 void oneHot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (c10::impl::tls_is_dispatch_key_included(kKey)) {
+  if (TracingScope::isOnThisThread()) {
     const auto below = (keys & c10::after_ADInplaceOrView_keyset) | c10::DispatchKeySet(kKey);
     return op.redispatchBoxed(below, stack);
   }
@@ -172,6 +173,8 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   if (runsForReal(op, args)) return runForReal(op, keys, stack);
   if (const std::optional<bool> answer = knownEquality(op, args))
     return replaceArguments(op, stack, {c10::IValue(*answer)});
+  if (const std::optional<bool> answer = answerAnnounced(op, args))
+    return replaceArguments(op, stack, {c10::IValue(*answer)});
   checkArguments(op, args);
   if (op.readsBack) return readBack(op, stack);
   // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
@@ -255,6 +258,7 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
 TracingScope::TracingScope(CallHandler& handler) : guard_(c10::DispatchKeySet(kKey)) {
   registerFallback();
   registerOneHot();
+  registerValueChecks();
   [[maybe_unused]] CallHandler* previous = activeHandler.exchange(&handler);
   assert(previous == nullptr && "tracing scopes do not nest");
 }
@@ -262,5 +266,7 @@ TracingScope::TracingScope(CallHandler& handler) : guard_(c10::DispatchKeySet(kK
 TracingScope::~TracingScope() { activeHandler.store(nullptr); }
 
 bool TracingScope::isOpen() { return activeHandler.load() != nullptr; }
+
+bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 
 }  // namespace stowage::runtime

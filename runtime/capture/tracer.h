@@ -101,6 +101,8 @@ class TracingScope {
   TracingScope(const TracingScope&) = delete;
   TracingScope& operator=(const TracingScope&) = delete;
   static bool isOpen();
+  /// Whether calls of this thread go to a handler: not inside of what the handler passes on.
+  static bool isOnThisThread();
 
  private:
   c10::impl::IncludeDispatchKeyGuard guard_;

@@ -81,6 +81,7 @@ void checkComplexNumbers() {
       [](const Tensors& t) { at::angle(t[0]); },
       [](const Tensors& t) { at::logit(t[0]); },
       [](const Tensors& t) { at::logit(t[0], 0.1); },
+      [](const Tensors& t) { at::_assert_async(t[0].gt(-1).all(), "positive"); },
   };
   const std::vector<Call> complex = {
       [](const Tensors& t) { at::angle(t[0]); },
