@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/capture/backward_advice.h"
 #include "runtime/capture/call_results.h"
 #include "runtime/capture/encode_argument.h"
 #include "runtime/capture/lazy_views.h"
@@ -123,7 +124,9 @@ void Tracer::fail(const OpFacts& op, ir::ErrorCode code, const std::string& why)
 }
 
 void Tracer::refuse(const OpFacts& op, const std::string& why) {
-  fail(op, ir::ErrorCode::kUnsupported, "cannot be captured: " + why);
+  const char* advice = findBackwardAdvice();
+  fail(op, ir::ErrorCode::kUnsupported,
+       "cannot be captured: " + why + (advice == nullptr ? "" : std::string("; ") + advice));
 }
 
 // Memory that this machine refuses says nothing about the step.
@@ -240,6 +243,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
 
 void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
   const at::Tensor tensor = argumentsOf(op, *stack).front().toTensor();
+  if (findBackwardAdvice() != nullptr) refuse(op, "item() gives a value to the host");
   if (ir::Error error = callTorch("", [&] { sink_.recordReadBack(tensor); })) {
     refuse(op, std::move(error));
   }
