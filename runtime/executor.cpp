@@ -46,11 +46,22 @@ ir::Expected<std::unique_ptr<Executor>> Executor::create(Device& device, const P
 
 Executor::Executor(Device& device, const PlanSource& source, IssuePlan plan,
                    std::unique_ptr<Program> program)
-    : device_(device), source_(source), plan_(std::move(plan)), program_(std::move(program)) {
+    : device_(device),
+      source_(source),
+      plan_(std::move(plan)),
+      program_(std::move(program)),
+      lossState_(device, source.graph, source.schedule, plan_.writtenByLoss) {
   for (auto& slot : outputs_) {
     for (const OutputPort& port : plan_.outputs) {
       slot.emplace_back(static_cast<size_t>(port.bytes.value()));
     }
+  }
+  for (const ir::StepScalar& scalar : source.graph.scalars()) {
+    capturedScalars_.push_back({scalar.isInteger, scalar.value, scalar.integer});
+  }
+  if (source.feed == nullptr) return;
+  for (const ir::StorageId wanted : source.feed->wanted()) {
+    wantedOutputs_.push_back(plan_.findOutput(wanted));
   }
 }
 
@@ -67,10 +78,11 @@ ir::Expected<int64_t> Executor::issueStep(llvm::ArrayRef<InputBytes> inputs) {
 
 ir::Error Executor::endWithoutUpdates() {
   if (ir::Error error = device_.synchronize()) return stop(std::move(error));
+  const std::string movedOn = issuedBeforeRefusal_ ? lossState_.restore() : "";
   stopped_ = std::exchange(refusal_, std::nullopt);
   stopped_->note("step " + std::to_string(nextStep_) +
-                 " was ended without its updates; the state is that of the step before and can "
-                 "still be saved or stored back");
+                 " was ended without its updates; the state is that of the step before" + movedOn +
+                 " and can still be saved or stored back");
   endedWithoutUpdates_ = true;
   return ir::makeError(*stopped_);
 }
@@ -82,6 +94,10 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
     for (const StreamEnd& end : plan_.stepEnd) {
       if (ir::Error error = program_->waitOnHost({end.event, nextStep_ - 2})) return error;
     }
+  }
+  lossState_.forget();
+  if (source_.feed != nullptr && source_.feed->checksStep(nextStep_)) {
+    if (ir::Error error = lossState_.save()) return error;
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
   scalars_ = {};
@@ -130,17 +146,6 @@ ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
   for (const InputPort& port : plan_.inputs) {
     if (arrive && port.copiedOn) continue;  // issueArrivals
     if (ir::Error error = bindInput(port, findInput(inputs, port.storage)->bytes)) return error;
-  }
-  return ir::success();
-}
-
-// What the step does not write is the same all through it.
-ir::Error Executor::readUnwrittenOutputs() {
-  for (size_t k = 0; k < plan_.outputs.size(); ++k) {
-    const OutputPort& port = plan_.outputs[k];
-    if (port.writer.isValid()) continue;
-    auto& bytes = outputs_[static_cast<size_t>(nextStep_ % 2)][k];
-    if (ir::Error error = device_.read(ir::Space::kHost, port.hostOffset, bytes)) return error;
   }
   return ir::success();
 }
@@ -199,7 +204,7 @@ ir::Error Executor::issueSegment(size_t end) {
   // What is recorded has the step's numbers in it. Nothing is issued yet: without them this step
   // can always be left out.
   if (plan_.firstUpdate < end) {
-    if (ir::Error error = joinFeed()) {
+    if (ir::Error error = joinFeed(/*issued=*/0)) {
       refusal_ = ir::takePayload(std::move(error));
       return ir::success();
     }
@@ -231,24 +236,29 @@ ir::Error Executor::deliverAfterSegment(size_t end) {
 ir::Error Executor::issueRange(size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (i == plan_.firstUpdate) {
-      if (ir::Error error = joinOrLeaveOut()) return error;
+      if (ir::Error error = joinOrLeaveOut(i)) return error;
     }
     if (ir::Error error = issueCommand(ir::CommandId(i), /*delivers=*/true)) return error;
   }
-  return ir::success();
+  // A step that updates nothing: what the feed says of it must not be lost.
+  return plan_.firstUpdate == end ? joinOrLeaveOut(end) : ir::success();
 }
 
-ir::Error Executor::joinOrLeaveOut() {
-  ir::Error error = joinFeed();
+// Without the step's own numbers what is no update runs with captured ones: nothing keeps it.
+ir::Error Executor::joinOrLeaveOut(size_t issued) {
+  ir::Error error = joinFeed(issued);
   if (!error || !plan_.canEndWithoutUpdates) return error;
   refusal_ = ir::takePayload(std::move(error));
+  issuedBeforeRefusal_ = true;
+  scalars_ = capturedScalars_;
   return ir::success();
 }
 
 // Before the first update and not earlier: until here the values are worked out beside the step.
 // When that fails, no update has been issued, and the model's values are those of the step before.
-ir::Error Executor::joinFeed() {
+ir::Error Executor::joinFeed(size_t issued) {
   if (source_.feed == nullptr) return ir::success();
+  if (ir::Error error = tellFeed(issued)) return error;
   auto values = source_.feed->join();
   if (!values) return values.takeError();
   if (values->size() != source_.graph.scalars().size()) {
@@ -279,13 +289,6 @@ ir::Error Executor::issueCommand(ir::CommandId id, bool delivers) {
   return program_->record(record.stream, {record.event, nextStep_});
 }
 
-ir::Error Executor::deliver(const IssueRecord& record) {
-  const auto k = static_cast<size_t>(record.output);
-  const Delivery delivery{record.stream, plan_.outputs[k].hostOffset,
-                          outputs_[static_cast<size_t>(nextStep_ % 2)][k]};
-  return program_->deliver(delivery);
-}
-
 ir::Error Executor::issueWaits(const IssueRecord& record) {
   for (const int32_t event : record.waitFor) {
     if (ir::Error error = program_->wait(record.stream, {event, nextStep_})) return error;
@@ -295,31 +298,6 @@ ir::Error Executor::issueWaits(const IssueRecord& record) {
     if (ir::Error error = program_->wait(record.stream, {event, nextStep_ - 1})) return error;
   }
   return ir::success();
-}
-
-ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::StorageId storage) {
-  // The step before one that was refused is done.
-  const bool isLastDone = endedWithoutUpdates_ && step == nextStep_ - 1;
-  if (!isLastDone) {
-    if (ir::Error error = checkRunning()) return error;
-  }
-  const auto found = std::find_if(plan_.outputs.begin(), plan_.outputs.end(),
-                                  [&](const OutputPort& port) { return port.storage == storage; });
-  if (found == plan_.outputs.end()) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "storage " + std::to_string(storage.raw()) + " is no output of the step");
-  }
-  if (step < 0 || step >= nextStep_ || step + 2 < nextStep_) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "outputs of step " + std::to_string(step) +
-                             " are not kept: " + std::to_string(nextStep_) + " steps were issued");
-  }
-  // Steps before the current turn were finished when it began.
-  if (step >= firstStepOfTurn_ && found->event >= 0) {
-    if (ir::Error error = program_->waitOnHost({found->event, step})) return stop(std::move(error));
-  }
-  return llvm::ArrayRef<uint8_t>(
-      outputs_[static_cast<size_t>(step % 2)][static_cast<size_t>(found - plan_.outputs.begin())]);
 }
 
 ir::Error Executor::finish() {

@@ -32,6 +32,7 @@
 #include "ir/error.h"
 #include "runtime/device.h"
 #include "runtime/issue_plan.h"
+#include "runtime/loss_state.h"
 #include "runtime/scalar_feed.h"
 
 namespace stowage::runtime {
@@ -72,6 +73,10 @@ class Executor {
   int64_t recordings() const { return recordings_; }
   /// Whether what the boundary's places hold is the state of a whole number of steps.
   bool stateIsWhole() const { return !stopped_ || endedWithoutUpdates_; }
+  /// Was the last step refused, so that no update of it was made?
+  bool endedWithoutUpdates() const { return endedWithoutUpdates_; }
+  /// Is an output on the host before the feed is joined, so that the feed can be told its bytes?
+  bool comesBeforeUpdates(ir::StorageId output) const;
   const PlanSource& source() const { return source_; }
   Device& device() { return device_; }
   Program& program() { return *program_; }
@@ -95,8 +100,9 @@ class Executor {
   ir::Error issueCommand(ir::CommandId id, bool delivers);
   ir::Error deliver(const IssueRecord& record);
   ir::Error issueWaits(const IssueRecord& record);
-  ir::Error joinFeed();
-  ir::Error joinOrLeaveOut();
+  ir::Error joinFeed(size_t issued);
+  ir::Error tellFeed(size_t issued);
+  ir::Error joinOrLeaveOut(size_t issued);
   ir::Error stop(ir::Error error);
   ir::Error endWithoutUpdates();
   ir::Error checkRunning() const;
@@ -109,12 +115,16 @@ class Executor {
   int64_t firstStepOfTurn_ = 0;  // its `prev` are satisfied
   int64_t recordings_ = 0;
   llvm::ArrayRef<ScalarValue> scalars_;
+  std::vector<ScalarValue> capturedScalars_;  // stand in where the step's own do not come
+  std::vector<int32_t> wantedOutputs_;        // by what the feed wants; -1: no output
+  LossState lossState_;
   /// By parity of the step, then by output.
   std::array<std::vector<std::vector<uint8_t>>, 2> outputs_;
   /// By parity of the step, then by input: where they arrive while the step is under way.
   std::array<std::vector<std::vector<uint8_t>>, 2> arrivals_;
   std::optional<ir::PlanError> stopped_;
   std::optional<ir::PlanError> refusal_;  // why this step's updates are left out
+  bool issuedBeforeRefusal_ = false;      // commands of the refused step ran
   bool endedWithoutUpdates_ = false;
 };
 

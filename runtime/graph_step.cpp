@@ -181,7 +181,7 @@ std::vector<ir::StorageId> GraphStep::givenStorages() const {
   return given;
 }
 
-ir::Expected<std::vector<ScalarValue>> GraphStep::nextScalars() {
+ir::Expected<std::vector<ScalarValue>> GraphStep::nextScalars(const StepCheck& /*check*/) {
   CapturedScalars feed(graph_);
   ir::Expected<llvm::ArrayRef<ScalarValue>> values = feed.join();
   if (!values) return values.takeError();

@@ -182,10 +182,19 @@ class PlanMaker {
       plan_.needsScalars = plan_.needsScalars || scalars;
       plan_.records[i].updates = updates;
       if (scalars || updates) plan_.firstUpdate = i;
-      if ((scalars && !updates) || (updates && replacesState(command.node))) {
-        plan_.canEndWithoutUpdates = false;
+      if (updates && replacesState(command.node)) plan_.canEndWithoutUpdates = false;
+      if (!updates) noteStateWrites(command.node);
+    }
+  }
+
+  void noteStateWrites(ir::NodeId node) {
+    for (const ir::Access& access : graph_.accesses(node)) {
+      if (!access.writes() || !graph_.storage(access.storage).persistent) continue;
+      if (!llvm::is_contained(plan_.writtenByLoss, access.storage)) {
+        plan_.writtenByLoss.push_back(access.storage);
       }
     }
+    llvm::sort(plan_.writtenByLoss, [](ir::StorageId a, ir::StorageId b) { return a < b; });
   }
 
   // State that is written whole, without being read, has no bytes yet where it is written.
@@ -206,6 +215,13 @@ class PlanMaker {
 };
 
 }  // namespace
+
+int32_t IssuePlan::findOutput(ir::StorageId storage) const {
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].storage == storage) return static_cast<int32_t>(i);
+  }
+  return -1;
+}
 
 bool usesStepScalars(const ir::Node& node) { return ir::firstStepScalar(node).has_value(); }
 

@@ -66,9 +66,14 @@ struct IssuePlan {
   /// there is none.
   size_t firstUpdate = 0;
   bool needsScalars = false;
-  /// A step whose scalars do not come can be ended by leaving the updates out: nothing else reads a
-  /// scalar, and updates change state where it lies, so that all of it stays as it was.
+  /// A step whose scalars do not come can be ended by leaving the updates out: they change state
+  /// where it lies, so that all of it stays as it was.
   bool canEndWithoutUpdates = true;
+  /// State that is written outside of the updates (running statistics), in order of storage.
+  std::vector<ir::StorageId> writtenByLoss;
+
+  /// Position among `outputs`; -1: it is none.
+  int32_t findOutput(ir::StorageId storage) const;
 };
 
 /// Errors: kInvalidIr when an output never reaches the host.

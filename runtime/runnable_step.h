@@ -10,10 +10,12 @@
 #define STOWAGE_RUNTIME_RUNNABLE_STEP_H_
 
 #include <ATen/core/Tensor.h>
+#include <c10/core/Scalar.h>
 
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +38,16 @@ enum class FirstValue : uint8_t {
   kStep           // made on demand (optimizer state, values from files): `makeState`
 };
 
+/// How nextScalars compares the step with the code that it was captured from.
+struct StepCheck {
+  /// Runs all of the code, forward and backward included, and compares every op and every number.
+  /// Without it only the update is run.
+  bool whole = false;
+  /// With `whole`: the value that the running step gives to its `read`-th item(); may wait for it.
+  /// Nothing when it is not known before the update. May be empty.
+  std::function<std::optional<c10::Scalar>(size_t read)> valueOfRead = {};
+};
+
 class RunnableStep {
  public:
   using Deliver = std::function<ir::Error(ir::StorageId, const at::Tensor& bytes)>;
@@ -47,6 +59,9 @@ class RunnableStep {
   /// What is given anew each step, and what the step returns, in order.
   virtual const std::vector<ir::ValueId>& inputs() const = 0;
   virtual const std::vector<ir::ValueId>& reports() const = 0;
+  /// Do inputs come with the strides of their values, as in the code that the step is of? Else they
+  /// are laid out so before each step.
+  virtual bool keepsLayouts() const { return false; }
 
   /// Is it still the step that the graph is of? Asked before each step, so it must be cheap; what
   /// it cannot see, nextScalars may. Errors: kPlanMismatch.
@@ -55,7 +70,12 @@ class RunnableStep {
   virtual ir::Error beginSteps() { return ir::success(); }
   /// The step scalars of the next step, by ScalarId. To be called once per step, from one thread at
   /// a time. Errors: kPlanMismatch when the step is no longer the captured one.
-  virtual ir::Expected<std::vector<ScalarValue>> nextScalars() = 0;
+  virtual ir::Expected<std::vector<ScalarValue>> nextScalars(const StepCheck& check) = 0;
+  /// May the `step`-th call of nextScalars (from 0) compare the whole step with the graph?
+  virtual bool canBeChecked(int64_t /*step*/) const { return false; }
+  /// What forward and backward read with item(), in order of the reads: values of one element that
+  /// the step does not write afterwards.
+  virtual std::vector<ir::ValueId> valuesRead() const { return {}; }
   /// Nothing when there is no optimizer object. Not while nextScalars runs.
   virtual HostProgress hostProgress() const = 0;
   virtual void setLearningRates(const std::vector<double>& rates) = 0;

@@ -14,6 +14,7 @@
 #include "runtime/cpu_device.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/gpu_library.h"
+#include "runtime/rng_keeper.h"
 #include "runtime/runner_impl.h"
 #include "runtime/torch_types.h"
 
@@ -83,7 +84,9 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
-  if (options.feed == nullptr) ownFeed = std::make_unique<RetraceFeed>(captured, match.scalars());
+  if (options.feed == nullptr) {
+    ownFeed = std::make_unique<RetraceFeed>(captured, match, checkedSteps(options));
+  }
   ir::Expected<std::unique_ptr<Executor>> made =
       Executor::create(*device, {.graph = plan.graph,
                                  .schedule = plan.schedule,
@@ -92,9 +95,43 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
                                  .feed = options.feed ? options.feed : ownFeed.get()});
   if (!made) return made.takeError();
   executor = std::move(*made);
+  if (ir::Error error = checkReads()) return error;
   ir::Error error = fillState();
   weights.reset();
   return error;
+}
+
+CheckedSteps Runner::Impl::checkedSteps(const RunnerOptions& options) const {
+  CheckedSteps checked;
+  if (options.checkEvery) checked.every = std::max<int64_t>(*options.checkEvery, 0);
+  return checked;
+}
+
+/// A step whose loss reads values is compared with its code before its updates, or not run.
+ir::Error Runner::Impl::checkReads() const {
+  if (!ownFeed || !ownFeed->checksReads()) return ir::success();
+  for (const ir::ValueId value : captured.valuesRead()) {
+    const ir::StorageId read = captured.graph().value(value).storage;
+    const ir::StorageId planned = match.plannedOf(read);
+    if (planned.isValid() && executor->comesBeforeUpdates(planned)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "`loss` reads '" + captured.graph().storage(read).name +
+            "' with item(), and this plan has it on the host only after updates began, so that "
+            "nothing could tell whether the step decides by it: return the value from `loss` and "
+            "read it after the step, plan for more memory and without CUDA graphs, or run without "
+            "comparing steps with their code (checkEvery = 0)");
+  }
+  return ir::success();
+}
+
+ir::Expected<std::optional<std::vector<uint8_t>>> Runner::Impl::generatorBefore() {
+  if (!ownFeed) return std::nullopt;
+  // Draws of the step before move it until they are done.
+  if (drawsOnCpu) {
+    if (ir::Error error = executor->finish()) return error;
+  }
+  return readGeneratorState(generatorDevice());
 }
 
 const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
@@ -206,32 +243,6 @@ ir::Error Runner::Impl::begin() {
   return ir::success();
 }
 
-ir::Error Runner::Impl::checkInputs(llvm::ArrayRef<at::Tensor> inputs) const {
-  const std::vector<ir::ValueId>& expected = captured.inputs();
-  if (inputs.size() != expected.size()) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument, "found " + std::to_string(inputs.size()) +
-                                                              " inputs, expected " +
-                                                              std::to_string(expected.size()));
-  }
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const ir::Value& value = captured.graph().value(expected[i]);
-    const bool fits = inputs[i].defined() && inputs[i].device().is_cpu() &&
-                      toDType(inputs[i].scalar_type()) == value.type.dtype &&
-                      llvm::ArrayRef<int64_t>(inputs[i].sizes().data(), inputs[i].sizes().size()) ==
-                          llvm::ArrayRef<int64_t>(value.type.sizes);
-    if (fits) continue;
-    const std::string found =
-        inputs[i].defined() ? ir::listText({inputs[i].sizes().data(), inputs[i].sizes().size()}) +
-                                  " of " + c10::toString(inputs[i].scalar_type())
-                            : "nothing";
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "input '" + captured.graph().storage(value.storage).name + "': found " +
-                             found + ", expected " + ir::listText(value.type.sizes) + " of " +
-                             ir::dtypeName(value.type.dtype) + " on the CPU");
-  }
-  return ir::success();
-}
-
 ir::Expected<at::Tensor> Runner::Impl::report(int64_t step, ir::ValueId id) {
   const ir::Value& value = captured.graph().value(id);
   const std::string& name = captured.graph().storage(value.storage).name;
@@ -286,10 +297,23 @@ ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
     const ir::ValueId value = impl_->captured.inputs()[i];
     const ir::StorageId storage =
         impl_->match.plannedOf(impl_->captured.graph().value(value).storage);
-    held.push_back(layOutAs(impl_->captured.graph().value(value).type, inputs[i]));
-    if (storage.isValid()) bound.push_back({.storage = storage, .bytes = bytesOf(held[i])});
+    const ir::Value& place = impl_->captured.graph().value(value);
+    const bool areBytes = !inputs[i].is_conj() && !inputs[i].is_neg();
+    const bool asIs = impl_->captured.keepsLayouts() && areBytes;
+    held.push_back(asIs ? inputs[i] : layOutAs(place.type, inputs[i]));
+    if (!storage.isValid()) continue;
+    bound.push_back({.storage = storage, .bytes = impl_->inputBytes(place, held[i])});
   }
-  return impl_->executor->issueStep(bound);
+  ir::Expected<std::optional<std::vector<uint8_t>>> generator = impl_->generatorBefore();
+  if (!generator) return generator.takeError();
+  ir::Expected<int64_t> issued = impl_->executor->issueStep(bound);
+  if (!issued && *generator && impl_->executor->endedWithoutUpdates()) {
+    if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), **generator)) {
+      llvm::consumeError(issued.takeError());
+      return error;
+    }
+  }
+  return issued;
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {

@@ -50,6 +50,11 @@ struct RunnerOptions {
   std::function<void(Bytes done, Bytes all)> pinning;
   /// Kept in every checkpoint, not interpreted.
   std::map<std::string, std::string> notes;
+  /// Steps compared with the code that the step was captured from: 1: each, the default; n > 1: the
+  /// first 16 and every n-th; 0: none. Code of `loss` runs in compared steps alone, so that what it
+  /// counts falls behind with n > 1. A step whose loss reads values with item() is compared each
+  /// time, unless none is.
+  std::optional<int64_t> checkEvery;
 };
 
 /// Where a checkpoint was taken.

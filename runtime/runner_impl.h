@@ -38,6 +38,10 @@ struct Runner::Impl {
   bool over = false;
 
   ir::Error open(const RunnerOptions& options);
+  CheckedSteps checkedSteps(const RunnerOptions& options) const;
+  ir::Error checkReads() const;
+  /// Of the step's generator: the step to be issued may be refused. Nothing where it cannot.
+  ir::Expected<std::optional<std::vector<uint8_t>>> generatorBefore();
   ir::Error openDevice(const RunnerOptions& options);
   ir::Expected<std::unique_ptr<Device>> openCpu(const RunnerOptions& options) const;
   ir::Expected<std::unique_ptr<Device>> openGpu(const RunnerOptions& options) const;
@@ -52,6 +56,8 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> firstValueOf(ir::StorageId captured);
   ir::Error begin();
   ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
+  ir::Error checkLayouts(llvm::ArrayRef<at::Tensor> inputs) const;
+  llvm::ArrayRef<uint8_t> inputBytes(const ir::Value& value, const at::Tensor& laidOut) const;
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;

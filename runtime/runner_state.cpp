@@ -101,7 +101,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
   if (ir::Error error = impl_->begin()) return error;
   for (int64_t i = 0; i < progress.steps; ++i) {
-    ir::Expected<std::vector<ScalarValue>> scalars = impl_->captured.nextScalars();
+    ir::Expected<std::vector<ScalarValue>> scalars = impl_->captured.nextScalars({});
     if (!scalars) return scalars.takeError();
   }
   if (ir::Error error =
@@ -112,6 +112,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), progress.generator))
     return error;
   impl_->stepsBefore = progress.steps;
+  if (impl_->ownFeed) impl_->ownFeed->skip(progress.steps);
   return ResumePoint{.steps = progress.steps,
                      .dataPosition = progress.dataPosition,
                      .samePlan = progress.plan == planFingerprint(impl_->plan)};

@@ -68,6 +68,21 @@ ir::Target targetOf(const std::string& device) {
   return target;
 }
 
+ir::Error checkBudget(Bytes budget) {
+  constexpr Bytes kMost(int64_t{1} << 50);
+  if (budget.value() <= 0) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "found a budget of " + std::to_string(budget.value()) +
+                             " bytes, expected some: plan(step, {.budget = 24_GiB})");
+  }
+  if (budget <= kMost) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found a budget of " + std::to_string(budget.value()) +
+                           " bytes, expected at most 1 PiB: the arena is as large as the budget, "
+                           "so name what the device has; Plan::keepAll() says what a plan that "
+                           "moves nothing needs");
+}
+
 ir::Error measureOnce(Step::Impl& step) {
   if (step.costs) return ir::success();
   ir::Expected<ir::CostTable> costs =
@@ -107,8 +122,10 @@ Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
   for (size_t i = 0; i < examples.size(); ++i) {
     const std::string name =
         i < step.inputNames.size() ? step.inputNames[i] : "input" + std::to_string(i);
-    inputs.push_back(
-        {.name = name, .sizes = examples[i].sizes().vec(), .dtype = examples[i].scalar_type()});
+    inputs.push_back({.name = name,
+                      .sizes = examples[i].sizes().vec(),
+                      .dtype = examples[i].scalar_type(),
+                      .strides = examples[i].strides().vec()});
   }
   impl->captured = orThrow(runtime::captureStep(std::move(step.functions), std::move(inputs),
                                                 {.target = impl->target, .recipe = {}}));
@@ -117,17 +134,21 @@ Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
 }
 
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
+  if (ir::Error error = checkBudget(options.budget)) return error;
   Step::Impl& from = step.internals();
   if (ir::Error error = measureOnce(from)) return error;
   auto made = std::make_shared<Plan::Impl>();
   made->target = from.target;
   made->budget = Bytes(options.budget.value() / from.target.alignBytes * from.target.alignBytes);
-  ir::Expected<passes::PlannedStep> planned = passes::planStep(from.graph, from.target, *from.costs,
-                                                               {.budget = made->budget,
-                                                                .allowed = options.allowed,
-                                                                .limits = options.limits,
-                                                                .pins = options.pins,
-                                                                .pinnedRows = {}});
+  passes::PlanStepOptions planOptions{.budget = made->budget,
+                                      .allowed = options.allowed,
+                                      .limits = options.limits,
+                                      .pins = options.pins,
+                                      .pinnedRows = {}};
+  // Updates wait for what the loss reads, so that each step can be compared with the closures.
+  if (!from.captured->valuesRead().empty()) planOptions.orders = {passes::Order::kProgram};
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(from.graph, from.target, *from.costs, planOptions);
   if (!planned) return planned.takeError();
   made->planned = std::move(*planned);
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(made->planned.graph, *from.costs);
@@ -136,18 +157,21 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   return Plan(std::move(made));
 }
 
-Runner Runner::create(const Plan& plan, const Step& step) {
+Runner Runner::create(const Plan& plan, const Step& step, const RunOptions& options) {
   const Plan::Impl& from = plan.internals();
+  runtime::RunnerOptions forRunner;
+  forRunner.checkEvery = options.checkEvery;
   return Runner(plan, step,
                 orThrow(runtime::Runner::create(*step.internals().captured,
                                                 {.graph = from.planned.graph,
                                                  .schedule = from.planned.schedule,
                                                  .target = from.target,
-                                                 .costs = &from.costs})));
+                                                 .costs = &from.costs},
+                                                std::move(forRunner))));
 }
 
-Runner Runner::create(ir::Expected<Plan>& plan, const Step& step) {
-  if (plan) return create(*plan, step);
+Runner Runner::create(ir::Expected<Plan>& plan, const Step& step, const RunOptions& options) {
+  if (plan) return create(*plan, step, options);
   orThrow(plan.takeError());
   throw Failure(ir::ErrorCode::kInternal, "a plan that is neither a plan nor an error");
 }

@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <utility>
@@ -37,6 +38,7 @@
 namespace stowage {
 
 using runtime::HostState;
+using runtime::LossNumbers;
 using runtime::OptimizerList;
 
 /// What went wrong, with the code that tells kinds apart.
@@ -79,9 +81,10 @@ class ModulePointer {
 /// One training step as its author writes it.
 template <typename... Inputs>
 struct StepDescription {
-  /// Forward, loss and backward. Returns the loss, a scalar. Steps of the plan do not run it:
-  /// numbers that it reads from outside are taken at capture and stay (unless `update` changes
-  /// them, or they are inputs of the step); tensors that it reads from outside are constants.
+  /// Forward, loss and backward. Returns the loss, a scalar. Steps of the plan do not run it, but
+  /// trace it on tensors without memory (RunOptions::checkEvery): a step in which it does something
+  /// else than when it was captured is refused. Numbers that it reads from outside may change as
+  /// `lossNumbers` says; tensors that it reads from outside are constants.
   std::function<at::Tensor(const Inputs&...)> loss = {};
   /// Clips, steps the optimizer, drops the gradients, steps the scheduler.
   std::function<void()> update = {};
@@ -101,6 +104,9 @@ struct StepDescription {
   HostState hostState = HostState::kHidden;
   std::vector<torch::optim::LRScheduler*> schedulers = {};
   std::function<void()> rewind = {};
+  /// kEachStep where numbers of the loss change after its first steps: a weight that warms up, a
+  /// term that joins late, a dropout rate that is set. With a declared host state.
+  LossNumbers lossNumbers = LossNumbers::kCaptured;
 };
 
 /// A captured step. Copies are the same step. While it lives, module and optimizer hold tensors
@@ -148,6 +154,7 @@ Step capture(const StepDescription<Inputs...>& description, const Inputs&... exa
   step.functions.hostState = names ? HostState::kDeclared : description.hostState;
   step.functions.schedulers = description.schedulers;
   step.functions.rewind = description.rewind;
+  step.functions.lossNumbers = description.lossNumbers;
   step.device = description.device;
   step.inputNames = description.inputNames;
   return detail::capture(std::move(step), {examples...});
@@ -180,16 +187,28 @@ class Plan {
 /// the smallest budget that works.
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options);
 
+struct RunOptions {
+  /// How often steps are compared with the closures: 1: each, the default; n > 1: the first 16 and
+  /// every n-th; 0: none. A difference ends the training before the step's update; it can be saved
+  /// and stored back. Comparing traces the closures beside the step, on another thread; it costs
+  /// nothing that shows in steps of 50 ms or more (README, Limits). `loss` runs in compared steps
+  /// alone: with n > 1 it may not count steps. One that reads values with item() is compared each
+  /// time, unless none is.
+  std::optional<int64_t> checkEvery = {};
+};
+
 /// Runs the steps of a plan. Holds the model's and the optimizer's values until storeTo.
 class Runner {
  public:
-  static Runner create(const Plan& plan, const Step& step);
+  static Runner create(const Plan& plan, const Step& step, const RunOptions& options = {});
   /// A plan that is a "no" is thrown.
-  static Runner create(ir::Expected<Plan>& plan, const Step& step);
+  static Runner create(ir::Expected<Plan>& plan, const Step& step, const RunOptions& options = {});
 
-  /// One step; returns the loss, on the CPU. Throws Failure: kPlanMismatch when train() or eval()
-  /// of a submodule, or requires_grad of a parameter, is not as captured: nothing was run, and
-  /// steps go on when it is changed back.
+  /// One step; returns the loss, on the CPU. Inputs have the sizes and strides of the examples.
+  /// Throws Failure: kPlanMismatch when train() or eval() of a submodule, or requires_grad of a
+  /// parameter, is not as captured: nothing was run, and steps go on when it is changed back.
+  /// kPlanMismatch also when the closures do something else than when they were captured: the
+  /// training is over, with the state of the step before.
   template <typename... Inputs>
   at::Tensor operator()(const Inputs&... inputs) {
     return step({inputs...});

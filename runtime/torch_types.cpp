@@ -57,6 +57,19 @@ at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values) {
   return at::empty_strided(values.sizes(), strides, values.options()).copy_(values);
 }
 
+bool hasLayout(const at::Tensor& tensor, const ir::TensorType& type) {
+  const c10::IntArrayRef sizes = tensor.sizes();
+  const c10::IntArrayRef strides(type.strides.data(), type.strides.size());
+  if (tensor.numel() == 0) return true;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] > 1 && tensor.strides()[i] != strides[i]) return false;
+  }
+  return c10::is_channels_last_strides_2d(sizes, strides) ==
+             c10::is_channels_last_strides_2d(sizes, tensor.strides()) &&
+         c10::is_channels_last_strides_3d(sizes, strides) ==
+             c10::is_channels_last_strides_3d(sizes, tensor.strides());
+}
+
 ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op) {
   const auto [space, rest] = op.split('.');
   const auto [name, overload] = rest.rsplit('.');

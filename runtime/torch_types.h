@@ -28,6 +28,9 @@ c10::Device toDevice(ir::DeviceKind kind);
 /// are those of a storage that `type` covers. `values` itself if it is laid out so, and no view by
 /// conj(), whose bytes are other numbers.
 at::Tensor layOutAs(const ir::TensorType& type, const at::Tensor& values);
+/// Do kernels see the same layout? Strides of dimensions that are no longer than 1 count only where
+/// they make an image channels last.
+bool hasLayout(const at::Tensor& tensor, const ir::TensorType& type);
 
 /// The registered op of "aten.mm.default". Errors: kUnsupported when there is none.
 ir::Expected<c10::OperatorHandle> findOperator(llvm::StringRef op);

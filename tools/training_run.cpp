@@ -280,10 +280,13 @@ using RunnerPtr = std::unique_ptr<runtime::Runner>;
 /// All but what the training leaves behind.
 ir::Expected<RunnerPtr> runSteps(runtime::RunnableStep& step, const PlannedTraining& plan,
                                  const RunOptions& options, RunRecord& record) {
+  runtime::RunnerOptions runnerOptions = plan.options;
+  // The program's own models: nothing outside of the step changes between its steps.
+  if (!runnerOptions.checkEvery) runnerOptions.checkEvery = 0;
   ir::Expected<RunnerPtr> runner = runtime::Runner::create(
       step,
       {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
-      plan.options);
+      std::move(runnerOptions));
   if (!runner) return runner.takeError();
   seedSteps(options.seed);
   if (!options.resume.empty()) {

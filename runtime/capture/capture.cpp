@@ -52,32 +52,29 @@ ir::Error checkClosures(const StepFunctions& functions) {
   };
   if (!functions.loss) return missing("loss", "runs forward and backward and returns the loss");
   if (!functions.update) return missing("update", "steps the optimizer and drops the gradients");
+  if (functions.lossNumbers == LossNumbers::kEachStep &&
+      functions.hostState == HostState::kHidden) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "lossNumbers = LossNumbers::kEachStep with hidden host state, expected hostState = "
+        "HostState::kDeclared: capture runs the closures four times, and what they count must "
+        "begin again with the first step (optimizers do by themselves; name schedulers in "
+        "`schedulers`, and put back counters of your own in `rewind`)");
+  }
   return ir::success();
 }
 
 at::Tensor makeInput(const InputSpec& spec, c10::Device device) {
-  const auto strides = ir::contiguousStrides(spec.sizes);
+  std::vector<int64_t> strides = spec.strides;
+  if (strides.size() != spec.sizes.size()) {
+    const auto usual = ir::contiguousStrides(spec.sizes);
+    strides.assign(usual.begin(), usual.end());
+  }
   const TensorShape shape{.sizes = c10::DimVector(spec.sizes),
                           .strides = c10::DimVector(strides.begin(), strides.end()),
                           .offset = 0,
                           .dtype = spec.dtype};
   return makeTensor(makeFakeStorage(extentOf(shape), device, false), shape);
-}
-
-/// A step that changes after it read a value changed because of it, most likely.
-ir::Error explainByReads(ir::Error error, const StepTrace& step) {
-  if (step.readBacks.empty()) return error;
-  const ir::PlanError found = ir::takePayload(std::move(error));
-  const std::string& place = step.readBacks.front().place;
-  // Nobody's own item(): autograd has formulas that branch.
-  const bool isAutograds = llvm::StringRef(place).endswith("backward");
-  return ir::makeError(
-      found.code(),
-      found.text() + "; the step reads a value with item() (" + place +
-          "), on which nothing that it does may depend" +
-          (isAutograds ? "; libtorch's own backward of max(), min(), median() and prod() does so "
-                         "(amax() and amin() do not)"
-                       : ""));
 }
 
 /// What the value that item() asked for was made by.
@@ -111,6 +108,21 @@ std::vector<CreatedState> createdStates(const std::vector<KnownStorage>& known,
 }
 
 }  // namespace
+
+ir::Error explainByReads(ir::Error error, const StepTrace& step, size_t node) {
+  if (step.readBacks.empty() || step.readBacks.front().before > node) return error;
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  const std::string& place = step.readBacks.front().place;
+  // Nobody's own item(): autograd has formulas that branch.
+  const bool isAutograds = llvm::StringRef(place).endswith("backward");
+  return ir::makeError(
+      found.code(),
+      found.text() + "; the step reads a value with item() (" + place +
+          "), on which nothing that it does may depend" +
+          (isAutograds ? "; libtorch's own backward of max(), min(), median() and prod() does so "
+                         "(amax() and amin() do not)"
+                       : ""));
+}
 
 ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder) {
   if (ir::Error refusal = tracer.takeRefusal()) {
@@ -184,15 +196,24 @@ ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison
   if (device.is_cuda()) attention.emplace(options.target);
   tracer.setPoison(poison);
   recorder.beginStep();
+  GeneratorWatch generator(device.type());
   const auto run = [&]() -> ir::Error {
+    const std::lock_guard oneAtATime(tracingMutex());
     const TracingScope scope(tracer);
     if (ir::Error error = runLoss(observed)) return error;
     recorder.beginUpdate();
     functions.update();
     return ir::success();
   };
-  if (ir::Error error = callTorch("while capturing " + options.name, run)) {
-    return explainThrown(std::move(error), tracer, recorder);
+  tracer.setGeneratorWatch(&generator);
+  ir::Error error = callTorch("while capturing " + options.name, run);
+  tracer.setGeneratorWatch(nullptr);
+  if (error) return explainThrown(std::move(error), tracer, recorder);
+  if (!generator.isUntouched()) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "after its last op, the step sets the state of libtorch's random number "
+                         "generator (manual_seed, set_state, or a draw on the host), which a plan "
+                         "does not do: seed between steps");
   }
   observed.trace = recorder.endStep();
   return observed;
@@ -221,10 +242,13 @@ ir::Error CapturedStep::Impl::observeNext(Tracer::Poison poison) {
 ir::Error CapturedStep::Impl::compareSteps() {
   const StepTrace& last = steps.back().trace;
   for (size_t i = 1; i + 1 < steps.size(); ++i) {
-    const std::string name = "step " + std::to_string(i + 1);
-    ir::Error error = matchSteps(wholeStep(steps[i].trace, name),
-                                 wholeStep(last, "step " + std::to_string(steps.size())), storages);
-    if (error) return explainByReads(std::move(error), last);
+    StepPart part = wholeStep(steps[i].trace, "step " + std::to_string(i + 1));
+    StepPart lastPart = wholeStep(last, "step " + std::to_string(steps.size()));
+    part.reports = steps[i].reports;
+    lastPart.reports = steps.back().reports;
+    PartMatch match;
+    ir::Error error = matchSteps(part, lastPart, storages, {}, &match);
+    if (error) return explainByReads(std::move(error), last, match.differsFrom);
   }
   return ir::success();
 }
@@ -244,13 +268,23 @@ bool CapturedStep::Impl::comesFromRead(const ScalarSite& site) const {
 
 ir::Error CapturedStep::Impl::findStepScalars() {
   const StepTrace& last = steps.back().trace;
+  const StepAlignment alignment = alignFirstStep(steps.front().trace, last, storages);
   for (const ScalarSite& site : scalarSites(last)) {
     const bool inUpdate = site.node >= last.updateBegin;
     const HostNumber number = numberAt(last, site);
-    const bool differs = std::any_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
+    bool differs = std::any_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
       return !(numberAt(step.trace, site) == number);
     });
-    if (!inUpdate && !differs) continue;
+    const int32_t first = alignment.firstOf[site.node];
+    if (!inUpdate && first >= 0) {
+      const ScalarSite inFirst{static_cast<uint32_t>(first), site.argument, site.element};
+      differs = differs || !(numberAt(steps.front().trace, inFirst) == number);
+    }
+    const bool mayDiffer = inUpdate || functions.lossNumbers == LossNumbers::kEachStep;
+    if (!mayDiffer && !differs) {
+      fixedNumbers.push_back(site);
+      continue;
+    }
     if (differs && comesFromRead(site)) {
       return ir::makeError(
           ir::ErrorCode::kUnsupported,
@@ -261,6 +295,36 @@ ir::Error CapturedStep::Impl::findStepScalars() {
     }
     scalarsOutsideUpdate = scalarsOutsideUpdate || !inUpdate;
     stepScalars.push_back(site);
+  }
+  return checkReadsOfLoss();
+}
+
+/// What `loss` reads with item() must be known in each step before its update.
+ir::Error CapturedStep::Impl::checkReadsOfLoss() const {
+  const StepTrace& last = steps.back().trace;
+  for (const ReadBack& read : last.readBacks) {
+    if (read.before > last.updateBegin) break;
+    const bool isWritten =
+        last.writtenFrom(read.before).contains(last.tensors[read.tensor].storage);
+    std::string why;
+    if (scalarsOutsideUpdate) {
+      why =
+          "and computes with numbers that change from step to step, so that nothing could tell "
+          "whether it decides by the value: return the value from `loss` and read it after the "
+          "step, or give the numbers to `loss` as inputs of the step (tensors)";
+    } else if (isWritten) {
+      why =
+          "of a tensor that the step writes afterwards: read it after the step, or read a clone "
+          "of it";
+    } else if (functions.hostState == HostState::kHidden) {
+      why =
+          "with hidden host state, expected hostState = HostState::kDeclared: capture gives it "
+          "made-up values, and what `loss` keeps of them must be put back (in `rewind`; nothing "
+          "to put back is fine); or return the value from `loss` and read it after the step";
+    }
+    if (why.empty()) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "`loss` reads a value with item() (" + read.place + ") " + why);
   }
   return ir::success();
 }
@@ -290,6 +354,7 @@ ir::Error CapturedStep::Impl::assemble() {
     if (!known.path.empty()) paths.emplace(known.key, known.path);
   }
   record.scopes = assignScopes(last.trace, paths);
+  scopes = record.scopes;
   for (const ReadBack& readBack : last.trace.readBacks) record.reports.push_back(readBack.tensor);
   assembled = assembleGraph(record, options.name,
                             {.producer = "torch " TORCH_VERSION,
@@ -320,6 +385,8 @@ ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
   CapturedStep::Impl& impl = step->internals();
   if (ir::Error error = impl.prepare()) return error;
   if (ir::Error error = impl.observeSteps()) return error;
+  if (ir::Error error = impl.checkTrainedOutside()) return error;
+  if (ir::Error error = impl.checkInputsAreRead()) return error;
   if (ir::Error error = impl.compareSteps()) return error;
   if (ir::Error error = impl.findStepScalars()) return error;
   if (ir::Error error = impl.assemble()) return error;

@@ -51,6 +51,16 @@ enum class HostState : uint8_t {
   kDeclared
 };
 
+/// Host numbers that `loss` computes with.
+enum class LossNumbers : uint8_t {
+  /// Those that changed while the step was captured are taken anew in each step; all others stay as
+  /// they were, and a step in which one differs is refused.
+  kCaptured,
+  /// All are taken anew in each step. `loss` is traced before each step begins, so steps are longer
+  /// by that time. With HostState::kDeclared.
+  kEachStep
+};
+
 struct StepFunctions {
   /// Forward, loss and backward. Returns what the step reports (scalar losses).
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)> loss;
@@ -61,12 +71,14 @@ struct StepFunctions {
   HostState hostState = HostState::kHidden;
   std::vector<torch::optim::LRScheduler*> schedulers;  // with kDeclared
   std::function<void()> rewind;                        // with kDeclared; may be absent
+  LossNumbers lossNumbers = LossNumbers::kCaptured;
 };
 
 struct InputSpec {
   std::string name;
   std::vector<int64_t> sizes;
   c10::ScalarType dtype;
+  std::vector<int64_t> strides = {};  // empty: contiguous
 };
 
 struct CaptureOptions {
@@ -95,10 +107,16 @@ class CapturedStep : public RunnableStep {
   /// Errors: kPlanMismatch when train() or eval() of a submodule, or requires_grad of a parameter,
   /// is not as it was when capture ended.
   ir::Error checkUnchanged() const override;
-  /// The step scalars of the next step, by ScalarId, from running `update` once more on
-  /// tensors without memory. The first call answers for step 1. To be called once per step, from
-  /// one thread at a time. Errors: kPlanMismatch when the step is no longer the captured one.
-  ir::Expected<std::vector<ScalarValue>> nextScalars() override;
+  /// The step scalars of the next step, by ScalarId, from running `update` (and `loss`, where it
+  /// has step scalars or the step is checked) once more on tensors without memory. The first call
+  /// answers for step 1. To be called once per step, from one thread at a time. Errors:
+  /// kPlanMismatch when the step is no longer the captured one.
+  ir::Expected<std::vector<ScalarValue>> nextScalars(const StepCheck& check) override;
+  /// Not where host state is hidden: the closures cannot run again for the steps that ran during
+  /// capture.
+  bool canBeChecked(int64_t step) const override;
+  bool keepsLayouts() const override { return true; }
+  std::vector<ir::ValueId> valuesRead() const override;
 
   /// Errors: kInvalidArgument when somebody began before.
   ir::Error beginSteps() override;

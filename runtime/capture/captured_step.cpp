@@ -16,14 +16,6 @@
 #include "runtime/torch_boundary.h"
 
 namespace stowage::runtime {
-namespace {
-
-ir::Error mismatch(const std::string& why) {
-  return ir::makeError(ir::ErrorCode::kPlanMismatch, why);
-}
-
-}  // namespace
-
 ScalarValue toScalarValue(const HostNumber& number) {
   return {.isInteger = number.isInteger, .value = number.value, .integer = number.integer};
 }
@@ -94,6 +86,7 @@ at::Tensor CapturedStep::liveValue(ir::StorageId storage) const {
     return entry->original.defined() ? bytesTensor(entry->original.storage()) : at::Tensor();
   }
   const StorageFacts& facts = impl_->factsOf(storage);
+  impl_->outside.take(graph().storage(storage).name, facts);
   return facts.contents.defined() ? facts.contents : bytesTensor(facts.real);
 }
 
@@ -187,50 +180,6 @@ ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
   return ir::success();
 }
 
-ir::Expected<StepTrace> CapturedStep::Impl::traceAgain(Tracer::Poison poison) {
-  if (scalarsOutsideUpdate) {
-    ir::Expected<ObservedStep> observed = observeStep(poison);
-    if (!observed) return observed.takeError();
-    return std::move(observed->trace);
-  }
-  return traceUpdate(poison, functions.update);
-}
-
-ir::Expected<StepTrace> CapturedStep::Impl::traceUpdate(Tracer::Poison poison,
-                                                        const std::function<void()>& update) {
-  tracer.setPoison(poison);
-  recorder.beginStep();
-  for (const auto& [parameter, gradient] : gradients) {
-    at::Tensor(parameter).mutable_grad() = gradient;
-  }
-  const auto run = [&] {
-    const TracingScope scope(tracer);
-    recorder.beginUpdate();
-    update();
-  };
-  if (ir::Error error = callTorch("while tracing the update again", run)) {
-    return explainThrown(std::move(error), tracer, recorder);
-  }
-  return recorder.endStep();
-}
-
-/// The scalars of a step traced again, which must be the captured one.
-ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOf(const StepTrace& again) const {
-  const StepTrace& captured = steps.back().trace;
-  const size_t skipped = scalarsOutsideUpdate ? 0 : captured.updateBegin;
-  StepPart part = wholeStep(captured, "the captured step");
-  part.begin = skipped;
-  if (ir::Error error = matchSteps(part, wholeStep(again, "this step"), storages)) {
-    return mismatch(ir::describe(std::move(error)) + "; capture again");
-  }
-  std::vector<ScalarValue> values;
-  for (ScalarSite site : stepScalars) {
-    site.node -= static_cast<uint32_t>(skipped);
-    values.push_back(toScalarValue(numberAt(again, site)));
-  }
-  return values;
-}
-
 void CapturedStep::Impl::rewindHost() {
   if (!hostNumbers.empty()) hostNumbers.front().putBack(functions.optimizer);
   rewindSchedulers(functions.schedulers, savedCounts);
@@ -243,10 +192,8 @@ ir::Error CapturedStep::Impl::checkRewind() {
     return ir::success();
   }
   rewindHost();
-  ir::Expected<StepTrace> again = traceAgain(Tracer::Poison::kHuge);
-  if (!again) return again.takeError();
+  ir::Expected<std::vector<ScalarValue>> values = scalarsByTracing({});
   rewindHost();
-  ir::Expected<std::vector<ScalarValue>> values = scalarsOf(*again);
   if (!values) return values.takeError();
   const std::vector<ScalarValue> seen = scalarsSeenIn(0);
   for (size_t i = 0; i < seen.size(); ++i) {
@@ -267,26 +214,6 @@ ir::Error CapturedStep::beginSteps() {
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "another runner has taken steps of this captured step, whose host numbers "
                        "went on with it; capture again for a second one");
-}
-
-ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars() {
-  if (impl_->stored) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "the tensors were stored back, expected a step that is still captured");
-  }
-  const size_t step = impl_->nextStep;
-  if (impl_->functions.hostState == HostState::kHidden && step < impl_->steps.size()) {
-    ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOfFirstSteps(step);
-    if (values) ++impl_->nextStep;
-    return values;
-  }
-  ++impl_->nextStep;
-  ir::Expected<StepTrace> again = impl_->traceAgain(Tracer::Poison::kNan);
-  if (!again) return again.takeError();
-  ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsOf(*again);
-  // Steps take no memory from outside: a trace of many calls is large.
-  impl_->recorder.reuse(std::move(*again));
-  return values;
 }
 
 }  // namespace stowage::runtime

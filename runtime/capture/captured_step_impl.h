@@ -6,6 +6,7 @@
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 
 #include <functional>
+#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -18,6 +19,9 @@
 #include "runtime/capture/module_modes.h"
 #include "runtime/capture/module_tensors.h"
 #include "runtime/capture/optimizer_state.h"
+#include "runtime/capture/outside_tensors.h"
+#include "runtime/capture/sdpa_choice.h"
+#include "runtime/capture/step_diff.h"
 #include "runtime/capture/step_recorder.h"
 #include "runtime/capture/tracer.h"
 
@@ -42,8 +46,11 @@ struct CapturedStep::Impl {
   ir::Error observeNext(Tracer::Poison poison);
   ir::Error compareSteps();
   ir::Error findStepScalars();
+  ir::Error checkReadsOfLoss() const;
   bool comesFromRead(const ScalarSite& site) const;
   ir::Error checkOwners() const;
+  ir::Error checkTrainedOutside() const;
+  ir::Error checkInputsAreRead() const;
   ir::Error checkReports() const;
   ir::Error assemble();
   ir::Error checkRewind();
@@ -54,11 +61,20 @@ struct CapturedStep::Impl {
   /// Did `loss` return scalars, and did it run backward?
   ir::Error checkLoss(const std::vector<at::Tensor>& returned) const;
   bool isLeftOver(const at::Tensor& gradient) const;
-  /// Runs `update` once more (or all of it, when other parts have step scalars).
-  ir::Expected<StepTrace> traceAgain(Tracer::Poison poison);
-  ir::Expected<std::vector<ScalarValue>> scalarsOf(const StepTrace& again) const;
+  /// While a plan runs (retrace.cpp).
+  ir::Expected<std::vector<ScalarValue>> scalarsByTracing(const StepCheck& check);
+  bool ranInCapture(size_t step) const;
+  ir::Expected<StepTrace> traceWhileRunning(const std::string& what,
+                                            const std::function<ir::Error()>& run);
   /// Runs `update`, which is the step's or a part of it, on the gradients of the last step.
-  ir::Expected<StepTrace> traceUpdate(Tracer::Poison poison, const std::function<void()>& update);
+  ir::Expected<StepTrace> traceUpdate(const std::function<void()>& update);
+  ir::Expected<StepTrace> traceOptimizersAlone();
+  ir::Expected<ObservedStep> traceWhole(const StepCheck& check);
+  ir::Error compareWhole(const ObservedStep& again);
+  ir::Error compareFixedNumbers(const StepTrace& again) const;
+  std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
+  std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
+  void endTrace(StepTrace trace);
   /// Of the steps that ran during capture (first_scalars.cpp).
   ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
   ir::Expected<std::vector<ScalarValue>> scalarsChangedByHand(size_t step);
@@ -94,6 +110,10 @@ struct CapturedStep::Impl {
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients;  // parameter, gradient of the last step
 
   std::vector<ScalarSite> stepScalars;
+  std::vector<ScalarSite> fixedNumbers;  // of `loss`: the plan keeps them
+  std::vector<std::string> scopes;       // by node of the last step
+  StoragePairs heldFromLoss;             // storages of the last trace of `loss` -> captured ones
+  mutable OutsideTensors outside;        // as the plan took them
   bool scalarsOutsideUpdate = false;
   std::optional<FirstValues> firstValues;
   AssembledGraph assembled;
@@ -106,9 +126,15 @@ struct CapturedStep::Impl {
 
 ScalarValue toScalarValue(const HostNumber& number);
 
+/// Held while closures are traced: several trainings of a process take turns.
+std::mutex& tracingMutex();
+
 /// Why a closure threw, in the step that `recorder` holds: a refusal says more than the exception
 /// that it came out as, and a value that item() made up may be the reason for any other.
 ir::Error explainThrown(ir::Error thrown, Tracer& tracer, const StepRecorder& recorder);
+
+/// A step that changes at a node after it read a value changed because of it, most likely.
+ir::Error explainByReads(ir::Error error, const StepTrace& step, size_t node);
 
 }  // namespace stowage::runtime
 

@@ -84,15 +84,12 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(
     return cannotFollow(step, steps.size(), "the update changes them in that step as well");
   }
   const OptimizerNumbers byHand = OptimizerNumbers::of(optimizers);
-  const auto stepAlone = [&] {
-    for (torch::optim::Optimizer* optimizer : optimizers) optimizer->step();
-  };
   hostNumbers[step].putBack(optimizers);
-  ir::Expected<StepTrace> asCaptured = traceUpdate(Tracer::Poison::kNan, stepAlone);
+  ir::Expected<StepTrace> asCaptured = traceOptimizersAlone();
   byHand.putBack(optimizers);
   if (!asCaptured) return asCaptured.takeError();
   // Leaves options and counts as an eager step does.
-  ir::Expected<StepTrace> now = traceUpdate(Tracer::Poison::kNan, stepAlone);
+  ir::Expected<StepTrace> now = traceOptimizersAlone();
   if (!now) return now.takeError();
   ir::Expected<std::vector<ScalarValue>> values = replaceScalars(step, *asCaptured, *now);
   if (!values) byHand.putBack(optimizers);

@@ -8,7 +8,8 @@ namespace stowage::runtime {
 /// Greedy: the first step is a later step with calls put in, so the next node that matches is it.
 StepAlignment alignFirstStep(const StepTrace& first, const StepTrace& later,
                              const StorageTable& storages) {
-  StepMatcher matcher(first, later, storages);
+  const StoragePairs none;
+  StepMatcher matcher(first, later, storages, none);
   StepAlignment alignment;
   size_t next = 0;
   for (size_t k = 0; k < later.nodes.size(); ++k) {

@@ -62,6 +62,35 @@ ir::Error CapturedStep::Impl::checkOwners() const {
   return ir::success();
 }
 
+/// What trains a tensor that neither the module nor a named optimizer holds cannot be traced again:
+/// its gradient is nobody's.
+ir::Error CapturedStep::Impl::checkTrainedOutside() const {
+  for (const auto& [key, facts] : storages.all()) {
+    if (!facts.trained || !storages.isReal(key)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "`update` trains a tensor of " + std::to_string(facts.bytes) +
+            " bytes that `module` does not register and no optimizer of the step steps: name all "
+            "optimizers, optimizer = {&first, &second}, or give as `module` one that registers all "
+            "that is trained (register_module)");
+  }
+  return ir::success();
+}
+
+/// A batch is the caller's: a plan works on a copy of it.
+ir::Error CapturedStep::Impl::checkInputsAreRead() const {
+  const std::unordered_set<StorageKey> written = steps.back().trace.writtenFrom(0);
+  for (const auto& [name, tensor] : inputTensors) {
+    if (!written.contains(fakeId(tensor))) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "the step writes its input '" + name +
+            "' in place, which a plan would not do to the caller's tensor: clone() "
+            "it first");
+  }
+  return ir::success();
+}
+
 /// What `loss` returned is read when the step is over.
 ir::Error CapturedStep::Impl::checkReports() const {
   const ObservedStep& last = steps.back();

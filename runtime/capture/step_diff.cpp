@@ -24,6 +24,18 @@ ir::Error stepChanged(size_t node, const std::string& how) {
                                                         std::to_string(node) + " " + how);
 }
 
+ir::Error compareReports(StepMatcher& matcher, const StepPart& a, const StepPart& b) {
+  for (size_t i = 0; i < std::max(a.reports.size(), b.reports.size()); ++i) {
+    const bool isSame =
+        i < a.reports.size() && i < b.reports.size() && matcher.plays(a.reports[i], b.reports[i]);
+    if (isSame) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "the step is not the same each time: `loss` returns another tensor (" +
+                             a.name + ", " + b.name + ")");
+  }
+  return ir::success();
+}
+
 }  // namespace
 
 bool operator==(const HostNumber& a, const HostNumber& b) {
@@ -69,19 +81,22 @@ StepPart wholeStep(const StepTrace& step, std::string name) {
   return {.step = step, .name = std::move(name), .begin = 0, .end = step.nodes.size()};
 }
 
-StepPart updateOf(const StepTrace& step, std::string name) {
-  return {
-      .step = step, .name = std::move(name), .begin = step.updateBegin, .end = step.nodes.size()};
-}
-
-ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& storages) {
-  StepMatcher matcher(a.step, b.step, storages);
+ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& storages,
+                     const StoragePairs& known, PartMatch* match) {
+  PartMatch own;
+  PartMatch& result = match == nullptr ? own : *match;
+  StepMatcher matcher(a.step, b.step, storages, known);
   const size_t shared = std::min(a.end - a.begin, b.end - b.begin);
   for (size_t i = 0; i < shared; ++i) {
+    result.differsFrom = i;
     const std::string how = matcher.differenceBetween(a.begin + i, b.begin + i);
     if (!how.empty()) return stepChanged(a.begin + i, how + " (" + a.name + ", " + b.name + ")");
   }
-  if (a.end - a.begin == b.end - b.begin) return ir::success();
+  result.differsFrom = shared;
+  if (a.end - a.begin == b.end - b.begin) {
+    result.pairs = matcher.pairs();
+    return compareReports(matcher, a, b);
+  }
   const StepPart& longer = a.end - a.begin > b.end - b.begin ? a : b;
   const StepPart& shorter = &longer == &a ? b : a;
   const size_t first = longer.begin + shared;

@@ -46,12 +46,23 @@ struct StepPart {
   std::string name;
   size_t begin = 0;
   size_t end = 0;
+  llvm::ArrayRef<ir::ValueId> reports = {};  // what `loss` returned, to be compared too
 };
 StepPart wholeStep(const StepTrace& step, std::string name);
-StepPart updateOf(const StepTrace& step, std::string name);
 
-/// Success when both parts are the same but for host numbers.
-ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& storages);
+/// Storages of one step and those that play the same parts in another.
+using StoragePairs = std::unordered_map<StorageKey, StorageKey>;
+
+/// What a comparison shows beside its answer.
+struct PartMatch {
+  StoragePairs pairs;      // from storages of the second step to those of the first
+  size_t differsFrom = 0;  // node of the second step, counted from its part's begin
+};
+
+/// Success when both parts are the same but for host numbers. `known`: storages of `b` that stand
+/// for storages of `a`. `match` may be null.
+ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& storages,
+                     const StoragePairs& known = {}, PartMatch* match = nullptr);
 
 }  // namespace stowage::runtime
 

@@ -113,6 +113,7 @@ bool StepMatcher::isOlderThan(const StepTrace& step, StorageKey key) const {
 }
 
 std::string StepMatcher::compareStorages(StorageKey a, StorageKey b) {
+  if (const auto stands = known_.find(b); stands != known_.end()) b = stands->second;
   if (isOlderThan(a_, a) || isOlderThan(b_, b)) {
     return a == b ? ""
                   : "is a tensor that an earlier step made and this one only reads: keep it "
@@ -135,7 +136,7 @@ bool StepMatcher::contentsDiffer(StorageKey a, StorageKey b) const {
   if (left->handFilled || right->handFilled) {
     return left->handFilled != right->handFilled || bytesDiffer(left->contents, right->contents);
   }
-  return left->real && right->real && bytesDiffer(left->real, right->real);
+  return left->real && right->real && bytesDiffer(left->realBytes(), right->realBytes());
 }
 
 }  // namespace stowage::runtime

@@ -10,18 +10,25 @@
 #include <unordered_map>
 #include <vector>
 
+#include "runtime/capture/step_diff.h"
 #include "runtime/capture/trace.h"
 
 namespace stowage::runtime {
 
 class StepMatcher {
  public:
-  StepMatcher(const StepTrace& a, const StepTrace& b, const StorageTable& storages)
-      : a_(a), b_(b), storages_(storages) {}
+  /// `known`: storages of `b` that stand for storages of `a`; outlives the matcher.
+  StepMatcher(const StepTrace& a, const StepTrace& b, const StorageTable& storages,
+              const StoragePairs& known)
+      : a_(a), b_(b), storages_(storages), known_(known) {}
 
   /// Empty when node `i` of the first step does what node `k` of the second does; else how they
   /// differ. Host numbers that may differ are not compared.
   std::string differenceBetween(size_t i, size_t k);
+  /// Does `b` play the part of `a`, as far as nodes were compared?
+  bool plays(ir::ValueId a, ir::ValueId b) { return compare(a, b).empty(); }
+  /// From storages of the second step to those of the first.
+  const StoragePairs& pairs() const { return partnersBack_; }
 
  private:
   std::string compare(const TracedNode& a, const TracedNode& b);
@@ -35,7 +42,8 @@ class StepMatcher {
   const StepTrace& a_;
   const StepTrace& b_;
   const StorageTable& storages_;
-  std::unordered_map<StorageKey, StorageKey> partners_, partnersBack_;
+  const StoragePairs& known_;
+  StoragePairs partners_, partnersBack_;
   std::vector<std::pair<StorageKey, StorageKey>> added_;  // by the comparison under way
 };
 

@@ -81,7 +81,10 @@ void StepRecorder::noteWrites(const TracedCall& call, TracedNode& node) {
     forEachTensor(call.args.slice(index, 1), [&](const at::Tensor& tensor) {
       node.writes.push_back(
           {.value = idOf(tensor), .whole = call.op.overwrites && coversStorage(tensor)});
-      storages_.get(storages_.keyOf(tensor)).unwritten = false;
+      StorageFacts& facts = storages_.get(storages_.keyOf(tensor));
+      facts.unwritten = false;
+      facts.written = true;
+      facts.trained = facts.trained || (inUpdate_ && tensor.requires_grad());
     });
   }
 }
@@ -116,6 +119,10 @@ void StepRecorder::recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> r
 void StepRecorder::recordReadBack(const at::Tensor& tensor) {
   trace_.readBacks.push_back(
       {.tensor = idOf(tensor), .before = trace_.nodes.size(), .place = place()});
+}
+
+bool StepRecorder::isWritten(const at::Tensor& tensor) const {
+  return storages_.get(storages_.keyOf(tensor)).written;
 }
 
 std::string StepRecorder::place() const {

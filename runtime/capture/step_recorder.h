@@ -36,6 +36,7 @@ class StepRecorder : public OpSink {
 
   void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) override;
   void recordReadBack(const at::Tensor& tensor) override;
+  bool isWritten(const at::Tensor& tensor) const override;
   std::string place() const override;
 
  private:

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/capture/trace.h"
 
+#include <ATen/ops/from_blob.h>
 #include <c10/core/Allocator.h>
 
 #include <cassert>
@@ -30,8 +31,10 @@ uint64_t hashOf(const TracedTensor& tensor) {
 
 /// Memory that somebody else frees (from_blob) may be gone when its bytes are wanted.
 bool isBorrowed(const c10::Storage& storage) {
+  // from_blob keeps a deleter of its caller's in a context; where there is none, nothing is freed.
+  const c10::DeleterFnPtr deleter = storage.data_ptr().get_deleter();
   return storage.device_type() == c10::kCPU &&
-         storage.data_ptr().get_deleter() == &c10::detail::deleteNothing;
+         (deleter == &c10::detail::deleteNothing || deleter == &at::detail::noopDelete);
 }
 
 }  // namespace
@@ -51,26 +54,47 @@ StorageKey StorageTable::keyOf(const at::Tensor& tensor) {
   const c10::Storage& storage = tensor.storage();
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
   const FakeId id = fakeId(impl);
-  if (id == 0) return keyOfReal(storage);
+  if (id == 0) return keyOfReal(tensor);
   const auto [found, isNew] = facts_.try_emplace(id);
   if (isNew) {
     found->second.bytes = static_cast<int64_t>(impl.nbytes());
     found->second.host = storage.device_type() != device_;
+    if (transient_) transient_->push_back(id);
   }
   return id;
 }
 
-StorageKey StorageTable::keyOfReal(const c10::Storage& storage) {
-  const auto [found, isNew] =
-      realKeys_.try_emplace(storage.unsafeGetStorageImpl(), kFirstReal + realKeys_.size());
+StorageKey StorageTable::keyOfReal(const at::Tensor& tensor) {
+  const c10::Storage& storage = tensor.storage();
+  const auto [found, isNew] = realKeys_.try_emplace(storage.unsafeGetStorageImpl(), nextReal_);
   if (isNew) {
+    ++nextReal_;
+    if (transient_) transient_->push_back(found->second);
     StorageFacts& facts = facts_[found->second];
     facts.bytes = static_cast<int64_t>(storage.nbytes());
     facts.host = storage.device_type() != device_;
     facts.real = storage;
+    if (!tensor.is_inference()) facts.version = tensor.unsafeGetTensorImpl()->version_counter();
     if (isBorrowed(storage)) facts.contents = copyOfBytes(storage);
   }
   return found->second;
+}
+
+void StorageTable::endTransient(llvm::function_ref<bool(StorageKey)> keeps) {
+  if (!transient_) return;
+  std::vector<StorageKey> kept;
+  for (const StorageKey key : *transient_) {
+    if (keeps(key)) {
+      kept.push_back(key);
+      continue;
+    }
+    const auto found = facts_.find(key);
+    if (found == facts_.end()) continue;
+    if (isReal(key)) realKeys_.erase(found->second.real.unsafeGetStorageImpl());
+    facts_.erase(found);
+  }
+  keptTransient_ = std::move(kept);
+  transient_.reset();
 }
 
 const StorageFacts* StorageTable::find(StorageKey key) const {

@@ -9,10 +9,12 @@
 #define STOWAGE_RUNTIME_CAPTURE_TRACE_H_
 
 #include <ATen/core/Tensor.h>
-#include <llvm/ADT/DenseMap.h>
+#include <c10/core/TensorImpl.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 #include <llvm/ADT/SmallVector.h>
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
@@ -33,8 +35,11 @@ struct StorageFacts {
   bool host = false;        // a CPU tensor of a step for another device
   bool unwritten = false;   // made by `empty`, and no recorded op wrote it yet
   bool handFilled = false;  // made by `empty`, written by host code: its bytes are in `contents`
+  bool written = false;     // by an op that was recorded, so a real storage's bytes are old
+  bool trained = false;     // `update` wrote it as a tensor that requires a gradient
   c10::Storage real;        // real storages are held, so that their identity stays theirs
-  at::Tensor contents;      // uint8: a copy of bytes that may not stay (hand-filled, borrowed)
+  c10::VariableVersion version = c10::VariableVersion(c10::VariableVersion::DISABLED);  // of `real`
+  at::Tensor contents;  // uint8: a copy of bytes that may not stay (hand-filled, borrowed)
 
   /// The bytes of a real storage.
   c10::Storage realBytes() const { return contents.defined() ? contents.storage() : real; }
@@ -49,14 +54,26 @@ class StorageTable {
   const StorageFacts* find(StorageKey key) const;
   StorageFacts& get(StorageKey key);
   bool isReal(StorageKey key) const { return key >= kFirstReal; }
+  const std::unordered_map<StorageKey, StorageFacts>& all() const { return facts_; }
+
+  /// A step traced for its numbers begins: what it adds can be forgotten.
+  void beginTransient() {
+    if (!transient_) transient_ = std::move(keptTransient_);
+  }
+  /// Forgets the storages added since then, but for those that `keeps` says yes to: until the next
+  /// such step is over.
+  void endTransient(llvm::function_ref<bool(StorageKey)> keeps);
 
  private:
   static constexpr StorageKey kFirstReal = StorageKey{1} << 62;
-  StorageKey keyOfReal(const c10::Storage& storage);
+  StorageKey keyOfReal(const at::Tensor& tensor);
 
   c10::DeviceType device_;
   std::unordered_map<StorageKey, StorageFacts> facts_;
   std::unordered_map<const c10::StorageImpl*, StorageKey> realKeys_;
+  StorageKey nextReal_ = kFirstReal;
+  std::optional<std::vector<StorageKey>> transient_;
+  std::vector<StorageKey> keptTransient_;
 };
 
 struct TracedTensor {

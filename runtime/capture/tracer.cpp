@@ -71,6 +71,10 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
 }
 
 constexpr const char* kNoRule = "no rule says what shape its results have";
+constexpr const char* kGeneratorSet =
+    "before it, the step sets the state of libtorch's random number generator (manual_seed, "
+    "set_state, or a draw on the host), which a plan does not do: seed before the step; where this "
+    "is checkpointing by hand, leave it to the plan, whose recomputed ops draw the same numbers";
 constexpr const char* kNoCudaRule =
     "how its results are laid out on CUDA was never compared with a GPU; the CPU captures it";
 constexpr const char* kLazyView =
@@ -146,7 +150,8 @@ bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) co
     allNumbers = allNumbers && isWrappedNumber(tensor);
   });
   if (anyFake) return false;
-  if (anyTensor && (allNumbers || op.readsBack)) return true;
+  if (op.readsBack && anyTensor && !allNumbers) return !sink_.isWritten(args.front().toTensor());
+  if (anyTensor && allNumbers) return true;
   if (options_.allDevices || anyOnDevice) return false;
   return deviceOfCall(args).type() != device_;
 }
@@ -217,6 +222,7 @@ void Tracer::expandOneHot(const OpFacts& op, torch::jit::Stack* stack) {
 void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  if (generator_ != nullptr && !generator_->isUntouched()) refuse(op, kGeneratorSet);
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
   const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
@@ -238,6 +244,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
     }
     forbidAccessToArguments(call);
   }
+  if (op.random && generator_ != nullptr) generator_->moveOn();
   replaceArguments(op, stack, std::move(results->values));
 }
 
@@ -247,7 +254,9 @@ void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
   if (ir::Error error = callTorch("", [&] { sink_.recordReadBack(tensor); })) {
     refuse(op, std::move(error));
   }
-  replaceArguments(op, stack, {c10::IValue(poisonValue(poison_, tensor.scalar_type()))});
+  const std::optional<c10::Scalar> value = valueOfRead_ ? valueOfRead_() : std::nullopt;
+  replaceArguments(op, stack,
+                   {c10::IValue(value ? *value : poisonValue(poison_, tensor.scalar_type()))});
 }
 
 /// A kernel now owns these bytes: what host code would find there is not what the step computes.

@@ -15,14 +15,17 @@
 #include <ATen/core/stack.h>
 #include <c10/core/impl/LocalDispatchKeySet.h>
 
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/error.h"
 #include "ir/target.h"
+#include "runtime/capture/generator_watch.h"
 #include "runtime/capture/op_facts.h"
 #include "runtime/capture/shape_rules.h"
 
@@ -46,6 +49,8 @@ class OpSink {
   virtual ~OpSink() = default;
   virtual void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) = 0;
   virtual void recordReadBack(const at::Tensor& tensor) = 0;
+  /// Did a recorded op write the tensor, so that a real one's bytes are not what the step has?
+  virtual bool isWritten(const at::Tensor& /*tensor*/) const { return false; }
   /// Where the step is, for messages: "backward of h.3.attn".
   virtual std::string place() const = 0;
 };
@@ -64,6 +69,12 @@ class Tracer : public CallHandler {
   /// What item() gives; changed from step to step, so that a value that reaches the step shows.
   enum class Poison : uint8_t { kNan, kHuge, kZero, kNegative, kOne };
   void setPoison(Poison poison) { poison_ = poison; }
+  /// Asked for the value of each item() that was just recorded; where it has none, the poison is
+  /// given. Empty: no questions.
+  using ValueOfRead = std::function<std::optional<c10::Scalar>()>;
+  void setValueOfRead(ValueOfRead value) { valueOfRead_ = std::move(value); }
+  /// Refuses ops after somebody set the generator's state. Null: nobody watches.
+  void setGeneratorWatch(GeneratorWatch* watch) { generator_ = watch; }
 
   /// Why the first call that threw did, as an error; success when none did.
   ir::Error takeRefusal();
@@ -90,6 +101,8 @@ class Tracer : public CallHandler {
   OpFactsTable ops_;
   std::recursive_mutex mutex_;  // forward and backward are on different threads for CUDA
   Poison poison_ = Poison::kOne;
+  ValueOfRead valueOfRead_;
+  GeneratorWatch* generator_ = nullptr;
   std::optional<ir::PlanError> refusal_;
 };
 

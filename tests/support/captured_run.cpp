@@ -46,7 +46,7 @@ ir::Expected<std::vector<at::Tensor>> CapturedRun::step(const std::vector<at::Te
   for (size_t i = 0; i < inputs.size(); ++i) {
     replay_.bind(graph_.value(step_.inputs()[i]).storage, inputs[i].storage());
   }
-  auto scalars = step_.nextScalars();
+  auto scalars = step_.nextScalars({});
   if (!scalars) return scalars.takeError();
   for (size_t i = 0; i < graph_.nodes().size(); ++i) {
     if (ir::Error error = replay_.run(ir::NodeId(i), *scalars)) return error;

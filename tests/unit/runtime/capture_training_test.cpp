@@ -197,8 +197,8 @@ TEST(CaptureTraining, RefusesARateSetByHandWhereAHiddenSchedulerChangesIt) {
   ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
   training.optimizer->param_groups()[0].options().set_lr(0.5);
   // The scheduler's first step leaves the rate alone.
-  ASSERT_TRUE(static_cast<bool>((*step)->nextScalars()));
-  auto scalars = (*step)->nextScalars();
+  ASSERT_TRUE(static_cast<bool>((*step)->nextScalars({})));
+  auto scalars = (*step)->nextScalars({});
   ASSERT_FALSE(static_cast<bool>(scalars));
   EXPECT_NE(ir::describe(scalars.takeError()).find("changed by hand"), std::string::npos);
   // Refused, the step was not taken: set back, it has its numbers.
@@ -206,8 +206,8 @@ TEST(CaptureTraining, RefusesARateSetByHandWhereAHiddenSchedulerChangesIt) {
   Training other = makeTraining({});
   auto untouched = captureStep(other.functions, specs(), {.target = cpuTarget()});
   ASSERT_TRUE(static_cast<bool>(untouched)) << ir::describe(untouched.takeError());
-  ASSERT_TRUE(static_cast<bool>((*untouched)->nextScalars()));
-  auto expected = (*untouched)->nextScalars(), again = (*step)->nextScalars();
+  ASSERT_TRUE(static_cast<bool>((*untouched)->nextScalars({})));
+  auto expected = (*untouched)->nextScalars({}), again = (*step)->nextScalars({});
   ASSERT_TRUE(static_cast<bool>(expected) && static_cast<bool>(again));
   for (size_t i = 0; i < expected->size(); ++i) EXPECT_EQ((*again)[i].value, (*expected)[i].value);
 }
