@@ -25,6 +25,7 @@ namespace stowage::tests {
 namespace {
 
 constexpr int64_t kRows = 4096, kWidth = 1024, kClasses = 16;
+constexpr int kStepOfLastClass = 3;  // the only one whose targets have it
 // Of what the step needs when all is kept: less than parameters, moments and activations.
 constexpr int64_t kPercent = 60;
 
@@ -34,6 +35,9 @@ struct Perceptron {
   std::unique_ptr<torch::optim::AdamW> optimizer;
   std::unique_ptr<torch::optim::StepLR> schedule;
   std::vector<float> losses;
+  int updates = 0;
+  /// What the closure `loss` does beside; null: nothing.
+  Tensor (*change)(Perceptron&, const Tensor& loss, const Tensor& y) = nullptr;
 
   Perceptron() {
     torch::manual_seed(3);
@@ -50,7 +54,8 @@ struct Perceptron {
   Description describe() {
     return {.loss =
                 [this](const Tensor& x, const Tensor& y) {
-                  const Tensor loss = torch::nn::functional::cross_entropy(model->forward(x), y);
+                  Tensor loss = torch::nn::functional::cross_entropy(model->forward(x), y);
+                  if (change != nullptr) loss = change(*this, loss, y);
                   loss.backward();
                   return loss;
                 },
@@ -59,17 +64,20 @@ struct Perceptron {
                   optimizer->step();
                   optimizer->zero_grad();
                   schedule->step();
+                  ++updates;
                 },
             .module = model,
             .optimizer = optimizer.get(),
             .device = "cuda",
-            .schedulers = {schedule.get()}};
+            .schedulers = {schedule.get()},
+            .rewind = [this] { updates = 0; }};
   }
 };
 
 std::pair<Tensor, Tensor> makeRows(int step) {
   const Tensor x = at::arange(kRows * kWidth).view({kRows, kWidth}).to(at::kFloat);
-  return {at::sin(x * (step + 1)), at::arange(kRows).remainder(kClasses)};
+  const int64_t classes = step == kStepOfLastClass ? kClasses : kClasses - 1;
+  return {at::sin(x * (step + 1)), at::arange(kRows).remainder(classes)};
 }
 
 Step captureOnGpu(Perceptron& training) {
@@ -163,6 +171,49 @@ TEST_F(GpuSession, GoesOnFromACheckpoint) {
   EXPECT_EQ(std::vector<float>(eager.losses.begin() + 3, eager.losses.end()), second.losses);
   expectSameValues(eager, second);
 }
+
+struct ClosureChange {
+  const char* name;
+  Tensor (*change)(Perceptron&, const Tensor& loss, const Tensor& y);
+  int step;  // that does something else
+};
+
+class GpuClosures : public GpuSession, public testing::WithParamInterface<ClosureChange> {};
+
+TEST_P(GpuClosures, ThatDoSomethingElseEndTheTrainingBeforeTheUpdate) {
+  Perceptron eager;
+  eager.change = GetParam().change;
+  trainOnGpu(eager, GetParam().step);
+  Perceptron planned;
+  planned.change = GetParam().change;
+  const Step step = captureOnGpu(planned);
+  const Plan made = orThrow(plan(step, {.budget = budgetOf(step)}));
+  Runner runner = Runner::create(made, step, {.checkEvery = 1});
+  torch::manual_seed(4);
+  trainPlanned(runner, planned, 0, GetParam().step);
+  const Failed failed =
+      failureOf([&] { trainPlanned(runner, planned, GetParam().step, GetParam().step + 1); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kPlanMismatch) << failed.text;
+  expectSays(failed.text, {"was ended without its updates"});
+  runner.storeTo(planned.model);
+  EXPECT_EQ(eager.losses, planned.losses);
+  expectSameValues(eager, planned);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Changes, GpuClosures,
+    testing::Values(ClosureChange{"a_number",
+                                  [](Perceptron& own, const Tensor& loss, const Tensor&) {
+                                    return loss * (own.updates < 5 ? 1 : 2);
+                                  },
+                                  5},
+                    ClosureChange{"a_branch_on_a_target",
+                                  [](Perceptron&, const Tensor& loss, const Tensor& y) {
+                                    return y.max().item<int64_t>() == kClasses - 1 ? loss * 2
+                                                                                   : loss;
+                                  },
+                                  kStepOfLastClass}),
+    [](const auto& info) { return std::string(info.param.name); });
 
 TEST_F(GpuSession, NamesWhatDoesNotFit) {
   Perceptron training;

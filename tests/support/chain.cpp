@@ -78,6 +78,7 @@ tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
                                    runtime::RunnerOptions runner, tools::RunOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
   const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+  if (!runner.checkEvery) runner.checkEvery = 1;
   options.seed = kSeed;
   options.steps = steps_;
   options.batches = sourceOf(batches_);

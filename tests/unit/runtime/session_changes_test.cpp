@@ -55,33 +55,18 @@ INSTANTIATE_TEST_SUITE_P(
                            {"parameter '3.bias'", "frozen"}}),
     [](const auto& info) { return std::string(info.param.name); });
 
-/// A loss scaled by `*factor`, and by `weight` (undefined: not).
-Description scaled(Training& training, const double& factor, Tensor weight = {}) {
+/// A loss scaled by `*factor`.
+Description scaled(Training& training, const double& factor) {
   Description description = training.describe();
-  description.loss = [&, weight](const Tensor& x, const Tensor& y) {
+  description.loss = [&](const Tensor& x, const Tensor& y) {
     Tensor loss = training.forward(x, y) * factor;
-    if (weight.defined()) loss = loss * weight;
     loss.backward();
     return loss;
   };
   return description;
 }
 
-TEST(SessionStatic, ANumberThatTheLossReadsFromOutsideStaysAsCaptured) {
-  double factor = 0.5;
-  Training eager;
-  trainEagerly(eager, scaled(eager, factor), 0, 4);
-  Training captured;
-  const Step step = capture(scaled(captured, factor));
-  Runner runner = makeRunner(step);
-  train(runner, captured, 0, 2);
-  factor = 4;
-  train(runner, captured, 2, 4);
-  runner.storeTo(captured.model);
-  expectSame(eager, captured);
-}
-
-TEST(SessionStatic, ANumberThatTheUpdateChangesIsFollowed) {
+TEST(SessionNumbers, ANumberThatTheUpdateChangesIsFollowed) {
   const auto halving = [](Training& training, double& factor) {
     Description description = scaled(training, factor);
     description.update = [&] {
@@ -98,21 +83,6 @@ TEST(SessionStatic, ANumberThatTheUpdateChangesIsFollowed) {
   const Step step = capture(halving(captured, factor));
   Runner runner = makeRunner(step);
   train(runner, captured, 0, 7);
-  runner.storeTo(captured.model);
-  expectSame(eager, captured);
-}
-
-TEST(SessionStatic, ATensorOfTheLossIsAConstant) {
-  const double factor = 1;
-  Tensor weight = at::full({}, 0.5);
-  Training eager;
-  trainEagerly(eager, scaled(eager, factor, weight), 0, 4);
-  Training captured;
-  const Step step = capture(scaled(captured, factor, weight));
-  Runner runner = makeRunner(step);
-  train(runner, captured, 0, 2);
-  weight.fill_(4);
-  train(runner, captured, 2, 4);
   runner.storeTo(captured.model);
   expectSame(eager, captured);
 }

@@ -92,6 +92,54 @@ TEST(SessionOwners, AnOptimizerThatIsNotNamedIsRefused) {
   expectSays(failed.text, {"parameter '3.weight'", "name all of them", "{&first, &second}"});
 }
 
+// Neither its module nor its optimizer is named: its gradients are nobody's.
+TEST(SessionOwners, AModelBesideTheModuleWhoseOptimizerIsNotNamedIsRefused) {
+  Training training, beside;
+  Description description = training.describe();
+  description.loss = [&](const Tensor& x, const Tensor& y) {
+    const Tensor loss = training.forward(x, y) + beside.forward(x, y);
+    loss.backward();
+    return loss;
+  };
+  description.update = [&] {
+    training.update();
+    beside.update();
+  };
+  const Failed failed = failureOf([&] { capture(description); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kUnsupported);
+  expectSays(failed.text, {"trains a tensor of", "{&first, &second}", "register_module"});
+}
+
+// With its optimizer it needs no module.
+TEST(SessionOwners, AModelBesideTheModuleTrainsWhenItsOptimizerIsNamed) {
+  const auto both = [](Training& training, Training& beside) {
+    Description description = training.describe();
+    description.optimizer = {training.optimizer.get(), beside.optimizer.get()};
+    description.loss = [&](const Tensor& x, const Tensor& y) {
+      const Tensor loss = training.forward(x, y) + beside.forward(x, y);
+      loss.backward();
+      return loss;
+    };
+    description.update = [&] {
+      training.update();
+      beside.update();
+    };
+    return description;
+  };
+  Training eager, eagerBeside;
+  torch::manual_seed(4);
+  trainEagerly(eager, both(eager, eagerBeside), 0, 7);
+  Training planned, plannedBeside;
+  const Step step = capture(both(planned, plannedBeside));
+  Runner runner = makeRunner(step);
+  torch::manual_seed(4);
+  train(runner, planned, 0, 7);
+  runner.storeTo(planned.model);
+  expectSame(eager, planned);
+  plannedBeside.losses = eagerBeside.losses;
+  expectSame(eagerBeside, plannedBeside);
+}
+
 TEST(SessionOwners, WhatAnEarlierCaptureCouldNotGiveBackIsRefused) {
   TwoOptimizers training;
   Description description = training.describe();

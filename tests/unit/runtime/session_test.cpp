@@ -71,6 +71,20 @@ TEST_P(SessionGivesBack, StateOfTheStepsThatRanWhenItIsStored) {
 INSTANTIATE_TEST_SUITE_P(Optimizers, SessionGivesBack,
                          testing::Values(&adamW, &fusedAdamW, &momentum));
 
+TEST(Session, ABudgetThatIsNoneIsRefused) {
+  Training training;
+  const Step step = capture(training.describe());
+  const auto planWith = [&](PlanOptions options) {
+    return failureOf([&] { orThrow(plan(step, options)); });
+  };
+  const Failed omitted = planWith({});
+  EXPECT_EQ(omitted.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(omitted.text, {"a budget of 0 bytes", "{.budget = 24_GiB}"});
+  const Failed endless = planWith({.budget = Bytes(INT64_MAX)});
+  EXPECT_EQ(endless.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(endless.text, {"9223372036854775807", "1 PiB", "keepAll"});
+}
+
 TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   Training eager;
   trainEagerly(eager, 0, 4);
