@@ -54,6 +54,7 @@ struct RunFlags : CommonFlags {
   std::string resume;
   int64_t steps = 20;
   int64_t saveEvery = 0;
+  int64_t checkEvery = 0;
   std::optional<uint64_t> seed;
   int threads = 0;
   bool compare = false;
@@ -204,6 +205,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
                              .costs = &training.costs};
   if (flags.resume.empty()) planned.options.weights = flags.weights;
   planned.options.notes = training.notes;
+  planned.options.checkEvery = flags.checkEvery;
   if (flags.throttle) planned.options.links = training.costs.links;
   RunOptions options;
   options.seed = training.seed;
@@ -339,6 +341,11 @@ Verb addRunVerb(CLI::App& app) {
       ->needs("--save");
   command->add_option("--resume", flags->resume,
                       "folder of the checkpoint to go on from, under the same budget or another");
+  command
+      ->add_option("--check-every", flags->checkEvery,
+                   "compare every N-th step with the model's code, and the first 16; 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
+      ->capture_default_str();
   CLI::Option* otherData =
       command
           ->add_flag("--other-data", flags->otherData,
