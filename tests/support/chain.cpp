@@ -77,7 +77,7 @@ std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
 tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
                                    runtime::RunnerOptions runner, tools::RunOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
-  const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+  const ir::NodeCosts costs = costsOf(planned.graph);
   if (!runner.checkEvery) runner.checkEvery = 1;
   options.seed = kSeed;
   options.steps = steps_;
@@ -109,7 +109,9 @@ void Chain::run(const passes::PlannedStep& planned,
                 const std::function<void(int64_t step)>& afterStep) const {
   tools::RunOptions options;
   options.report = [&](int64_t number, double /*loss*/) { afterStep(number); };
-  runPlanned(planned, {}, std::move(options));
+  runtime::RunnerOptions runner;
+  runner.checkEvery = 0;
+  runPlanned(planned, std::move(runner), std::move(options));
 }
 
 tools::TrainingRecord Chain::trainEagerly(uint64_t seed) const {

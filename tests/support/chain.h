@@ -26,6 +26,9 @@ class Chain {
   const ir::Target& target() const { return target_; }
   const tools::TrainingRecord& eager() const { return eager_; }
   Bytes keepAll() const { return keepAll_; }
+  ir::NodeCosts costsOf(const ir::Graph& planned) const {
+    return orFail(ir::resolveCosts(planned, costs_));
+  }
   /// `percent` of what the step needs when nothing is moved, in whole alignment units.
   Bytes share(int64_t percent) const;
 
@@ -39,7 +42,7 @@ class Chain {
   std::string differenceOnSlowLinks(const passes::PlannedStep& planned,
                                     int64_t bytesPerSecond) const;
   /// Trains by a plan; `afterStep` is called with every step's number, from 0, while the next one
-  /// is not issued yet.
+  /// is not issued yet. Steps are not compared with their code, which would take the host's memory.
   void run(const passes::PlannedStep& planned,
            const std::function<void(int64_t step)>& afterStep) const;
   /// Another eager training, with another random state.
