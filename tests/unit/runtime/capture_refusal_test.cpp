@@ -216,9 +216,9 @@ TEST(CaptureRefusals, ANumberOfTheStepBesideARead) {
 // What clip_grad_norm_ reads in the update comes after it, so it is not the reason.
 TEST(CaptureRefusals, AChangeBeforeTheFirstReadDoesNotBlameIt) {
   int step = 0;
-  const std::string text = captureWith(
-      [&](const at::Tensor& h) { return ++step % 2 == 0 ? h.relu() : h.tanh(); },
-      [](Net& net) { torch::nn::utils::clip_grad_norm_(net.parameters(), 0.5); });
+  const std::string text =
+      captureWith([&](const at::Tensor& h) { return ++step % 2 == 0 ? h.relu() : h.tanh(); },
+                  [](Net& net) { torch::nn::utils::clip_grad_norm_(net.parameters(), 0.5); });
   EXPECT_NE(text.find("the step is not the same each time"), std::string::npos) << text;
   EXPECT_EQ(text.find("item()"), std::string::npos) << text;
 }
