@@ -288,16 +288,18 @@ Choices choose(uint64_t seed, RandomProgram& program) {
   Random random(seed);
   Choices choices;
   chooseModel(random, choices);
-  choices.declared = random.chance(40);
+  // Numbers that vary, or hidden host state, refuse it at capture.
+  const bool branches = random.chance(25);
+  choices.declared = branches || random.chance(40);
   if (choices.declared) program.traits.emplace_back("declared host state");
-  if (choices.declared && random.chance(60)) {
+  if (choices.declared && !branches && random.chance(60)) {
     choices.lossNumbers = LossNumbers::kEachStep;
     program.traits.emplace_back("numbers in each step");
   }
-  const int64_t numbers = random.between(0, 2);
+  const int64_t numbers = branches ? 0 : random.between(0, 2);
   for (int64_t i = 0; i < numbers; ++i) addNumber(random, program, choices);
   if (random.chance(15)) addLateOp(random, program, choices);
-  if (random.chance(25)) addBranch(random, program, choices);
+  if (branches) addBranch(random, program, choices);
   if (random.chance(40)) addDraws(random, program, choices);
   if (random.chance(30)) addOutside(random, program, choices);
   if (random.chance(35)) addLayout(random, program, choices);
