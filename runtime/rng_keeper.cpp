@@ -40,31 +40,33 @@ std::unique_ptr<RngKeeper> makeCpuRngKeeper() {
   return std::make_unique<SlottedRngKeeper<CpuRngState>>();
 }
 
-namespace {
 at::Generator defaultGenerator(c10::DeviceType device) {
   return at::globalContext().defaultGenerator(c10::Device(device, device == c10::kCPU ? -1 : 0));
 }
-}  // namespace
+
+std::vector<uint8_t> stateOf(at::Generator generator) {
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  const at::Tensor state = generator.get_state();
+  const auto* bytes = state.const_data_ptr<uint8_t>();
+  return {bytes, bytes + state.numel()};
+}
+
+void setState(at::Generator generator, llvm::ArrayRef<uint8_t> bytes) {
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  at::Tensor state = at::empty({static_cast<int64_t>(bytes.size())},
+                               at::TensorOptions().dtype(at::kByte).device(at::kCPU));
+  std::copy(bytes.begin(), bytes.end(), state.mutable_data_ptr<uint8_t>());
+  generator.set_state(state);
+}
 
 ir::Expected<std::vector<uint8_t>> readGeneratorState(c10::DeviceType device) {
-  return callTorch("reading the generator's state", [&] {
-    at::Generator generator = defaultGenerator(device);
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    const at::Tensor state = generator.get_state();
-    const auto* bytes = state.const_data_ptr<uint8_t>();
-    return std::vector<uint8_t>(bytes, bytes + state.numel());
-  });
+  return callTorch("reading the generator's state",
+                   [&] { return stateOf(defaultGenerator(device)); });
 }
 
 ir::Error writeGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes) {
-  return callTorch("setting the generator's state", [&] {
-    at::Generator generator = defaultGenerator(device);
-    const std::lock_guard<std::mutex> lock(generator.mutex());
-    at::Tensor state = at::empty({static_cast<int64_t>(bytes.size())},
-                                 at::TensorOptions().dtype(at::kByte).device(at::kCPU));
-    std::copy(bytes.begin(), bytes.end(), state.mutable_data_ptr<uint8_t>());
-    generator.set_state(state);
-  });
+  return callTorch("setting the generator's state",
+                   [&] { setState(defaultGenerator(device), bytes); });
 }
 
 RngRestore::RngRestore() : state_(std::make_unique<CpuRngState>(CpuRngState::take())) {}

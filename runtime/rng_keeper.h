@@ -7,6 +7,7 @@
 #ifndef STOWAGE_RUNTIME_RNG_KEEPER_H_
 #define STOWAGE_RUNTIME_RNG_KEEPER_H_
 
+#include <ATen/core/Generator.h>
 #include <c10/core/DeviceType.h>
 #include <llvm/ADT/ArrayRef.h>
 
@@ -55,6 +56,12 @@ class SlottedRngKeeper final : public RngKeeper {
 };
 
 std::unique_ptr<RngKeeper> makeCpuRngKeeper();
+
+/// What libtorch's ops draw from when they are given no generator, and its state as bytes. Throw
+/// what libtorch throws.
+at::Generator defaultGenerator(c10::DeviceType device);
+std::vector<uint8_t> stateOf(at::Generator generator);
+void setState(at::Generator generator, llvm::ArrayRef<uint8_t> bytes);
 
 /// The state of a device's default generator as bytes, to be saved beside a model and put back when
 /// a run resumes. Errors: kTorch, also for bytes that are no such state.

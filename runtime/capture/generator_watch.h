@@ -43,8 +43,6 @@ class GeneratorWatch {
   bool isUntouched() const;
 
  private:
-  static std::vector<uint8_t> stateOf(c10::DeviceType device);
-
   c10::DeviceType device_;
   SeedWatch seed_;
   std::vector<uint8_t> first_, expected_;
