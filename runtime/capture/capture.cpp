@@ -176,20 +176,6 @@ ir::Error CapturedStep::Impl::prepare() {
   return ir::success();
 }
 
-ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
-  std::vector<at::Tensor> arguments;
-  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
-  const std::vector<at::Tensor> returned = functions.loss(arguments);
-  gradients.clear();
-  for (const ModuleTensor& entry : moduleTensors.all()) {
-    if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
-    gradients.emplace_back(entry.tensor, entry.tensor.grad());
-  }
-  if (ir::Error error = checkLoss(returned)) return error;
-  for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));
-  return ir::success();
-}
-
 ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
   ObservedStep observed;
   std::optional<PinnedAttention> attention;
@@ -197,18 +183,10 @@ ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison
   tracer.setPoison(poison);
   recorder.beginStep();
   GeneratorWatch generator(device.type());
-  const auto run = [&]() -> ir::Error {
-    const std::lock_guard oneAtATime(tracingMutex());
-    const TracingScope scope(tracer);
-    if (ir::Error error = runLoss(observed)) return error;
-    recorder.beginUpdate();
-    functions.update();
-    return ir::success();
-  };
   tracer.setGeneratorWatch(&generator);
-  ir::Error error = callTorch("while capturing " + options.name, run);
+  ir::Error error = trace("while capturing " + options.name, [&] { return runStep(observed); });
   tracer.setGeneratorWatch(nullptr);
-  if (error) return explainThrown(std::move(error), tracer, recorder);
+  if (error) return error;
   if (!generator.isUntouched()) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          "after its last op, the step sets the state of libtorch's random number "

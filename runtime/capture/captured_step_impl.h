@@ -6,7 +6,6 @@
 #define STOWAGE_RUNTIME_CAPTURE_CAPTURED_STEP_IMPL_H_
 
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <unordered_map>
 #include <utility>
@@ -56,6 +55,10 @@ struct CapturedStep::Impl {
   ir::Error checkRewind();
 
   ir::Expected<ObservedStep> observeStep(Tracer::Poison poison);
+  /// Traces what `run` runs of the closures. Trainings of one process take turns.
+  ir::Error trace(const std::string& what, const std::function<ir::Error()>& run);
+  /// Both closures, as one step.
+  ir::Error runStep(ObservedStep& observed);
   /// Runs `loss` and notes what it reports, and the gradients it leaves.
   ir::Error runLoss(ObservedStep& observed);
   /// Did `loss` return scalars, and did it run backward?
@@ -125,9 +128,6 @@ struct CapturedStep::Impl {
 };
 
 ScalarValue toScalarValue(const HostNumber& number);
-
-/// Held while closures are traced: several trainings of a process take turns.
-std::mutex& tracingMutex();
 
 /// Why a closure threw, in the step that `recorder` holds: a refusal says more than the exception
 /// that it came out as, and a value that item() made up may be the reason for any other.

@@ -11,14 +11,12 @@
 #include <torch/optim/optimizer.h>
 
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <utility>
 
 #include "ir/literal.h"
 #include "runtime/capture/captured_step_impl.h"
 #include "runtime/capture/host_rewind.h"
-#include "runtime/torch_boundary.h"
 
 namespace stowage::runtime {
 namespace {
@@ -60,11 +58,6 @@ class HeldGradients {
 
 }  // namespace
 
-std::mutex& tracingMutex() {
-  static std::mutex mutex;
-  return mutex;
-}
-
 /// The value of the read that was just recorded, if it is the captured step's at that place.
 std::optional<c10::Scalar> CapturedStep::Impl::valueOfRead(const StepCheck& check) const {
   const StepTrace& captured = steps.back().trace;
@@ -82,14 +75,9 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceWhileRunning(
   const SeedWatch seed;
   recorder.beginStep();
   storages.beginTransient();
-  const auto inScope = [&]() -> ir::Error {
-    const std::lock_guard oneAtATime(tracingMutex());
-    const TracingScope scope(tracer);
-    return run();
-  };
-  ir::Error error = callTorch(what, inScope);
+  ir::Error error = trace(what, run);
   tracer.setValueOfRead({});
-  if (error) return explainThrown(std::move(error), tracer, recorder);
+  if (error) return error;
   if (!seed.isUntouched()) {
     return mismatch(
         "the step seeds libtorch's random number generator, which it did not when it was captured");
@@ -126,12 +114,7 @@ ir::Expected<ObservedStep> CapturedStep::Impl::traceWhole(const StepCheck& check
   // Later traces of `update` alone start from the gradients of the captured step.
   const auto ofCapture = gradients;
   ir::Expected<StepTrace> trace =
-      traceWhileRunning("while tracing the step again", [&]() -> ir::Error {
-        if (ir::Error error = runLoss(observed)) return error;
-        recorder.beginUpdate();
-        functions.update();
-        return ir::success();
-      });
+      traceWhileRunning("while tracing the step again", [&] { return runStep(observed); });
   gradients = ofCapture;
   if (!trace) return trace.takeError();
   observed.trace = std::move(*trace);
