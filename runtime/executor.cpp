@@ -96,7 +96,7 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
     }
   }
   lossState_.forget();
-  if (source_.feed != nullptr && source_.feed->checksStep(nextStep_)) {
+  if (canEndWithoutUpdates() && source_.feed != nullptr && source_.feed->checksStep(nextStep_)) {
     if (ir::Error error = lossState_.save()) return error;
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
@@ -244,10 +244,14 @@ ir::Error Executor::issueRange(size_t begin, size_t end) {
   return plan_.firstUpdate == end ? joinOrLeaveOut(end) : ir::success();
 }
 
+bool Executor::canEndWithoutUpdates() const {
+  return plan_.canEndWithoutUpdates && !(plan_.emptiesState && nextStep_ == 0);
+}
+
 // Without the step's own numbers what is no update runs with captured ones: nothing keeps it.
 ir::Error Executor::joinOrLeaveOut(size_t issued) {
   ir::Error error = joinFeed(issued);
-  if (!error || !plan_.canEndWithoutUpdates) return error;
+  if (!error || !canEndWithoutUpdates()) return error;
   refusal_ = ir::takePayload(std::move(error));
   issuedBeforeRefusal_ = true;
   scalars_ = capturedScalars_;
@@ -273,13 +277,11 @@ ir::Error Executor::joinFeed(size_t issued) {
 ir::Error Executor::issueCommand(ir::CommandId id, bool delivers) {
   const IssueRecord& record = plan_.records[id.index()];
   if (ir::Error error = issueWaits(record)) return error;
-  if (record.kind == ir::CommandKind::kRun) {
-    // Of what is left out the waits and the event stay: others rely on them.
-    const bool isLeftOut = refusal_ && record.updates;
-    if (!isLeftOut) {
-      if (ir::Error error = program_->run(id, scalars_)) return error;
-    }
-  } else {
+  // Of what is left out the waits and the event stay: others rely on them.
+  const bool isLeftOut = refusal_ && record.updates;
+  if (!isLeftOut && record.kind == ir::CommandKind::kRun) {
+    if (ir::Error error = program_->run(id, scalars_)) return error;
+  } else if (!isLeftOut) {
     if (ir::Error error = program_->copy(id)) return error;
   }
   if (delivers && record.output >= 0) {

@@ -102,6 +102,7 @@ class Executor {
   ir::Error issueWaits(const IssueRecord& record);
   ir::Error joinFeed(size_t issued);
   ir::Error tellFeed(size_t issued);
+  bool canEndWithoutUpdates() const;
   ir::Error joinOrLeaveOut(size_t issued);
   ir::Error stop(ir::Error error);
   ir::Error endWithoutUpdates();

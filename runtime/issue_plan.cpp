@@ -8,6 +8,8 @@
 #include <string>
 #include <utility>
 
+#include "ir/op_table.h"
+
 namespace stowage::runtime {
 
 namespace {
@@ -35,6 +37,7 @@ class PlanMaker {
       if (writer.isValid()) plan_.records[writer.index()].output = static_cast<int32_t>(k);
     }
     findFirstUpdate();
+    findLeftOut();
     return std::move(plan_);
   }
 
@@ -172,19 +175,22 @@ class PlanMaker {
   }
 
   void findFirstUpdate() {
+    findEmptied();
     plan_.firstUpdate = schedule_.commands.size();
     for (size_t i = schedule_.commands.size(); i-- > 0;) {
       const Command& command = schedule_.commands[i];
       if (command.kind != CommandKind::kRun) continue;
       const ir::Node& node = graph_.node(command.node);
       const bool scalars = usesStepScalars(node);
-      const bool updates = node.phase == ir::Phase::kOptimizer;
+      const bool updates = node.phase == ir::Phase::kOptimizer && !empties(command.node);
       plan_.needsScalars = plan_.needsScalars || scalars;
       plan_.records[i].updates = updates;
       if (scalars || updates) plan_.firstUpdate = i;
-      if (updates && replacesState(command.node)) plan_.canEndWithoutUpdates = false;
       if (!updates) noteStateWrites(command.node);
     }
+    const auto isEmptied = [&](StorageId storage) { return isEmptied_[storage.index()]; };
+    plan_.emptiesState = llvm::any_of(plan_.writtenByLoss, isEmptied);
+    llvm::erase_if(plan_.writtenByLoss, isEmptied);
   }
 
   void noteStateWrites(ir::NodeId node) {
@@ -194,23 +200,97 @@ class PlanMaker {
         plan_.writtenByLoss.push_back(access.storage);
       }
     }
-    llvm::sort(plan_.writtenByLoss, [](ir::StorageId a, ir::StorageId b) { return a < b; });
+    llvm::sort(plan_.writtenByLoss, [](StorageId a, StorageId b) { return a < b; });
   }
 
-  // State that is written whole, without being read, has no bytes yet where it is written.
-  bool replacesState(ir::NodeId node) const {
-    for (const ir::Access& access : graph_.accesses(node)) {
-      if (access.writes() && !access.reads() && graph_.storage(access.storage).persistent) {
-        return true;
+  // State that each step leaves at the same value, which needs nothing of the step: gradients that
+  // are set to zero. Done in a step without updates, too, it is as after any other.
+  bool empties(ir::NodeId id) const {
+    const llvm::ArrayRef<ir::Access> accesses = graph_.accesses(id);
+    return accesses.size() == 1 && accesses.front().writes() &&
+           isEmptied_[accesses.front().storage.index()];
+  }
+
+  void findEmptied() {
+    isEmptied_.assign(graph_.storages().size(), false);
+    std::vector<bool> isWrittenLater(graph_.storages().size(), false);
+    for (size_t i = graph_.nodes().size(); i-- > 0;) {
+      const ir::Node& node = graph_.nodes()[i];
+      const llvm::ArrayRef<ir::Access> accesses = graph_.accesses(ir::NodeId(i));
+      for (const ir::Access& access : accesses) {
+        if (!access.writes() || isWrittenLater[access.storage.index()]) continue;
+        isWrittenLater[access.storage.index()] = true;
+        const ir::OpInfo& op = ir::lookUpOp(node.op);
+        const bool fills = node.phase == ir::Phase::kOptimizer && accesses.size() == 1 &&
+                           !access.reads() && op.known && !op.random && !usesStepScalars(node);
+        isEmptied_[access.storage.index()] = fills && graph_.storage(access.storage).persistent;
       }
     }
-    return false;
+  }
+
+  // What a step without updates leaves out beside them: copies of what only they make. State that
+  // they write whole, without having read it, is as it was where its old bytes lie untouched.
+  void findLeftOut() {
+    std::vector<bool> hasBytes(schedule_.residencies.size(), false);
+    std::vector<ResidencyId> keepOldBytes;
+    for (const ir::BoundaryEntry& entry : schedule_.boundary) {
+      for (const ResidencyId stay : entry.at) hasBytes[stay.index()] = true;
+    }
+    for (size_t i = 0; i < schedule_.commands.size(); ++i) {
+      const Command& command = schedule_.commands[i];
+      IssueRecord& record = plan_.records[i];
+      if (command.kind == CommandKind::kCopy) record.updates = !hasBytes[command.from.index()];
+      for (const ResidencyId stay : definedBy(command)) {
+        if (!record.updates) hasBytes[stay.index()] = true;
+        if (record.updates && isHeld(stay)) keepOldBytes.push_back(stay);
+      }
+    }
+    plan_.canEndWithoutUpdates =
+        llvm::none_of(keepOldBytes, [&](ResidencyId stay) { return sharesBytes(stay); });
+  }
+
+  /// Residencies that a command writes whole, whatever they held.
+  llvm::SmallVector<ResidencyId, 2> definedBy(const Command& command) const {
+    if (command.kind == CommandKind::kCopy) return {command.to};
+    llvm::SmallVector<ResidencyId, 2> defined;
+    size_t out = 0;
+    for (const ir::Access& access : graph_.accesses(command.node)) {
+      if (!access.writes()) continue;
+      if (!access.reads()) defined.push_back(command.out[out]);
+      ++out;
+    }
+    return defined;
+  }
+
+  bool isHeld(ResidencyId stay) const {
+    return llvm::any_of(schedule_.boundary, [&](const ir::BoundaryEntry& entry) {
+      return llvm::is_contained(entry.at, stay);
+    });
+  }
+
+  // Of a stay that is held between steps: while it waits to be written anew, others may have its
+  // bytes.
+  bool sharesBytes(ResidencyId id) const {
+    const ir::Residency& stay = schedule_.residency(id);
+    const int64_t end = stay.offset + graph_.storage(stay.storage).bytes.value();
+    const auto overlaps = [&](int64_t offset, Bytes bytes) {
+      return offset < end && stay.offset < offset + bytes.value();
+    };
+    for (size_t i = 0; i < schedule_.residencies.size(); ++i) {
+      const ir::Residency& other = schedule_.residencies[i];
+      if (i == id.index() || other.space != stay.space) continue;
+      if (overlaps(other.offset, graph_.storage(other.storage).bytes)) return true;
+    }
+    return stay.space == Space::kDevice && llvm::any_of(schedule_.commands, [&](const Command& c) {
+             return c.temp.bytes.value() > 0 && overlaps(c.temp.offset, c.temp.bytes);
+           });
   }
 
   const ir::Graph& graph_;
   const ir::Schedule& schedule_;
   std::vector<bool> needsEvent_;  // by command
   std::vector<int32_t> eventOf_;  // by command
+  std::vector<bool> isEmptied_;   // by storage
   IssuePlan plan_;
 };
 

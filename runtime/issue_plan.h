@@ -27,7 +27,7 @@ struct IssueRecord {
   ir::Stream stream = ir::Stream::kCompute;
   int32_t event = -1;                      // recorded after the command; -1: none
   int32_t output = -1;                     // index of the output that leaves after it; -1: none
-  bool updates = false;                    // a run of the optimizer's
+  bool updates = false;                    // left out of a step without updates
   llvm::SmallVector<int32_t, 2> waitFor;   // events of this step
   llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
 };
@@ -66,10 +66,15 @@ struct IssuePlan {
   /// there is none.
   size_t firstUpdate = 0;
   bool needsScalars = false;
-  /// A step whose scalars do not come can be ended by leaving the updates out: they change state
-  /// where it lies, so that all of it stays as it was.
+  /// A step whose scalars do not come can be ended by leaving out the updates and the copies of
+  /// what they make: all state stays as it was. Not where they overwrite state whose old bytes are
+  /// not kept until then.
   bool canEndWithoutUpdates = true;
-  /// State that is written outside of the updates (running statistics), in order of storage.
+  /// The loss writes state that the step sets to one value at its end (gradients kept at zero): it
+  /// is as after a step of the plan then, which need not be as before the first.
+  bool emptiesState = false;
+  /// State that is written outside of the updates (running statistics), in order of storage; not
+  /// what the step empties.
   std::vector<ir::StorageId> writtenByLoss;
 
   /// Position among `outputs`; -1: it is none.

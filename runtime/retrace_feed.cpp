@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <memory>
 #include <utility>
 
 #include "runtime/torch_types.h"
@@ -112,10 +113,12 @@ void RetraceFeed::begin(int64_t step) {
   if (pending_.valid()) pending_.wait();
   for (Told& told : told_) told = {};
   const at::ThreadLocalState settings;
-  pending_ = std::async(std::launch::async, [this, step, settings] {
+  const auto work = std::make_shared<std::packaged_task<Answer()>>([this, step, settings] {
     const at::ThreadLocalStateGuard sameSettings(settings);
     return retrace(step);
   });
+  pending_ = work->get_future();
+  thread_.push([work] { (*work)(); });
 }
 
 ir::Expected<llvm::ArrayRef<ScalarValue>> RetraceFeed::join() {

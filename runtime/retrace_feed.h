@@ -3,8 +3,8 @@
 // Step scalars from the user's own code: each step, `update` is traced once more on tensors without
 // memory, on a thread of its own, while the device works on the step. In checked steps `loss` is
 // traced, too, and all that it does is compared with the plan, with the values that the running
-// step reads. The code runs between `begin` and `join` alone, with the caller's thread-local
-// settings (autocast, grad mode).
+// step reads. One thread runs the code of all steps, between `begin` and `join` alone, with the
+// caller's settings of libtorch (autocast, grad mode).
 // Not here: what is compared (capture/retrace.cpp).
 #ifndef STOWAGE_RUNTIME_RETRACE_FEED_H_
 #define STOWAGE_RUNTIME_RETRACE_FEED_H_
@@ -22,6 +22,7 @@
 #include "runtime/runnable_step.h"
 #include "runtime/scalar_feed.h"
 #include "runtime/step_match.h"
+#include "runtime/stream_queue.h"
 
 namespace stowage::runtime {
 
@@ -88,6 +89,8 @@ class RetraceFeed : public ScalarFeed {
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<Told> told_;  // by read
+
+  StreamQueue thread_;  // last: it uses the others
 };
 
 }  // namespace stowage::runtime

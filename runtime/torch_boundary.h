@@ -74,6 +74,9 @@ auto callTorch(llvm::StringRef what, Function&& function)
     return detail::foreignError(ir::ErrorCode::kOutOfDeviceMemory, what, "out of memory");
   } catch (const std::exception& e) {
     return detail::foreignError(ir::ErrorCode::kTorch, what, e.what());
+  } catch (...) {  // code of somebody else may throw anything
+    return detail::foreignError(ir::ErrorCode::kTorch, what,
+                                "an exception that is no std::exception was thrown");
   }
 }
 

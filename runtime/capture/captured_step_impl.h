@@ -85,6 +85,8 @@ struct CapturedStep::Impl {
                                                         const StepTrace& now) const;
   std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
+  bool wasConstant(const ScalarSite& site) const;
+  ir::Error checkFirstTraced(const std::vector<ScalarValue>& now);
   void rewindHost();
   /// Of tensors that the step writes and that neither module nor optimizer holds.
   ir::Error storeOutsideTensors(const ValueOf& bytesOf);

@@ -3,9 +3,12 @@
 // Step scalars of the steps that ran during capture: as recorded, while the closures' hidden state
 // is ahead of them. Options that were changed by hand are followed where that is exact: `update`
 // leaves the options alone, and running optimizer->step() alone gives what it gave inside `update`.
+// Other numbers that the loop sets cannot be seen there: the step after them is refused when one of
+// them is new in it.
 // Not here: later steps (captured_step.cpp).
 #include <torch/optim/optimizer.h>
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -28,11 +31,6 @@ bool sameOps(const StepTrace& step, size_t begin, const StepTrace& part) {
     if (step.nodes[begin + i].op != part.nodes[i].op) return false;
   }
   return true;
-}
-
-bool isSame(const ScalarValue& value, const ScalarValue& other) {
-  return value.isInteger == other.isInteger && value.integer == other.integer &&
-         value.value == other.value;
 }
 
 }  // namespace
@@ -110,13 +108,54 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
     ScalarSite site = stepScalars[i];
     if (site.node < *begin || site.node >= *begin + now.nodes.size()) continue;
     site.node -= static_cast<uint32_t>(*begin);
-    if (!isSame(values[i], toScalarValue(numberAt(asCaptured, site)))) {
+    if (values[i] != toScalarValue(numberAt(asCaptured, site))) {
       return cannotFollow(step, steps.size(),
                           "the update gives the optimizer other numbers than it has alone");
     }
     values[i] = toScalarValue(numberAt(now, site));
   }
   return values;
+}
+
+/// Had the number the same value in all steps of the capture that are alike?
+bool CapturedStep::Impl::wasConstant(const ScalarSite& site) const {
+  const HostNumber last = numberAt(steps.back().trace, site);
+  return std::all_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
+    return numberAt(step.trace, site) == last;
+  });
+}
+
+/// Numbers of the first step after those of the capture. One that is new and not the optimizer's
+/// own came from `update` itself, or from the loop, and then perhaps steps ago.
+ir::Error CapturedStep::Impl::checkFirstTraced(const std::vector<ScalarValue>& now) {
+  const StepTrace& captured = steps.back().trace;
+  const std::vector<ScalarValue> before = scalarsSeenIn(steps.size() - 1);
+  std::vector<size_t> changed;
+  for (size_t i = 0; i < stepScalars.size(); ++i) {
+    if (wasConstant(stepScalars[i]) && now[i] != before[i]) changed.push_back(i);
+  }
+  if (changed.empty()) return ir::success();
+  const OptimizerNumbers held = OptimizerNumbers::of(functions.optimizer);
+  ir::Expected<StepTrace> alone = traceOptimizersAlone();
+  held.putBack(functions.optimizer);
+  if (!alone) return alone.takeError();
+  const size_t begin = findInUpdate(*alone).value_or(captured.nodes.size());
+  for (const size_t i : changed) {
+    const ScalarSite& site = stepScalars[i];
+    if (site.node >= begin && site.node < begin + alone->nodes.size()) continue;
+    const std::string count = std::to_string(steps.size());
+    return ir::makeError(
+        ir::ErrorCode::kPlanMismatch,
+        "a host number is new in step " + std::to_string(steps.size() + 1) + ": " +
+            captured.nodes[site.node].op->name + ", argument " +
+            captured.nodes[site.node].op->schema().arguments()[site.argument].name() +
+            ". The first " + count +
+            " steps ran with the numbers of the capture; if the training loop set this one before "
+            "or during them, they were wrong. Capture again with hostState = "
+            "HostState::kDeclared, which takes numbers from the first step on: name schedulers in "
+            "`schedulers`, and put back what `update` itself counts in `rewind`");
+  }
+  return ir::success();
 }
 
 }  // namespace stowage::runtime

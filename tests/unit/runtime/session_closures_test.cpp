@@ -5,6 +5,7 @@
 
 #include <gtest/gtest.h>
 #include <torch/nn/modules/batchnorm.h>
+#include <torch/optim/schedulers/step_lr.h>
 
 #include <functional>
 #include <memory>
@@ -422,6 +423,95 @@ TEST(ClosureCheck, ARefusedStepLeavesNoTraceInStatisticsAndGenerator) {
   const Trained trained = trainTwice(make);
   EXPECT_EQ(trained.steps, 6);
   EXPECT_EQ(trained.difference, "");
+}
+
+// What the loop set before or during the steps that ran in the capture is seen in the one after
+// them. A scheduler that nobody named is `update`'s own.
+TEST(ClosureCheck, ANumberOfTheUpdateThatTheLoopSetsIsRefusedAfterTheCapturedSteps) {
+  const auto clipped = [](const std::function<void(Numbered&, int i)>& before) {
+    return [before] {
+      Program program = numbered({.before = before})();
+      auto* own = static_cast<Numbered*>(program.owned.get());
+      program.update = [own] {
+        for (const Tensor& parameter : own->model->parameters()) parameter.grad().mul_(own->ofLoop);
+        own->update();
+      };
+      return program;
+    };
+  };
+  const Trained changed = trainTwice(clipped([](Numbered& own, int i) { own.ofLoop = 1 + i; }));
+  EXPECT_EQ(changed.refusal.code, ir::ErrorCode::kPlanMismatch);
+  EXPECT_EQ(changed.steps, 4);
+  expectSays(changed.refusal.text,
+             {"aten.mul_", "first 4 steps", "HostState::kDeclared", "`rewind`"});
+  const Trained later =
+      trainTwice(clipped([](Numbered& own, int i) { own.ofLoop = 1 + std::max(0, i - 4); }));
+  EXPECT_EQ(later.refusal.text, "");
+  EXPECT_EQ(later.difference, "");
+}
+
+TEST(ClosureCheck, ASchedulerThatNobodyNamedMayBeginAfterTheCapturedSteps) {
+  const MakeProgram make = [] {
+    const auto own = std::make_shared<Numbered>();
+    own->optimizer = momentum(own->model->parameters());
+    const auto scheduler = std::make_shared<torch::optim::StepLR>(*own->optimizer, 4, 0.5);
+    Program program;
+    program.module = own->model.ptr();
+    program.optimizers = own->optimizer.get();
+    program.loss = [own](const Tensor& x, const Tensor& y) { return own->loss(x, y); };
+    program.update = [own, scheduler] {
+      own->update();
+      scheduler->step();
+    };
+    return program;
+  };
+  const Trained trained = trainTwice(make);
+  EXPECT_EQ(trained.refusal.text, "");
+  EXPECT_EQ(trained.difference, "");
+}
+
+/// A late number beside an `update` that overwrites state whole.
+MakeProgram overwriting(const std::function<void(Numbered&, const Tensor& mean)>& update) {
+  return [update] {
+    const auto own = std::make_shared<Numbered>();
+    const Tensor mean = own->model->parameters()[0].detach().clone();
+    Program program;
+    program.module = own->model.ptr();
+    program.optimizers = own->optimizer.get();
+    program.loss = [own](const Tensor& x, const Tensor& y) {
+      const Tensor loss = own->forward(x, y) * (own->updates < 6 ? 1 : 2);
+      loss.backward();
+      return loss;
+    };
+    program.update = [own, mean, update] {
+      ++own->updates;
+      update(*own, mean);
+    };
+    program.outside = {mean};
+    return program;
+  };
+}
+
+// State that the update writes whole need not be kept until then; it is in a refused step.
+TEST(ClosureCheck, ARefusedStepKeepsStateThatTheUpdateOverwrites) {
+  const MakeProgram zeroed = overwriting([](Numbered& own, const Tensor&) {
+    own.optimizer->step();
+    own.optimizer->zero_grad(/*set_to_none=*/false);
+  });
+  const MakeProgram averaged = overwriting([](Numbered& own, const Tensor& mean) {
+    const at::NoGradGuard noGradient;
+    own.update();
+    mean.copy_(mean * 0.9 + own.model->parameters()[0] * 0.1);
+  });
+  for (const MakeProgram& make : {zeroed, averaged}) {
+    for (const std::optional<double> share : {std::optional<double>(), {0.7}}) {
+      const Trained trained = trainTwice(make, {.share = share});
+      EXPECT_EQ(trained.refusal.code, ir::ErrorCode::kPlanMismatch);
+      EXPECT_EQ(trained.steps, 6);
+      EXPECT_EQ(trained.difference, "");
+      expectSays(trained.refusal.text, {"can still be saved or stored back"});
+    }
+  }
 }
 
 // Steps that are not checked: what was not seen is said.

@@ -31,6 +31,7 @@ TEST(TorchBoundary, OtherRefusalsAreLibtorchs) {
       codeOf([&] { throw c10::AcceleratorError(here, 700, "CUDA error: an illegal access"); }),
       ir::ErrorCode::kTorch);
   EXPECT_EQ(codeOf([&] { throw c10::Error(here, "size mismatch"); }), ir::ErrorCode::kTorch);
+  EXPECT_EQ(codeOf([] { throw 42; }), ir::ErrorCode::kTorch);
 }
 
 TEST(TorchBoundary, WhatIsNotImplementedIsUnsupported) {
