@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/explain.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 
 #include "planner/copy_schedule.h"
@@ -19,6 +21,11 @@ bool isThereAt(const Stay& stay, int32_t step, int32_t period) {
   const bool now = stay.begin <= step && step <= stay.end;
   const bool sinceLastStep = stay.begin <= step + period && step + period <= stay.end;
   return now || sinceLastStep;
+}
+
+bool uses(const ir::Graph& graph, ir::NodeId node, ir::StorageId storage) {
+  return llvm::any_of(graph.accesses(node),
+                      [&](const ir::Access& access) { return access.storage == storage; });
 }
 
 void keepLargest(std::vector<ir::Infeasible::Holder>& holders) {
@@ -49,7 +56,9 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
   }
   for (const Stay& stay : expansion->stays) {
     if (!isThereAt(stay, step, expansion->stepCount())) continue;
-    peak.holders.push_back({graph.storage(stay.storage).name, Bytes(table.bytes(stay.storage))});
+    const Bytes bytes(table.bytes(stay.storage));
+    peak.holders.push_back({graph.storage(stay.storage).name, bytes});
+    if (!peak.node.isValid() || !uses(graph, peak.node, stay.storage)) peak.beside += bytes;
   }
   keepLargest(peak.holders);
   return peak;

@@ -15,7 +15,8 @@ namespace stowage::planner {
 
 struct PeakHolders {
   ir::NodeId node;
-  Bytes bytes;  // all of them, temporaries and reserved regions included
+  Bytes bytes;   // all of them, temporaries and reserved regions included
+  Bytes beside;  // of those, storages that the node does not use
   std::vector<ir::Infeasible::Holder> holders;  // largest first
 };
 

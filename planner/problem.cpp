@@ -2,6 +2,7 @@
 #include "planner/problem.h"
 
 #include <algorithm>
+#include <set>
 
 namespace stowage::planner {
 
@@ -30,6 +31,17 @@ ir::Error checkNodeCosts(const ir::Graph& graph, const ir::NodeCosts& costs) {
   return ir::success();
 }
 
+/// A name of each kind of storage, for who does not know how they are called.
+std::string exampleNames(const ir::Graph& graph) {
+  std::string text;
+  std::set<ir::Role> named;
+  for (const ir::Storage& storage : graph.storages()) {
+    if (storage.name.empty() || !named.insert(storage.role).second) continue;
+    text += (text.empty() ? "'" : ", '") + storage.name + "' (" + ir::roleName(storage.role) + ")";
+  }
+  return text;
+}
+
 ir::Error checkPins(const ir::Graph& graph, const std::vector<Pin>& pins) {
   for (const Pin& pin : pins) {
     const bool matches =
@@ -37,7 +49,8 @@ ir::Error checkPins(const ir::Graph& graph, const std::vector<Pin>& pins) {
                     [&](const ir::Storage& s) { return matchesGlob(pin.pattern, s.name); });
     if (matches) continue;
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "found no storage that matches the pin '" + pin.pattern + "'");
+                         "found no storage that matches the pin '" + pin.pattern +
+                             "'; expected names such as " + exampleNames(graph));
   }
   return ir::success();
 }

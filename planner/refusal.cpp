@@ -56,7 +56,10 @@ ir::Expected<ir::PlanError> refuseDevice(const GapTable& table, int64_t budget,
   std::string where;
   if (peak->node.isValid()) {
     infeasible.peakNode = table.problem().graph.describeNode(peak->node);
-    where = ": node " + infeasible.peakNode + " needs " + formatBytes(peak->bytes) + " at once";
+    where = ": at node " + infeasible.peakNode + ", " + formatBytes(peak->bytes) +
+            " are on the device at least";
+    if (peak->beside.value() > 0)
+      where += ", " + formatBytes(peak->beside) + " of them beside what it uses";
   }
   infeasible.holders = std::move(peak->holders);
   const auto [given, needed] = formatApart(Bytes(budget), Bytes(lowest.budget));

@@ -75,6 +75,7 @@ struct CapturedStep::Impl {
   ir::Expected<ObservedStep> traceWhole(const StepCheck& check);
   ir::Error compareWhole(const ObservedStep& again);
   ir::Error compareFixedNumbers(const StepTrace& again) const;
+  std::string placeOf(size_t node) const;
   std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
   std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
   void endTrace(StepTrace trace);

@@ -120,9 +120,8 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::replaceScalars(
 /// Had the number the same value in all steps of the capture that are alike?
 bool CapturedStep::Impl::wasConstant(const ScalarSite& site) const {
   const HostNumber last = numberAt(steps.back().trace, site);
-  return std::all_of(steps.begin() + 1, steps.end(), [&](const ObservedStep& step) {
-    return numberAt(step.trace, site) == last;
-  });
+  return std::all_of(steps.begin() + 1, steps.end(),
+                     [&](const ObservedStep& step) { return numberAt(step.trace, site) == last; });
 }
 
 /// Numbers of the first step after those of the capture. One that is new and not the optimizer's

@@ -25,8 +25,10 @@ ir::Error mismatch(const std::string& why) {
   return ir::makeError(ir::ErrorCode::kPlanMismatch, why);
 }
 
-ir::Error captureAgain(ir::Error why) {
-  return mismatch(ir::describe(std::move(why)) + "; capture again");
+ir::Error captureAgain(ir::Error why, const std::string& place = "") {
+  return mismatch(ir::describe(std::move(why)) + place +
+                  "; if that is so from now on, capture again; a step that does now one thing and "
+                  "now another has no plan");
 }
 
 std::string numberText(const HostNumber& number) {
@@ -121,6 +123,15 @@ ir::Expected<ObservedStep> CapturedStep::Impl::traceWhole(const StepCheck& check
   return observed;
 }
 
+/// Where in the captured step: ", near h.3.attn, backward".
+std::string CapturedStep::Impl::placeOf(size_t node) const {
+  const StepTrace& captured = steps.back().trace;
+  if (node >= captured.nodes.size()) return "";
+  const std::string& scope = scopes[node];
+  return (scope.empty() ? ", " : ", near " + scope + ", ") +
+         ir::phaseName(captured.nodes[node].phase);
+}
+
 /// Numbers that the plan keeps.
 ir::Error CapturedStep::Impl::compareFixedNumbers(const StepTrace& again) const {
   const StepTrace& captured = steps.back().trace;
@@ -128,13 +139,10 @@ ir::Error CapturedStep::Impl::compareFixedNumbers(const StepTrace& again) const 
     const HostNumber was = numberAt(captured, site), is = numberAt(again, site);
     if (was == is) continue;
     const TracedNode& node = captured.nodes[site.node];
-    const std::string& scope = scopes[site.node];
-    const std::string phase = node.phase == ir::Phase::kForward ? "forward" : "backward";
     return mismatch(
-        "`loss` computes with another number than the plan: " + node.op->name + " (" +
-        (scope.empty() ? "" : "near " + scope + ", ") + phase + "), argument " +
-        node.op->schema().arguments()[site.argument].name() + ", is " + numberText(is) +
-        " now and was " + numberText(was) +
+        "`loss` computes with another number than the plan: " + node.op->name + placeOf(site.node) +
+        ": argument " + node.op->schema().arguments()[site.argument].name() + " is " +
+        numberText(is) + " now and was " + numberText(was) +
         " when the step was captured; give it to the loss as an input of the step (a "
         "tensor), or capture with lossNumbers = LossNumbers::kEachStep (and hostState = "
         "HostState::kDeclared), which takes such numbers anew in each step");
@@ -150,7 +158,8 @@ ir::Error CapturedStep::Impl::compareWhole(const ObservedStep& again) {
   now.reports = again.reports;
   PartMatch match;
   if (ir::Error error = matchSteps(part, now, storages, {}, &match)) {
-    return captureAgain(explainByReads(std::move(error), again.trace, match.differsFrom));
+    return captureAgain(explainByReads(std::move(error), again.trace, match.differsFrom),
+                        placeOf(match.differsFrom));
   }
   if (ir::Error error = compareFixedNumbers(again.trace)) return error;
   heldFromLoss = std::move(match.pairs);

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <vector>
 
 #include "ir/parser.h"
 #include "tests/support/or_fail.h"
@@ -75,6 +76,61 @@ TEST(IssuePlan, BytesAreNotReplacedBeforeACopyIntoTheirPlaceIsDone) {
       0);
   EXPECT_EQ(x.users.size(), 2U);
   EXPECT_EQ(x.copiedOn, std::nullopt);
+}
+
+// An update overwrites %m whole, on the device; between steps its bytes are on the host.
+constexpr const char* kReplaces = R"IR(
+graph @step version=1 device="cpu" target="cpu" {
+  input %x : f32[16]
+  parameter %w : f32[16]
+  buffer %m : f32[16]
+  buffer %g : f32[16]
+forward "":
+  aten.add_.Tensor(inout %g, %x, 1)
+optimizer "":
+  aten.copy_.default(out %m, %g)
+  aten.zero_.default(out %g)
+}
+schedule @step level=synced graph="" target="" ops=0 mode=none flowing {
+  arena device 256
+  arena host 128
+  residency r0 %x host 0
+  residency r1 %m host 64
+  residency r2 %g device 0
+  residency r3 %x device 64
+  residency r4 %m device 128
+  boundary %x at [r0]
+  boundary %m at [r1]
+  boundary %g at [r2] dirty
+  c0 = copy r0 -> r3 on h2d prev [c1]
+  c1 = run n0 on compute in [r2, r3] out [r2] wait [c0]
+  c2 = run n1 on compute in [r2] out [r4]
+  c3 = copy r4 -> r1 on d2h wait [c2]
+  c4 = run n2 on compute out [r2]
+}
+)IR";
+
+runtime::IssuePlan planOf(const std::string& text) {
+  const ir::Module module = orFail(ir::parseModule(text));
+  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule));
+}
+
+TEST(IssuePlan, AStepWithoutUpdatesLeavesOutCopiesOfWhatTheyMake) {
+  const runtime::IssuePlan plan = planOf(kReplaces);
+  EXPECT_TRUE(plan.canEndWithoutUpdates);
+  std::vector<bool> leftOut;
+  for (const runtime::IssueRecord& record : plan.records) leftOut.push_back(record.updates);
+  // What is set to zero in each step is so without the updates, too.
+  EXPECT_EQ(leftOut, (std::vector<bool>{false, false, true, true, false}));
+  EXPECT_EQ(plan.firstUpdate, 2U);
+  EXPECT_TRUE(plan.emptiesState);
+  EXPECT_TRUE(plan.writtenByLoss.empty());
+}
+
+TEST(IssuePlan, StateWhoseOldBytesOthersMayHaveIsNotThereWithoutTheUpdates) {
+  const std::string shared = replaced(kReplaces, "residency r4 %m device 128\n",
+                                      "residency r4 %m device 128\n  residency r5 %g host 64\n");
+  EXPECT_FALSE(planOf(shared).canEndWithoutUpdates);
 }
 
 }  // namespace
