@@ -20,7 +20,6 @@
 #include "runtime/capture/host_rewind.h"
 #include "runtime/capture/known_storages.h"
 #include "runtime/capture/scopes.h"
-#include "runtime/capture/sdpa_choice.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
@@ -152,7 +151,7 @@ CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> spe
       tracer({.target = options.target, .allDevices = false, .origin = {}}, recorder) {}
 
 ir::Error CapturedStep::Impl::prepare() {
-  if (TracingScope::isOpen()) {
+  if (TracingScope::isOnThisThread()) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "a WithoutMemory scope is open, expected it to end before a capture");
   }
@@ -178,8 +177,6 @@ ir::Error CapturedStep::Impl::prepare() {
 
 ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison) {
   ObservedStep observed;
-  std::optional<PinnedAttention> attention;
-  if (device.is_cuda()) attention.emplace(options.target);
   tracer.setPoison(poison);
   recorder.beginStep();
   GeneratorWatch generator(device.type());

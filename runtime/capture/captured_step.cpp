@@ -34,7 +34,13 @@ void CapturedStep::Impl::giveBack() {
 }
 
 CapturedStep::Impl& CapturedStep::internals() { return *impl_; }
-ir::Error CapturedStep::checkUnchanged() const { return impl_->modes.checkUnchanged(); }
+ir::Error CapturedStep::checkUnchanged() const {
+  if (TracingScope::isOnThisThread()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "a WithoutMemory scope is open, expected it to end before a step");
+  }
+  return impl_->modes.checkUnchanged();
+}
 const ir::Graph& CapturedStep::graph() const { return impl_->assembled.graph; }
 const std::vector<ir::ValueId>& CapturedStep::inputs() const { return impl_->inputs; }
 const std::vector<ir::ValueId>& CapturedStep::reports() const { return impl_->reports; }

@@ -108,8 +108,6 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceUpdate(const std::function<void
 }
 
 ir::Expected<ObservedStep> CapturedStep::Impl::traceWhole(const StepCheck& check) {
-  std::optional<PinnedAttention> attention;
-  if (device.is_cuda()) attention.emplace(options.target);
   tracer.setPoison(Tracer::Poison::kNan);
   tracer.setValueOfRead([&] { return valueOfRead(check); });
   ObservedStep observed;

@@ -2,7 +2,7 @@
 //
 // Runs the closures of a step on tensors without memory, for capture and while a plan runs.
 // Not here: what is made of their calls (capture.cpp, retrace.cpp).
-#include <mutex>
+#include <optional>
 #include <utility>
 
 #include "runtime/capture/captured_step_impl.h"
@@ -33,10 +33,10 @@ ir::Error CapturedStep::Impl::runStep(ObservedStep& observed) {
 
 ir::Error CapturedStep::Impl::trace(const std::string& what,
                                     const std::function<ir::Error()>& run) {
-  static std::mutex oneAtATime;
   ir::Error error = callTorch(what, [&]() -> ir::Error {
-    const std::lock_guard lock(oneAtATime);
     const TracingScope scope(tracer);
+    std::optional<PinnedAttention> attention;
+    if (device.is_cuda()) attention.emplace(options.target);
     return run();
   });
   return error ? explainThrown(std::move(error), tracer, recorder) : ir::success();

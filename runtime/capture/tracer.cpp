@@ -268,17 +268,23 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
   }
 }
 
-TracingScope::TracingScope(CallHandler& handler) : guard_(c10::DispatchKeySet(kKey)) {
+namespace {
+std::unique_lock<std::mutex> takeTurn() {
+  static std::mutex oneAtATime;
+  assert(!TracingScope::isOnThisThread() && "tracing scopes do not nest");
+  return std::unique_lock(oneAtATime);
+}
+}  // namespace
+
+TracingScope::TracingScope(CallHandler& handler)
+    : turn_(takeTurn()), guard_(c10::DispatchKeySet(kKey)) {
   registerFallback();
   registerOneHot();
   registerValueChecks();
-  [[maybe_unused]] CallHandler* previous = activeHandler.exchange(&handler);
-  assert(previous == nullptr && "tracing scopes do not nest");
+  activeHandler.store(&handler);
 }
 
 TracingScope::~TracingScope() { activeHandler.store(nullptr); }
-
-bool TracingScope::isOpen() { return activeHandler.load() != nullptr; }
 
 bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 

@@ -106,18 +106,19 @@ class Tracer : public CallHandler {
   std::optional<ir::PlanError> refusal_;
 };
 
-/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest.
+/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest; those of several
+/// threads take turns, because autograd's threads are everybody's.
 class TracingScope {
  public:
   explicit TracingScope(CallHandler& handler);
   ~TracingScope();
   TracingScope(const TracingScope&) = delete;
   TracingScope& operator=(const TracingScope&) = delete;
-  static bool isOpen();
   /// Whether calls of this thread go to a handler: not inside of what the handler passes on.
   static bool isOnThisThread();
 
  private:
+  std::unique_lock<std::mutex> turn_;  // first: the others go before it
   c10::impl::IncludeDispatchKeyGuard guard_;
 };
 

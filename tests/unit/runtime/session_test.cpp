@@ -8,9 +8,13 @@
 #include <torch/optim/schedulers/step_lr.h>
 
 #include <algorithm>
+#include <array>
 #include <functional>
 #include <stdexcept>
+#include <thread>
+#include <vector>
 
+#include "runtime/capture/without_memory.h"
 #include "tests/support/session_training.h"
 
 namespace stowage::tests {
@@ -83,6 +87,44 @@ TEST(Session, ABudgetThatIsNoneIsRefused) {
   const Failed endless = planWith({.budget = Bytes(INT64_MAX)});
   EXPECT_EQ(endless.code, ir::ErrorCode::kInvalidArgument);
   expectSays(endless.text, {"9223372036854775807", "1 PiB", "keepAll"});
+}
+
+// Closures of all trainings take turns: what they trace is one thread's at a time.
+TEST(Session, TwoTrainingsRunOnTwoThreads) {
+  const auto withoutDraws = [](Training& training) {
+    for (const auto& child : training.model->children()) {
+      if (auto* dropout = child->as<torch::nn::Dropout>()) dropout->options.p(0);
+    }
+  };
+  Training eager;
+  withoutDraws(eager);
+  trainEagerly(eager, 0, 20);
+  std::array<Training, 2> planned;
+  std::vector<std::thread> threads;
+  for (Training& training : planned) {
+    withoutDraws(training);
+    threads.emplace_back([&training] {
+      const Step step = capture(training.describe());
+      Runner runner = makeRunner(step);
+      train(runner, training, 0, 20);
+      runner.storeTo(training.model);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (Training& training : planned) expectSame(eager, training);
+}
+
+TEST(Session, AScopeWithoutMemoryEndsBeforeAStep) {
+  Training training;
+  const Step step = capture(training.describe());
+  Runner runner = makeRunner(step);
+  {
+    const runtime::WithoutMemory scope;
+    const Failed failed = failureOf([&] { train(runner, training, 0, 1); });
+    EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
+    expectSays(failed.text, {"WithoutMemory", "end before a step"});
+  }
+  train(runner, training, 0, 2);
 }
 
 TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
