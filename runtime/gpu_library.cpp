@@ -4,6 +4,8 @@
 #include <ATen/Context.h>
 #include <dlfcn.h>
 #include <llvm/ADT/SmallString.h>
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 
@@ -69,17 +71,26 @@ ir::Error loadLibtorchCuda() {
   const std::string beside = folderOfLibrary(reinterpret_cast<const void*>(&at::globalContext));
   for (const char* name : {"libc10_cuda.so", "libtorch_cuda.so"}) {
     ir::Expected<void*> handle =
-        loadFirst({join(beside, name), name}, "libtorch's CUDA library", RTLD_NOW | RTLD_GLOBAL);
+        loadFirst({join(beside, name)}, "libtorch's CUDA library", RTLD_NOW | RTLD_GLOBAL);
     if (!handle) return handle.takeError();
   }
   return ir::success();
 }
 
+/// Whole paths alone: what the loader would look for by a bare name may be of the current directory.
 std::vector<std::string> candidates() {
   constexpr const char* kName = "libstowage_cuda.so";
   if (const char* given = std::getenv("STOWAGE_CUDA_LIBRARY")) return {given};
+  std::vector<std::string> files;
   const std::string program = folderOfProgram();
-  return {join(program, kName), join(join(program, "../lib"), kName), kName};
+  if (!program.empty()) files = {join(program, kName), join(join(program, "../lib"), kName)};
+  llvm::SmallVector<llvm::StringRef, 4> named;
+  const char* path = std::getenv("LD_LIBRARY_PATH");
+  llvm::StringRef(path == nullptr ? "" : path).split(named, ':');
+  for (const llvm::StringRef folder : named) {
+    if (llvm::sys::path::is_absolute(folder)) files.push_back(join(folder, kName));
+  }
+  return files;
 }
 
 }  // namespace

@@ -104,7 +104,9 @@ function(stowage_program name)
   target_link_libraries(${name} PRIVATE stowage_options ${ARG_LIBS})
   target_include_directories(${name} PRIVATE "${PROJECT_SOURCE_DIR}")
   if(ARG_INSTALL)
-    set_target_properties(${name} PROPERTIES INSTALL_RPATH_USE_LINK_PATH ON)
+    # Else CMake fills the built program's search path up with empty elements, which are the current
+    # directory.
+    set_target_properties(${name} PROPERTIES BUILD_WITH_INSTALL_RPATH ON)
     install(TARGETS ${name} RUNTIME DESTINATION "${CMAKE_INSTALL_BINDIR}")
   endif()
 endfunction()
