@@ -77,7 +77,7 @@ ir::Error loadLibtorchCuda() {
   return ir::success();
 }
 
-/// Whole paths alone: what the loader would look for by a bare name may be of the current directory.
+/// Whole paths alone: what the loader finds by a bare name may be of the current directory.
 std::vector<std::string> candidates() {
   constexpr const char* kName = "libstowage_cuda.so";
   if (const char* given = std::getenv("STOWAGE_CUDA_LIBRARY")) return {given};

@@ -61,8 +61,9 @@ class GpuLibrary {
 };
 
 /// Loads the library on the first call; later calls return the same. Looked for where the
-/// environment's STOWAGE_CUDA_LIBRARY says, else beside the program; libtorch_cuda beside
-/// libtorch_cpu, then on the loader's path. Errors: kEnvironment naming what is missing.
+/// environment's STOWAGE_CUDA_LIBRARY says, else beside the program, then in the absolute folders
+/// of LD_LIBRARY_PATH; libtorch_cuda beside libtorch_cpu. Errors: kEnvironment naming what is
+/// missing.
 ir::Expected<GpuLibrary*> loadGpuLibrary();
 /// Null: not loaded.
 GpuLibrary* loadedGpuLibrary();
