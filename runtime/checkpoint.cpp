@@ -1,10 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint.h"
 
-#include <llvm/ADT/ScopeExit.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/Path.h>
 
 #include <algorithm>
 #include <array>
@@ -16,17 +14,14 @@
 
 #include "ir/affix.h"
 #include "runtime/boundary_state.h"
-#include "runtime/link_target.h"
+#include "runtime/checkpoint_folder.h"
 #include "runtime/state_names.h"
 
 namespace stowage::runtime {
 
 namespace {
 
-constexpr const char* kModelFile = "model.safetensors";
-constexpr const char* kOptimizerFile = "optimizer.safetensors";
 constexpr const char* kGenerator = "generator.cpu";
-constexpr const char* kVersionKey = "stowage.checkpoint";
 constexpr const char* kVersion = "1.0";
 constexpr const char* kStepsKey = "stowage.steps";
 constexpr const char* kPositionKey = "stowage.data_position";
@@ -60,9 +55,8 @@ ExtraState stepCount(const std::string& parameter, double count) {
 StateFileLayout modelLayout(const PlanSource& source, const std::string& folder,
                             const TrainingProgress& progress) {
   StateFileLayout layout{.path = folder + "/" + kModelFile};
-  layout.metadata = {{"format", "pt"},
-                     {kChecksumKey, ""},
-                     {"stowage.model_steps", std::to_string(progress.steps)}};
+  layout.metadata = {
+      {"format", "pt"}, {kChecksumKey, ""}, {kModelStepsKey, std::to_string(progress.steps)}};
   for (const ir::StorageId storage : findSavedStorages(source)) {
     if (isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
   }
@@ -90,59 +84,6 @@ StateFileLayout optimizerLayout(const PlanSource& source, const std::string& fol
   return layout;
 }
 
-ir::Error systemError(const std::string& path, const char* what, std::error_code code) {
-  return ir::makeError(ir::ErrorCode::kIo,
-                       path + ": cannot " + std::string(what) + ": " + code.message());
-}
-
-/// Names beside `folder`, without a separator at its end; where a link leads to, so that it stays.
-std::string beside(const std::string& folder, const char* suffix) {
-  return linkTarget(llvm::StringRef(folder).rtrim('/').str()) + suffix;
-}
-
-/// A folder with anything else in it is not ours to replace.
-ir::Error checkReplaceable(const std::string& folder) {
-  std::error_code code;
-  for (llvm::sys::fs::directory_iterator it(folder, code), end; it != end && !code;
-       it.increment(code)) {
-    const llvm::StringRef name = llvm::sys::path::filename(it->path());
-    if (ir::startsWith(name, kModelFile) || ir::startsWith(name, kOptimizerFile)) continue;
-    return ir::makeError(
-        ir::ErrorCode::kInvalidArgument,
-        folder + ": holds '" + name.str() + "', expected a checkpoint, an empty folder or none");
-  }
-  const bool isThere = code != std::errc::no_such_file_or_directory;
-  return code && isThere ? systemError(folder, "read the folder", code) : ir::success();
-}
-
-ir::Error makeEmptyFolder(const std::string& path) {
-  if (std::error_code code = llvm::sys::fs::remove_directories(path, /*IgnoreErrors=*/false)) {
-    if (code != std::errc::no_such_file_or_directory) return systemError(path, "remove", code);
-  }
-  if (std::error_code code = llvm::sys::fs::create_directories(path)) {
-    return systemError(path, "make the folder", code);
-  }
-  return ir::success();
-}
-
-/// Puts `from` in the place of `folder`. Killed between the two renames, the old one is there under
-/// its other name.
-ir::Error swapIn(const std::string& from, const std::string& folder) {
-  const std::string target = beside(folder, "");
-  const std::string previous = beside(folder, ".previous");
-  if (llvm::sys::fs::exists(target)) {
-    (void)llvm::sys::fs::remove_directories(previous);
-    if (std::error_code code = llvm::sys::fs::rename(target, previous)) {
-      return systemError(target, "rename", code);
-    }
-  }
-  if (std::error_code code = llvm::sys::fs::rename(from, target)) {
-    return systemError(from, "rename", code);
-  }
-  (void)llvm::sys::fs::remove_directories(previous);
-  return ir::success();
-}
-
 template <typename T>
 std::optional<T> parseNumber(llvm::StringRef text) {
   T value{};
@@ -155,31 +96,17 @@ std::optional<T> parseNumber(llvm::StringRef text) {
 }  // namespace
 
 bool holdsCheckpoint(const std::string& folder) {
-  return llvm::sys::fs::exists(beside(folder, "/") + kModelFile) ||
-         llvm::sys::fs::exists(beside(folder, "/") + kOptimizerFile) ||
-         llvm::sys::fs::exists(beside(folder, ".previous"));
-}
-
-ir::Error checkCheckpointFolder(const std::string& folder) {
-  if (llvm::sys::fs::exists(folder) && !llvm::sys::fs::is_directory(folder)) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         folder + ": is a file, expected a folder or a new name");
-  }
-  for (const char* suffix : {"", ".partial", ".previous"}) {
-    if (ir::Error error = checkReplaceable(beside(folder, suffix))) return error;
-  }
-  return ir::success();
+  return llvm::sys::fs::exists(besideCheckpoint(folder, "/") + kModelFile) ||
+         llvm::sys::fs::exists(besideCheckpoint(folder, "/") + kOptimizerFile) ||
+         llvm::sys::fs::exists(besideCheckpoint(folder, ".previous"));
 }
 
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
                          const TrainingProgress& progress) {
   const PlanSource& source = executor.source();
-  const std::string partial = beside(folder, ".partial");
-  if (ir::Error error = checkCheckpointFolder(folder)) return error;
-  if (ir::Error error = makeEmptyFolder(partial)) return error;
-  // After the files in it are closed; of a checkpoint that is whole the name is gone by then.
-  const auto tidy =
-      llvm::make_scope_exit([&] { (void)llvm::sys::fs::remove_directories(partial); });
+  ir::Expected<CheckpointWrite> write = CheckpointWrite::begin(folder);
+  if (!write) return write.takeError();
+  const std::string& partial = write->partial();
   auto model = StateFileWriter::create(source.graph, modelLayout(source, partial, progress));
   if (!model) return model.takeError();
   auto optimizer =
@@ -191,7 +118,7 @@ ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
   if (ir::Error error = drainState(executor, put)) return error;
   if (ir::Error error = model->commit()) return error;
   if (ir::Error error = optimizer->commit()) return error;
-  return swapIn(partial, folder);
+  return write->commit();
 }
 
 ir::Error Checkpoint::badFile(const std::string& what) const {
@@ -200,9 +127,9 @@ ir::Error Checkpoint::badFile(const std::string& what) const {
 }
 
 ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
-  const std::string previous = beside(folder, ".previous");
+  const std::string previous = besideCheckpoint(folder, ".previous");
   const bool killedBetween =
-      !llvm::sys::fs::exists(beside(folder, "")) && llvm::sys::fs::exists(previous);
+      !llvm::sys::fs::exists(besideCheckpoint(folder, "")) && llvm::sys::fs::exists(previous);
   const std::string& place = killedBetween ? previous : folder;
   if (!holdsCheckpoint(folder)) {
     return ir::makeError(
@@ -266,7 +193,7 @@ ir::Error Checkpoint::readProgress() {
   }
   ir::Expected<int64_t> steps = readNumber(kStepsKey);
   if (!steps) return steps.takeError();
-  ir::Expected<int64_t> modelSteps = readNumber("stowage.model_steps");
+  ir::Expected<int64_t> modelSteps = readNumber(kModelStepsKey);
   if (!modelSteps) return modelSteps.takeError();
   if (*steps != *modelSteps) {
     return ir::makeError(ir::ErrorCode::kPlanMismatch,

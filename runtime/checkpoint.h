@@ -33,16 +33,12 @@ struct TrainingProgress {
 };
 
 /// Waits for the last step. An existing checkpoint of that name is replaced. Errors: kIo;
-/// kInvalidArgument for a folder that holds anything else.
+/// kInvalidArgument for a folder that holds anything else, or that another process writes.
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
                          const TrainingProgress& progress);
 
 /// Whether there is a checkpoint of that name, or what a process killed while it replaced one left.
 bool holdsCheckpoint(const std::string& folder);
-
-/// Can a checkpoint be written there? Errors: kInvalidArgument for a folder that holds anything but
-/// a checkpoint, kIo for one that cannot be read.
-ir::Error checkCheckpointFolder(const std::string& folder);
 
 class Checkpoint {
  public:

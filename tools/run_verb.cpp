@@ -13,11 +13,11 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <csignal>
 #include <memory>
 #include <optional>
 
 #include "runtime/checkpoint.h"
+#include "runtime/checkpoint_folder.h"
 #include "runtime/torch_version.h"
 #include "tools/comparison.h"
 #include "tools/exit_code.h"
@@ -31,6 +31,7 @@
 #include "tools/run_data.h"
 #include "tools/run_output.h"
 #include "tools/run_source.h"
+#include "tools/stop_signal.h"
 #include "tools/this_machine.h"
 #include "tools/timed_part.h"
 #include "tools/times_files.h"
@@ -66,14 +67,6 @@ struct RunFlags : CommonFlags {
   bool randomWeights = false;
   bool otherData = false;
 };
-
-/// Set by SIGTERM and SIGINT: the step under way is finished, the state saved. A second one ends
-/// the process as it would any other.
-volatile std::sig_atomic_t stopAsked = 0;  // the signal
-void askToStop(int signal) {
-  stopAsked = signal;
-  std::signal(signal, SIG_DFL);
-}
 
 /// What the run begins with, checked before anything is measured.
 struct Beginning {
@@ -174,7 +167,7 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
   Progress progress(!flags.quiet && !flags.json);
   const auto steps = run.training.firstStep + static_cast<int64_t>(run.training.losses.size());
   const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
-    if (stopAsked != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
+    if (stopSignal() != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
     progress.show(fmt::format("unplanned training, step {} of {}", step + 1, steps));
     return training.batches(step);
   };
@@ -196,8 +189,7 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
 }
 
 ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
-  std::signal(SIGTERM, askToStop);
-  std::signal(SIGINT, askToStop);
+  catchStopSignals();
   Progress progress(!flags.quiet && !flags.json);
   PlannedTraining planned = {.graph = training.source.graph,
                              .schedule = training.plan.file.schedule,
@@ -216,7 +208,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.saveEvery = flags.saveEvery;
   options.keepState = flags.compare;
   if (flags.times.any()) options.times = splitSteps(flags.steps, kTimedSteps);
-  options.stop = [] { return stopAsked != 0; };
+  options.stop = [] { return stopSignal() != 0; };
   planned.options.pinning = showPinning(progress);
   options.report = [&progress](int64_t step, double loss) {
     progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
@@ -228,6 +220,12 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
   if (ir::Error error = checkSave(flags)) return error;
+  std::optional<runtime::CheckpointClaim> claim;
+  if (!flags.save.empty()) {
+    auto taken = runtime::CheckpointClaim::take(flags.save);
+    if (!taken) return taken.takeError();
+    claim.emplace(std::move(*taken));
+  }
   if (ir::Error error =
           checkTimesFiles(flags.times, flags, flags.steps, {flags.plan, flags.graph, flags.costs}))
     return error;
@@ -280,9 +278,9 @@ VerbResult runRun(const RunFlags& flags) {
       .times = *kept};
   if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
   std::optional<Comparison> comparison;
-  if (flags.compare && stopAsked == 0) {
+  if (flags.compare && stopSignal() == 0) {
     ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
-    if (!compared && stopAsked == 0) return compared.takeError();
+    if (!compared && stopSignal() == 0) return compared.takeError();
     if (compared) {
       comparison = std::move(*compared);
       answer.comparison = &*comparison;
@@ -302,7 +300,7 @@ VerbResult runRun(const RunFlags& flags) {
   }
   flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
   if (comparison && !comparison->difference.empty()) return kExitNo;
-  return run->stopped || stopAsked != 0 ? kExitStopped + stopAsked : kExitYes;
+  return run->stopped || stopSignal() != 0 ? kExitStopped + stopSignal() : kExitYes;
 }
 
 }  // namespace

@@ -7,15 +7,18 @@
 #include <sys/resource.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adamw.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <csignal>
 #include <filesystem>
+#include <fstream>
 
 #include "ir/liveness.h"
 #include "passes/plan_step.h"
 #include "planner/roofline.h"
 #include "runtime/calibrate.h"
+#include "runtime/checkpoint_folder.h"
 #include "runtime/runner.h"
 #include "runtime/safetensors.h"
 #include "tests/support/keep_all_schedule.h"
@@ -288,6 +291,69 @@ TEST_F(RunnerResume, AKilledSaveLeavesTheCheckpointBefore) {
   ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
   EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 2);
   EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+}
+
+// Only what a checkpoint of ours consists of is ever removed.
+TEST_F(RunnerResume, ASaveRemovesNothingThatIsNotACheckpoints) {
+  Process run(widePlan());
+  const auto write = [&](const std::string& file, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(path(file)).parent_path());
+    std::ofstream(path(file)) << text;
+  };
+  const std::string own = R"({"__metadata__":{"format":"pt"},"w":{}})";
+  const std::string files[] = {"a/model.safetensors",
+                               "b/model.safetensors.index.json",
+                               "c/optimizer.safetensors",
+                               "d/model.safetensors.tmp",
+                               "e.partial/model.safetensors",
+                               "f.previous/model.safetensors",
+                               "g.partial/model.safetensors.tmp1",
+                               "h/model.safetensors/w"};
+  for (const std::string& file : files) {
+    write(file, std::string("12345678") + own);
+    const std::string folder = path(file.substr(0, 1));
+    const ir::PlanError refused = ir::takePayload(run.runner->save(folder));
+    EXPECT_EQ(refused.code(), ir::ErrorCode::kInvalidArgument) << file;
+    EXPECT_NE(refused.text().find("which is no file of a checkpoint"), std::string::npos);
+    EXPECT_TRUE(std::filesystem::exists(path(file))) << file;
+  }
+  // What a killed save left is a checkpoint's.
+  ASSERT_EQ(ir::describe(run.runner->save(path("x"))), "");
+  std::filesystem::copy(path("x"), path("y.previous"));
+  std::filesystem::copy(path("x"), path("y.partial"));
+  std::filesystem::rename(path("y.partial/model.safetensors"),
+                          path("y.partial/model.safetensors.tmp77"));
+  std::filesystem::resize_file(path("y.partial/model.safetensors.tmp77"), 300);
+  write("y.partial/optimizer.safetensors.tmp77", "");
+  ASSERT_EQ(ir::describe(run.runner->save(path("y"))), "");
+  EXPECT_FALSE(std::filesystem::exists(path("y.partial")));
+  EXPECT_FALSE(std::filesystem::exists(path("y.previous")));
+}
+
+TEST_F(RunnerResume, AFolderThatAnotherOneWritesIsRefused) {
+  Process run(widePlan());
+  {
+    const auto other = orFail(runtime::CheckpointWrite::begin(path("out")));
+    const ir::PlanError refused = ir::takePayload(run.runner->save(path("out")));
+    EXPECT_EQ(refused.code(), ir::ErrorCode::kInvalidArgument);
+    EXPECT_NE(refused.text().find("another process saves there"), std::string::npos);
+    EXPECT_TRUE(std::filesystem::exists(other.partial()));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+  EXPECT_EQ(ir::describe(run.runner->save(path("out"))), "");
+  {
+    const auto claim = orFail(runtime::CheckpointClaim::take(path("out")));
+    auto second = runtime::CheckpointClaim::take(path("out"));
+    ASSERT_FALSE(static_cast<bool>(second));
+    const std::string text = ir::describe(second.takeError());
+    EXPECT_NE(text.find(std::to_string(getpid())), std::string::npos) << text;
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("out.lock")));
+  std::ofstream(path("out.lock")) << "mine";
+  auto foreign = runtime::CheckpointClaim::take(path("out"));
+  ASSERT_FALSE(static_cast<bool>(foreign));
+  llvm::consumeError(foreign.takeError());
+  EXPECT_TRUE(std::filesystem::exists(path("out.lock")));
 }
 
 TEST_F(RunnerResume, ASaveThatFailsLeavesNothing) {
