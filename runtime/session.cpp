@@ -113,6 +113,8 @@ const ir::Graph& Plan::graph() const { return impl_->planned.graph; }
 const ir::Schedule& Plan::schedule() const { return impl_->planned.schedule; }
 Bytes Plan::budget() const { return impl_->budget; }
 Bytes Plan::keepAll() const { return impl_->planned.result.keepAllHeight; }
+Nanoseconds Plan::predicted() const { return impl_->planned.schedule.predicted.stepTime; }
+Bytes Plan::peak() const { return impl_->planned.schedule.predicted.peakBytes; }
 
 Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
   auto impl = std::make_shared<Step::Impl>();
@@ -187,6 +189,8 @@ int64_t Runner::issueStep(const std::vector<at::Tensor>& inputs) {
 at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).front(); }
 
 void Runner::finish() { orThrow(runner_->finish()); }
+
+int64_t Runner::stepsDone() const { return runner_->stepsDone(); }
 
 void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
 

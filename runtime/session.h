@@ -174,6 +174,11 @@ class Plan {
   const ir::Schedule& schedule() const;
   Bytes budget() const;
   Bytes keepAll() const;  // what the step needs when nothing is moved or recomputed
+  /// Time of a step once steps follow each other, from costs measured on this machine. The first
+  /// step takes longer: nothing is prefetched for it.
+  Nanoseconds predicted() const;
+  /// The highest byte of device memory that a step uses: at most the budget.
+  Bytes peak() const;
 
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -227,6 +232,10 @@ class Runner {
   /// Waits for everything issued: what uses or seeds the CPU's generator between an `issue` and the
   /// next one comes after it.
   void finish();
+
+  /// Steps issued since the training began; those before a checkpoint that was loaded count, a
+  /// refused one does not.
+  int64_t stepsDone() const;
 
   /// A checkpoint (runtime/checkpoint.h).
   void save(const std::string& folder);

@@ -1,0 +1,61 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the one-call interface says of a plan and of a training that is under way.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/support/scratch_folder.h"
+#include "tests/support/session_training.h"
+
+namespace stowage::tests {
+namespace {
+
+/// A plan in 70 % of what the step needs when nothing is moved.
+Plan planTightly(const Step& step) {
+  const Plan all = orThrow(plan(step, {.budget = 1_MiB}));
+  return orThrow(plan(step, {.budget = Bytes(all.keepAll().value() * 7 / 10)}));
+}
+
+TEST(SessionPlan, TellsItsPeakAndItsStepTime) {
+  Training training;
+  const Step step = capture(training.describe());
+  const Plan all = orThrow(plan(step, {.budget = 1_MiB}));
+  const Plan tight = planTightly(step);
+  EXPECT_EQ(all.peak(), all.keepAll());
+  EXPECT_LE(tight.peak(), tight.budget());
+  EXPECT_GT(all.predicted(), Nanoseconds(0));
+  // Copies or recomputed ops take time, and more memory is never slower.
+  EXPECT_GE(tight.predicted(), all.predicted());
+  Runner runner = Runner::create(tight, step);
+  train(runner, training, 0, 3);
+  // What the ops of these steps were given.
+  EXPECT_EQ(tight.peak(), runner.internals().peak());
+}
+
+TEST(SessionPlan, StepsDoneAreThoseOfTheWholeTraining) {
+  const ScratchFolder folder("session_steps");
+  {
+    Training first;
+    const Step step = capture(first.describe());
+    Runner runner = makeRunner(step);
+    EXPECT_EQ(runner.stepsDone(), 0);
+    train(runner, first, 0, 3);
+    EXPECT_EQ(runner.stepsDone(), 3);
+    runner.save(folder.at("checkpoint"));
+  }
+  Training second;
+  const Step step = capture(second.describe());
+  Runner runner = makeRunner(step);
+  runner.load(folder.at("checkpoint"));
+  EXPECT_EQ(runner.stepsDone(), 3);
+  const auto [x, y] = makeBatch(3);
+  EXPECT_EQ(runner.issue(x, y), 0);
+  EXPECT_EQ(runner.stepsDone(), 4);
+  second.model->eval();
+  EXPECT_EQ(failureOf([&] { runner(x, y); }).code, ir::ErrorCode::kPlanMismatch);
+  EXPECT_EQ(runner.stepsDone(), 4);
+}
+
+}  // namespace
+}  // namespace stowage::tests
