@@ -3,8 +3,10 @@
 
 #include <ATen/Parallel.h>
 
+#include <cstdlib>
 #include <optional>
 
+#include "ir/unplanned_peak.h"
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
 #include "passes/plan_step.h"
@@ -68,6 +70,15 @@ ir::Target targetOf(const std::string& device) {
   return target;
 }
 
+/// "62.5": as many digits as a millionth has.
+std::string percentText(int64_t partPerMillion) {
+  const std::string sign = partPerMillion < 0 ? "-" : "";
+  const std::string text = sign + std::to_string(std::abs(partPerMillion / 10'000));
+  std::string digits = std::to_string(std::abs(partPerMillion % 10'000) + 10'000).substr(1);
+  while (!digits.empty() && digits.back() == '0') digits.pop_back();
+  return digits.empty() ? text : text + "." + digits;
+}
+
 ir::Error checkBudget(Bytes budget) {
   constexpr Bytes kMost(int64_t{1} << 50);
   if (budget.value() <= 0) {
@@ -81,6 +92,20 @@ ir::Error checkBudget(Bytes budget) {
                            " bytes, expected at most 1 PiB: the arena is as large as the budget, "
                            "so name what the device has; Plan::keepAll() says what a plan that "
                            "moves nothing needs");
+}
+
+ir::Error checkBudget(const Size& budget) {
+  constexpr int64_t kMost = 1'000'000'000;
+  if (budget.of == Size::Of::kDevice || budget.withOutside) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "found a budget as a share of the device, expected bytes (24_GiB) or a "
+                         "share of the unplanned peak (percentOfPeak(60))");
+  }
+  if (budget.of == Size::Of::kAbsolute) return checkBudget(budget.bytes);
+  if (budget.partPerMillion > 0 && budget.partPerMillion <= kMost) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found a budget of " + percentText(budget.partPerMillion) +
+                           " % of the unplanned peak, expected more than 0 % and at most 100000 %");
 }
 
 ir::Error measureOnce(Step::Impl& step) {
@@ -97,6 +122,16 @@ ir::Error measureOnce(Step::Impl& step) {
   if (costs->outside) step.target.outside = *costs->outside;
   step.costs = std::move(*costs);
   return ir::success();
+}
+
+/// The arena's bytes, whole alignment units. The step is measured.
+ir::Expected<Bytes> resolveBudget(const Size& budget, const Step::Impl& step) {
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(step.graph, *step.costs);
+  if (!costs) return costs.takeError();
+  const Bytes peak = ir::computeUnplannedPeak(step.graph, step.target, *costs);
+  const Bytes bytes = budget.resolve({.device = step.target.memory, .peak = peak, .outside = {}});
+  if (ir::Error error = checkBudget(bytes)) return error;
+  return Bytes(bytes.value() / step.target.alignBytes * step.target.alignBytes);
 }
 
 }  // namespace
@@ -141,7 +176,9 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   if (ir::Error error = measureOnce(from)) return error;
   auto made = std::make_shared<Plan::Impl>();
   made->target = from.target;
-  made->budget = Bytes(options.budget.value() / from.target.alignBytes * from.target.alignBytes);
+  ir::Expected<Bytes> budget = resolveBudget(options.budget, from);
+  if (!budget) return budget.takeError();
+  made->budget = *budget;
   passes::PlanStepOptions planOptions{.budget = made->budget,
                                       .allowed = options.allowed,
                                       .limits = options.limits,

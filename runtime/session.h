@@ -29,6 +29,7 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/schedule.h"
+#include "ir/size.h"
 #include "ir/target.h"
 #include "ir/units.h"
 #include "planner/problem.h"
@@ -161,7 +162,9 @@ Step capture(const StepDescription<Inputs...>& description, const Inputs&... exa
 }
 
 struct PlanOptions {
-  Bytes budget = {};  // of device memory for the whole step, state included
+  /// Of device memory for the whole step, state included: 24_GiB, or percentOfPeak(60) of the bytes
+  /// that are alive at once when nothing is moved.
+  Size budget = {};
   planner::Allowed allowed = {};
   planner::Limits limits = {};
   std::vector<planner::Pin> pins = {};

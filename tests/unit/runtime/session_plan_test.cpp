@@ -3,7 +3,8 @@
 // What the one-call interface says of a plan and of a training that is under way.
 #include <gtest/gtest.h>
 
-#include <algorithm>
+#include <cmath>
+#include <utility>
 
 #include "tests/support/scratch_folder.h"
 #include "tests/support/session_training.h"
@@ -31,6 +32,41 @@ TEST(SessionPlan, TellsItsPeakAndItsStepTime) {
   train(runner, training, 0, 3);
   // What the ops of these steps were given.
   EXPECT_EQ(tight.peak(), runner.internals().peak());
+}
+
+TEST(SessionPlan, ABudgetMayBeAShareOfTheUnplannedPeak) {
+  Training training;
+  const Step step = capture(training.describe());
+  const Plan all = orThrow(plan(step, {.budget = percentOfPeak(300)}));
+  const Plan most = orThrow(plan(step, {.budget = percentOfPeak(80)}));
+  // The unplanned peak is alive at once; the arena that holds it may be larger.
+  const int64_t peak = all.budget().value() / 3;
+  EXPECT_LE(peak, all.keepAll().value());
+  EXPECT_GT(peak, all.keepAll().value() * 9 / 10);
+  EXPECT_NEAR(most.budget().value(), peak * 8 / 10, step.target().alignBytes);
+  EXPECT_EQ(most.budget().value() % step.target().alignBytes, 0);
+  EXPECT_LE(most.peak(), most.budget());
+}
+
+TEST(SessionPlan, ABudgetThatIsNoShareIsRefused) {
+  Training training;
+  const Step step = capture(training.describe());
+  const auto planIn = [&](Size budget) {
+    const Failed failed = failureOf([&] { orThrow(plan(step, {.budget = budget})); });
+    EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
+    return failed.text;
+  };
+  for (const auto& [percent, found] :
+       {std::pair(0.0, "found a budget of 0 %"), std::pair(-62.5, "found a budget of -62.5 %"),
+        std::pair(1e6, "found a budget of 1000000 %"),
+        std::pair(std::nan(""), "found a budget of 0 %")}) {
+    expectSays(planIn(percentOfPeak(percent)), {found, "more than 0 % and at most 100000 %"});
+  }
+  expectSays(planIn(percentOfPeak(0.001)), {"0 bytes"});
+  Size ofDevice;
+  ofDevice.of = Size::Of::kDevice;
+  ofDevice.partPerMillion = 800'000;
+  expectSays(planIn(ofDevice), {"share of the device", "percentOfPeak(60)"});
 }
 
 TEST(SessionPlan, StepsDoneAreThoseOfTheWholeTraining) {
