@@ -229,6 +229,8 @@ void Runner::finish() { orThrow(runner_->finish()); }
 
 int64_t Runner::stepsDone() const { return runner_->stepsDone(); }
 
+void Runner::readState(const std::function<void()>& look) { orThrow(runner_->read(look)); }
+
 void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
 
 runtime::ResumePoint Runner::load(const std::string& folder) {

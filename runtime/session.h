@@ -23,6 +23,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -240,6 +241,27 @@ class Runner {
   /// refused one does not.
   int64_t stepsDone() const;
 
+  /// Calls `look` while the captured module holds what the training has come to after every step
+  /// issued, and returns what it returns: to evaluate between two steps.
+  ///   double loss = runner.read([&] { model->eval(); return evaluate(model); });
+  /// Parameters, buffers and tensors from outside that the step writes are copies on the CPU.
+  /// Nothing that `look` does to them counts: values (statistics of batch norm in train mode, too),
+  /// gradients, requires_grad, train() and eval() and libtorch's generator are put back, and the
+  /// steps that follow have the bits that they would have had. Optimizer state stays without
+  /// memory. What `look` throws arrives here, after all was put back. Throws Failure:
+  /// kInvalidArgument after storeTo, and for what `look` asks of this runner.
+  template <typename Look>
+  std::invoke_result_t<Look&> read(Look look) {
+    using Result = std::invoke_result_t<Look&>;
+    if constexpr (std::is_void_v<Result>) {
+      readState([&] { look(); });
+    } else {
+      std::optional<Result> result;
+      readState([&] { result.emplace(look()); });
+      return std::move(*result);
+    }
+  }
+
   /// A checkpoint (runtime/checkpoint.h).
   void save(const std::string& folder);
   runtime::ResumePoint load(const std::string& folder);
@@ -253,6 +275,7 @@ class Runner {
       : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
   at::Tensor step(const std::vector<at::Tensor>& inputs);
   int64_t issueStep(const std::vector<at::Tensor>& inputs);
+  void readState(const std::function<void()>& look);
 
   Plan plan_;
   Step step_;
