@@ -10,7 +10,7 @@
 //   for (auto& [tokens, targets] : batches) at::Tensor loss = runner(tokens, targets);
 //   runner.save("checkpoint");  runner.storeTo(model);
 // Errors: a plan that does not fit is an answer, so `plan` returns Expected; everything else that
-// goes wrong is thrown as Failure, as libtorch throws. This is the only file of the runtime that
+// goes wrong is thrown as Failure, as libtorch throws. This is the only part of the runtime that
 // plans; its parts can be had one by one without it.
 #ifndef STOWAGE_RUNTIME_SESSION_H_
 #define STOWAGE_RUNTIME_SESSION_H_
@@ -183,6 +183,14 @@ class Plan {
   Nanoseconds predicted() const;
   /// The highest byte of device memory that a step uses: at most the budget.
   Bytes peak() const;
+
+  /// Writes what `stowage plan --embed -o` writes: the whole file or none, over one that is there.
+  /// Throws Failure: kEnvironment.
+  void save(const std::string& path) const;
+  /// Measures the step's ops, and plans nothing. Throws Failure: kIo, kParse; kPlanMismatch for a
+  /// plan of another step or machine; kViolation for one that would not give the step's results, or
+  /// has too little memory for what ops need here.
+  static Plan load(const std::string& path, const Step& step);
 
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <cmath>
+#include <filesystem>
+#include <string>
 #include <utility>
 
 #include "tests/support/scratch_folder.h"
@@ -67,6 +69,85 @@ TEST(SessionPlan, ABudgetThatIsNoShareIsRefused) {
   ofDevice.of = Size::Of::kDevice;
   ofDevice.partPerMillion = 800'000;
   expectSays(planIn(ofDevice), {"share of the device", "percentOfPeak(60)"});
+}
+
+TEST(SessionPlan, AFileHoldsAllOfIt) {
+  const ScratchFolder folder("session_plan");
+  const std::string path = folder.at("plan.json");
+  writeText(path, "of an earlier training");
+  Training eager;
+  trainEagerly(eager, 0, 4);
+  {
+    Training training;
+    const Step step = capture(training.describe());
+    planTightly(step).save(path);
+  }
+  EXPECT_EQ(folder.count(), 1U);
+  Training training;
+  const Step step = capture(training.describe());
+  const Plan loaded = Plan::load(path, step);
+  const Plan made = planTightly(step);
+  EXPECT_EQ(loaded.budget(), made.budget());
+  EXPECT_EQ(loaded.keepAll(), made.keepAll());
+  EXPECT_LE(loaded.peak(), loaded.budget());
+  EXPECT_LT(loaded.peak(), loaded.keepAll());
+  EXPECT_GT(loaded.predicted(), Nanoseconds(0));
+  Runner runner = Runner::create(loaded, step);
+  torch::manual_seed(4);
+  train(runner, training, 0, 4);
+  runner.storeTo(training.model);
+  expectSame(eager, training);
+  // As often as one likes, with the same bytes.
+  loaded.save(folder.at("again.json"));
+  EXPECT_EQ(readText(path), readText(folder.at("again.json")));
+}
+
+TEST(SessionPlan, AFileOfAnotherStepIsRefused) {
+  const ScratchFolder folder("session_plan");
+  const std::string path = folder.at("plan.json");
+  Training training;
+  {
+    const Step step = capture(training.describe());
+    planTightly(step).save(path);
+  }
+  Training other(&momentum);
+  const Step step = capture(other.describe());
+  const auto loading = [&] { return failureOf([&] { Plan::load(path, step); }); };
+  const Failed failed = loading();
+  EXPECT_EQ(failed.code, ir::ErrorCode::kPlanMismatch);
+  expectSays(failed.text, {path, "found graph", "of the captured step", "fingerprint",
+                           "for another step", "the same model, sizes of inputs and optimizer"});
+  std::filesystem::remove(path);
+  EXPECT_EQ(loading().code, ir::ErrorCode::kIo);
+  writeText(path, "{\"kind\": \"plan\"");
+  EXPECT_EQ(loading().code, ir::ErrorCode::kParse);
+}
+
+TEST(SessionPlan, AFileThatWasChangedIsRefused) {
+  const ScratchFolder folder("session_plan");
+  const std::string path = folder.at("plan.json");
+  Training training;
+  const Step step = capture(training.describe());
+  planTightly(step).save(path);
+  const std::string text = readText(path);
+  const size_t budget = text.find("\"budget_bytes\":");
+  ASSERT_NE(budget, std::string::npos);
+  writeText(path, text.substr(0, budget) + "\"budget_bytes\":512" +
+                      text.substr(text.find_first_of(",}\n", budget)));
+  const Failed failed = failureOf([&] { Plan::load(path, step); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kViolation);
+  expectSays(failed.text, {path, "verifier's rules"});
+}
+
+TEST(SessionPlan, AFileThatCannotBeWrittenIsRefused) {
+  const ScratchFolder folder("session_plan");
+  Training training;
+  const Step step = capture(training.describe());
+  const Plan made = planTightly(step);
+  const std::string path = folder.at("nowhere/plan.json");
+  const Failed failed = failureOf([&] { made.save(path); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kEnvironment);
+  expectSays(failed.text, {path});
 }
 
 TEST(SessionPlan, StepsDoneAreThoseOfTheWholeTraining) {
