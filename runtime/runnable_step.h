@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -46,6 +47,14 @@ struct StepCheck {
   /// With `whole`: the value that the running step gives to its `read`-th item(); may wait for it.
   /// Nothing when it is not known before the update. May be empty.
   std::function<std::optional<c10::Scalar>(size_t read)> valueOfRead = {};
+};
+
+/// Values that the owner of a step's tensors has for a while.
+class LentState {
+ public:
+  virtual ~LentState() = default;
+  /// Everything is as before it was lent. Called by the destructor, too, where it was not.
+  virtual ir::Error takeBack() = 0;
 };
 
 class RunnableStep {
@@ -90,6 +99,14 @@ class RunnableStep {
   /// persistent storages that it is made from (a master weight from its parameter).
   virtual ir::Expected<at::Tensor> makeState(ir::StorageId storage,
                                              const ValueOf& valueOf) const = 0;
+  /// Gives parameters, buffers and tensors from outside what they hold now, until it is taken back.
+  /// `bytesOf` returns uint8 [n] that nobody else uses. Not while nextScalars runs. Errors:
+  /// kUnsupported where there is no module.
+  virtual ir::Expected<std::unique_ptr<LentState>> lend(const ValueOf& /*bytesOf*/) {
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "the step is known by its graph alone, expected one with a module to read");
+  }
   /// Gives the state to whoever owned it before. `bytesOf` returns uint8 [n].
   virtual ir::Error storeTo(const ValueOf& bytesOf) = 0;
 };

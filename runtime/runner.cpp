@@ -287,7 +287,7 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
 }
 
 ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
-  if (impl_->over) return impl_->overError();
+  if (ir::Error error = impl_->checkOpen()) return error;
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
   if (ir::Error error = impl_->captured.checkUnchanged()) return error;
   if (ir::Error error = impl_->begin()) return error;
@@ -343,6 +343,7 @@ ir::Error Runner::visitState(StateVisitor visit) {
 }
 
 ir::Error Runner::storeTo() {
+  if (ir::Error error = impl_->checkNotRead()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   impl_->over = true;
   return impl_->captured.storeTo(

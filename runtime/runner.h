@@ -99,6 +99,11 @@ class Runner {
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;
   ir::Error visitState(StateVisitor visit);
 
+  /// Calls `look` while the module holds, as copies, what the training has come to after everything
+  /// issued; then module and generator are as before, whatever `look` did or threw. Errors:
+  /// kInvalidArgument inside of `look` or after storeTo; kUnsupported where there is no module.
+  ir::Error read(llvm::function_ref<void()> look);
+
   /// Gives the state back to the module and the optimizer. The runner takes no more steps.
   ir::Error storeTo();
 

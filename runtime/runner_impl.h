@@ -36,6 +36,8 @@ struct Runner::Impl {
   bool drawsOnCpu = false;
   bool begun = false;  // took a step, or a checkpoint
   bool over = false;
+  bool isRead = false;                      // `read` runs
+  std::optional<ir::PlanError> notPutBack;  // what `read` could not undo
 
   ir::Error open(const RunnerOptions& options);
   CheckedSteps checkedSteps(const RunnerOptions& options) const;
@@ -61,6 +63,9 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
   const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
   ir::Error overError() const;
+  /// runner_read.cpp. May the runner be called at all, and may the training go on?
+  ir::Error checkNotRead() const;
+  ir::Error checkOpen() const;
   /// Whose generator the step's random numbers come from.
   c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
 };

@@ -73,7 +73,7 @@ ir::Error Runner::Impl::readWeights() {
 }
 
 ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
-  if (impl_->over) return impl_->overError();
+  if (ir::Error error = impl_->checkOpen()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   ir::Expected<std::vector<uint8_t>> generator = readGeneratorState(impl_->generatorDevice());
   if (!generator) return generator.takeError();
@@ -90,7 +90,7 @@ ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
 }
 
 ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
-  if (impl_->over) return impl_->overError();
+  if (ir::Error error = impl_->checkOpen()) return error;
   if (stepsDone() > 0) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "the runner has done steps already, expected a new one to resume with");

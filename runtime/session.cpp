@@ -3,31 +3,13 @@
 
 #include <ATen/Parallel.h>
 
-#include <optional>
-
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
-#include "passes/plan_step.h"
 #include "planner/roofline.h"
-#include "runtime/calibrate.h"
 #include "runtime/gpu_library.h"
+#include "runtime/session_impl.h"
 
 namespace stowage {
-
-struct Step::Impl {
-  std::unique_ptr<runtime::CapturedStep> captured;
-  std::shared_ptr<torch::nn::Module> module;
-  ir::Graph graph;  // normalised
-  ir::Target target;
-  std::optional<ir::CostTable> costs;  // measured when first needed
-};
-
-struct Plan::Impl {
-  passes::PlannedStep planned;
-  ir::Target target;
-  ir::NodeCosts costs;
-  Bytes budget;
-};
 
 namespace {
 
@@ -68,37 +50,6 @@ ir::Target targetOf(const std::string& device) {
   return target;
 }
 
-ir::Error checkBudget(Bytes budget) {
-  constexpr Bytes kMost(int64_t{1} << 50);
-  if (budget.value() <= 0) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "found a budget of " + std::to_string(budget.value()) +
-                             " bytes, expected some: plan(step, {.budget = 24_GiB})");
-  }
-  if (budget <= kMost) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "found a budget of " + std::to_string(budget.value()) +
-                           " bytes, expected at most 1 PiB: the arena is as large as the budget, "
-                           "so name what the device has; Plan::keepAll() says what a plan that "
-                           "moves nothing needs");
-}
-
-ir::Error measureOnce(Step::Impl& step) {
-  if (step.costs) return ir::success();
-  ir::Expected<ir::CostTable> costs =
-      runtime::calibrate(step.graph, {.device = step.target.device,
-                                      .intraOpThreads = step.target.intraOpThreads,
-                                      .alignBytes = step.target.alignBytes,
-                                      .known = {}});
-  if (!costs) return costs.takeError();
-  ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
-  if (!links) return links.takeError();
-  costs->links = *links;
-  if (costs->outside) step.target.outside = *costs->outside;
-  step.costs = std::move(*costs);
-  return ir::success();
-}
-
 }  // namespace
 
 void orThrow(ir::Error error) {
@@ -109,10 +60,6 @@ void orThrow(ir::Error error) {
 
 const ir::Graph& Step::graph() const { return impl_->graph; }
 const ir::Target& Step::target() const { return impl_->target; }
-const ir::Graph& Plan::graph() const { return impl_->planned.graph; }
-const ir::Schedule& Plan::schedule() const { return impl_->planned.schedule; }
-Bytes Plan::budget() const { return impl_->budget; }
-Bytes Plan::keepAll() const { return impl_->planned.result.keepAllHeight; }
 
 Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
   auto impl = std::make_shared<Step::Impl>();
@@ -133,39 +80,15 @@ Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
   return Step(std::move(impl));
 }
 
-ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
-  if (ir::Error error = checkBudget(options.budget)) return error;
-  Step::Impl& from = step.internals();
-  if (ir::Error error = measureOnce(from)) return error;
-  auto made = std::make_shared<Plan::Impl>();
-  made->target = from.target;
-  made->budget = Bytes(options.budget.value() / from.target.alignBytes * from.target.alignBytes);
-  passes::PlanStepOptions planOptions{.budget = made->budget,
-                                      .allowed = options.allowed,
-                                      .limits = options.limits,
-                                      .pins = options.pins,
-                                      .pinnedRows = {}};
-  // Updates wait for what the loss reads, so that each step can be compared with the closures.
-  if (!from.captured->valuesRead().empty()) planOptions.orders = {passes::Order::kProgram};
-  ir::Expected<passes::PlannedStep> planned =
-      passes::planStep(from.graph, from.target, *from.costs, planOptions);
-  if (!planned) return planned.takeError();
-  made->planned = std::move(*planned);
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(made->planned.graph, *from.costs);
-  if (!costs) return costs.takeError();
-  made->costs = std::move(*costs);
-  return Plan(std::move(made));
-}
-
 Runner Runner::create(const Plan& plan, const Step& step, const RunOptions& options) {
   const Plan::Impl& from = plan.internals();
   runtime::RunnerOptions forRunner;
   forRunner.checkEvery = options.checkEvery;
   return Runner(plan, step,
                 orThrow(runtime::Runner::create(*step.internals().captured,
-                                                {.graph = from.planned.graph,
-                                                 .schedule = from.planned.schedule,
-                                                 .target = from.target,
+                                                {.graph = from.graph,
+                                                 .schedule = from.file.schedule,
+                                                 .target = from.file.target,
                                                  .costs = &from.costs},
                                                 std::move(forRunner))));
 }
@@ -187,6 +110,10 @@ int64_t Runner::issueStep(const std::vector<at::Tensor>& inputs) {
 at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).front(); }
 
 void Runner::finish() { orThrow(runner_->finish()); }
+
+int64_t Runner::stepsDone() const { return runner_->stepsDone(); }
+
+void Runner::readState(const std::function<void()>& look) { orThrow(runner_->read(look)); }
 
 void Runner::save(const std::string& folder) { orThrow(runner_->save(folder)); }
 

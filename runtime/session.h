@@ -10,7 +10,7 @@
 //   for (auto& [tokens, targets] : batches) at::Tensor loss = runner(tokens, targets);
 //   runner.save("checkpoint");  runner.storeTo(model);
 // Errors: a plan that does not fit is an answer, so `plan` returns Expected; everything else that
-// goes wrong is thrown as Failure, as libtorch throws. This is the only file of the runtime that
+// goes wrong is thrown as Failure, as libtorch throws. This is the only part of the runtime that
 // plans; its parts can be had one by one without it.
 #ifndef STOWAGE_RUNTIME_SESSION_H_
 #define STOWAGE_RUNTIME_SESSION_H_
@@ -23,12 +23,14 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/schedule.h"
+#include "ir/size.h"
 #include "ir/target.h"
 #include "ir/units.h"
 #include "planner/problem.h"
@@ -161,7 +163,9 @@ Step capture(const StepDescription<Inputs...>& description, const Inputs&... exa
 }
 
 struct PlanOptions {
-  Bytes budget = {};  // of device memory for the whole step, state included
+  /// Of device memory for the whole step, state included: 24_GiB, or percentOfPeak(60) of the bytes
+  /// that are alive at once when nothing is moved.
+  Size budget = {};
   planner::Allowed allowed = {};
   planner::Limits limits = {};
   std::vector<planner::Pin> pins = {};
@@ -174,6 +178,19 @@ class Plan {
   const ir::Schedule& schedule() const;
   Bytes budget() const;
   Bytes keepAll() const;  // what the step needs when nothing is moved or recomputed
+  /// Time of a step once steps follow each other, from costs measured on this machine. The first
+  /// step takes longer: nothing is prefetched for it.
+  Nanoseconds predicted() const;
+  /// The highest byte of device memory that a step uses: at most the budget.
+  Bytes peak() const;
+
+  /// Writes what `stowage plan --embed -o` writes: the whole file or none, over one that is there.
+  /// Throws Failure: kEnvironment.
+  void save(const std::string& path) const;
+  /// Measures the step's ops, and plans nothing. Throws Failure: kIo, kParse; kPlanMismatch for a
+  /// plan of another step or machine; kViolation for one that would not give the step's results, or
+  /// has too little memory for what ops need here.
+  static Plan load(const std::string& path, const Step& step);
 
   struct Impl;
   explicit Plan(std::shared_ptr<const Impl> impl) : impl_(std::move(impl)) {}
@@ -228,6 +245,31 @@ class Runner {
   /// next one comes after it.
   void finish();
 
+  /// Steps issued since the training began; those before a checkpoint that was loaded count, a
+  /// refused one does not.
+  int64_t stepsDone() const;
+
+  /// Calls `look` while the captured module holds what the training has come to after every step
+  /// issued, and returns what it returns: to evaluate between two steps.
+  ///   double loss = runner.read([&] { model->eval(); return evaluate(model); });
+  /// Parameters, buffers and tensors from outside that the step writes are copies on the CPU.
+  /// Nothing that `look` does to them counts: values (statistics of batch norm in train mode, too),
+  /// gradients, requires_grad, train() and eval() and libtorch's generator are put back, and the
+  /// steps that follow have the bits that they would have had. Optimizer state stays without
+  /// memory. What `look` throws arrives here, after all was put back. Throws Failure:
+  /// kInvalidArgument after storeTo, and for what `look` asks of this runner.
+  template <typename Look>
+  std::invoke_result_t<Look&> read(Look look) {
+    using Result = std::invoke_result_t<Look&>;
+    if constexpr (std::is_void_v<Result>) {
+      readState([&] { look(); });
+    } else {
+      std::optional<Result> result;
+      readState([&] { result.emplace(look()); });
+      return std::move(*result);
+    }
+  }
+
   /// A checkpoint (runtime/checkpoint.h).
   void save(const std::string& folder);
   runtime::ResumePoint load(const std::string& folder);
@@ -241,6 +283,7 @@ class Runner {
       : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
   at::Tensor step(const std::vector<at::Tensor>& inputs);
   int64_t issueStep(const std::vector<at::Tensor>& inputs);
+  void readState(const std::function<void()>& look);
 
   Plan plan_;
   Step step_;

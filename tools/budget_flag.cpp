@@ -59,22 +59,10 @@ __int128 parseMillionths(StringRef number) {
 
 }  // namespace
 
-Bytes SizeFlag::resolve(Wholes wholes) const {
-  if (withOutside) {
-    SizeFlag all = *this;
-    all.withOutside = false;
-    return all.resolve(wholes) - wholes.outside;
-  }
-  if (of == Of::kAbsolute) return bytes;
-  const Bytes whole = of == Of::kDevice ? wholes.device : wholes.peak;
-  return Bytes(
-      static_cast<int64_t>(static_cast<__int128>(whole.value()) * partPerMillion / 1'000'000));
-}
-
-ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
+ir::Expected<Size> parseSizeFlag(StringRef text) {
   StringRef rest = text.trim();
   if (rest.consume_front("device:")) {
-    ir::Expected<SizeFlag> all = parseSizeFlag(rest);
+    ir::Expected<Size> all = parseSizeFlag(rest);
     if (!all) return all.takeError();
     if (all->withOutside) return badSize(text, "says 'device:' twice");
     all->withOutside = true;
@@ -88,11 +76,11 @@ ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
   if (unit.empty()) return badSize(text, "has no unit");
   const __int128 millionths = parseMillionths(number);
   if (millionths < 0) return badSize(text, "is not a decimal number in range");
-  SizeFlag flag;
+  Size flag;
   if (unit == "%" || unit.equals_insensitive("%peak")) {
     const __int128 partPerMillion = millionths / 100;
     if (partPerMillion > 1'000'000'000) return badSize(text, "is out of range");
-    flag.of = unit == "%" ? SizeFlag::Of::kDevice : SizeFlag::Of::kPeak;
+    flag.of = unit == "%" ? Size::Of::kDevice : Size::Of::kPeak;
     flag.partPerMillion = static_cast<int64_t>(partPerMillion);
     return flag;
   }
@@ -106,22 +94,22 @@ ir::Expected<SizeFlag> parseSizeFlag(StringRef text) {
   return badSize(text, "has the unknown unit '" + unit.str() + "'");
 }
 
-ir::Expected<std::vector<SizeFlag>> parseSizeList(StringRef text, int steps) {
-  std::vector<SizeFlag> sizes;
+ir::Expected<std::vector<Size>> parseSizeList(StringRef text, int steps) {
+  std::vector<Size> sizes;
   if (!text.contains("..")) {
     llvm::SmallVector<StringRef> parts;
     text.split(parts, ',');
     for (const StringRef part : parts) {
-      ir::Expected<SizeFlag> size = parseSizeFlag(part);
+      ir::Expected<Size> size = parseSizeFlag(part);
       if (!size) return size.takeError();
       sizes.push_back(*size);
     }
     return sizes;
   }
   const auto [firstText, lastText] = text.split("..");
-  ir::Expected<SizeFlag> first = parseSizeFlag(firstText);
+  ir::Expected<Size> first = parseSizeFlag(firstText);
   if (!first) return first.takeError();
-  ir::Expected<SizeFlag> last = parseSizeFlag(lastText);
+  ir::Expected<Size> last = parseSizeFlag(lastText);
   if (!last) return last.takeError();
   if (first->of != last->of || first->withOutside != last->withOutside) {
     return badSize(text, "mixes two kinds of sizes");
@@ -133,10 +121,10 @@ ir::Expected<std::vector<SizeFlag>> parseSizeList(StringRef text, int steps) {
     const auto between = [&](int64_t from, int64_t to) {
       return from + static_cast<int64_t>(static_cast<__int128>(to - from) * i / (steps - 1));
     };
-    SizeFlag size;
+    Size size;
     size.of = first->of;
     size.withOutside = first->withOutside;
-    if (size.of != SizeFlag::Of::kAbsolute) {
+    if (size.of != Size::Of::kAbsolute) {
       size.partPerMillion = between(first->partPerMillion, last->partPerMillion);
     } else {
       size.bytes = Bytes(between(first->bytes.value(), last->bytes.value()));

@@ -14,32 +14,16 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "ir/units.h"
+#include "ir/size.h"
 
 namespace stowage::tools {
 
-struct SizeFlag {
-  enum class Of : uint8_t { kAbsolute, kDevice, kPeak };
-  Of of = Of::kAbsolute;
-  Bytes bytes;                 // kAbsolute
-  int64_t partPerMillion = 0;  // otherwise: 50% is 500000
-  bool withOutside = false;    // "device:": what lies beside the arena is part of the size
-
-  struct Wholes {
-    Bytes device;
-    Bytes peak;
-    Bytes outside;
-  };
-  /// The arena's size in bytes, rounded down; negative when nothing is left for it.
-  Bytes resolve(Wholes wholes) const;
-};
-
 /// Errors: kInvalidArgument saying what was found and which forms are accepted.
-ir::Expected<SizeFlag> parseSizeFlag(llvm::StringRef text);
+ir::Expected<Size> parseSizeFlag(llvm::StringRef text);
 
 /// "20%..100%", "4GiB..24GiB" or a comma list of sizes. Ranges give `steps` sizes, evenly spaced,
 /// ends included.
-ir::Expected<std::vector<SizeFlag>> parseSizeList(llvm::StringRef text, int steps);
+ir::Expected<std::vector<Size>> parseSizeList(llvm::StringRef text, int steps);
 
 }  // namespace stowage::tools
 

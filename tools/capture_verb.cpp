@@ -122,9 +122,9 @@ std::vector<FrozenNumber> countFrozen(const runtime::ImportedStep& step) {
 /// --bucket: how many bytes of parameters one optimizer op works on.
 ir::Expected<Bytes> readBucket(const CaptureFlags& flags) {
   if (flags.bucket.empty()) return passes::NormaliseOptions().bucketBytes;
-  ir::Expected<SizeFlag> size = parseSizeFlag(flags.bucket);
+  ir::Expected<Size> size = parseSizeFlag(flags.bucket);
   if (!size) return size.takeError();
-  if (size->of != SizeFlag::Of::kAbsolute || size->bytes.value() <= 0) {
+  if (size->of != Size::Of::kAbsolute || size->bytes.value() <= 0) {
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
         "--bucket: expected an absolute size like 8MiB, found '" + flags.bucket + "'");

@@ -81,7 +81,7 @@ ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const Train
 }
 
 ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const ModelStep& step,
-                                               const ir::Target& target, const SizeFlag& size) {
+                                               const ir::Target& target, const Size& size) {
   Progress progress(!flags.quiet);
   PlanningInputs inputs;
   inputs.graph = step.graph;
@@ -189,7 +189,7 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
 
 VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = checkFiles(flags)) return error;
-  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
+  ir::Expected<Size> size = parseSizeFlag(flags.budget);
   if (!size) return size.takeError();
   llvm::raw_ostream& os = flags.json ? llvm::nulls() : llvm::outs();
   const Recipe recipe = {.model = "gpt2",

@@ -30,7 +30,7 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   inputs.target = request.target;
   inputs.costs = request.alone;
   if (ir::Error error = measureKeepAll(inputs)) return error;
-  ir::Expected<SizeFlag> size = parseSizeFlag(request.budget);
+  ir::Expected<Size> size = parseSizeFlag(request.budget);
   if (!size) return size.takeError();
   ir::Expected<Bytes> budget = resolveBudget(*size, inputs);
   if (!budget) return budget.takeError();

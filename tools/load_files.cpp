@@ -9,9 +9,8 @@
 #include <utility>
 
 #include "ir/affix.h"
-#include "ir/fingerprint.h"
 #include "ir/parser.h"
-#include "passes/plan_step.h"
+#include "passes/planned_file.h"
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
 #include "runtime/torch_types.h"
@@ -44,33 +43,6 @@ ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std
     return badArgument(planPath + ": does not say where its graph is; --graph names the file");
   }
   return seenFrom(planPath, plan.graph.file);
-}
-
-/// `graph`, read from `path`, in the order whose fingerprint the plan names.
-ir::Expected<LoadedPlan> arrangeForPlan(const ir::Graph& graph, const std::string& path,
-                                        planner::PlanFile plan) {
-  LoadedPlan loaded{.file = std::move(plan), .step = graph, .graph = graph, .graphPath = path};
-  std::string found;
-  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
-    ir::Expected<ir::Graph> arranged = passes::arrangeGraph(graph, order);
-    if (!arranged) return arranged.takeError();
-    const std::string fingerprint = ir::fingerprint(*arranged);
-    if (fingerprint != loaded.file.graph.fingerprint) {
-      found += (found.empty() ? "" : " and ") + fingerprint + " in " + passes::orderName(order) +
-               " order";
-      continue;
-    }
-    loaded.graph = std::move(*arranged);
-    loaded.order = order;
-    if (ir::Error error = planner::checkPlanGraph(loaded.file, loaded.graph)) return error;
-    return loaded;
-  }
-  const std::string where = path.empty() ? "embedded" : "of " + path;
-  return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
-                                     "found graph '" + graph.name() + "' " + where +
-                                         " with fingerprint " + found + ", expected the plan's, " +
-                                         loaded.file.graph.fingerprint)
-                           .at({.file = loaded.file.path}));
 }
 
 /// What a file is, as far as its first bytes tell.
@@ -178,7 +150,14 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
       path->empty() ? ir::parseGraph(*plan->graph.text, planPath + " (embedded graph)")
                     : loadGraph(*path);
   if (!graph) return graph.takeError();
-  return arrangeForPlan(*graph, *path, std::move(*plan));
+  ir::Expected<passes::ArrangedGraph> arranged =
+      passes::arrangeForPlan(*graph, *plan, path->empty() ? "embedded" : "of " + *path);
+  if (!arranged) return arranged.takeError();
+  return LoadedPlan{.file = std::move(*plan),
+                    .step = std::move(*graph),
+                    .graph = std::move(arranged->graph),
+                    .order = arranged->order,
+                    .graphPath = *path};
 }
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {

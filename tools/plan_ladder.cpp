@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "ir/format_apart.h"
+#include "planner/plan_checks.h"
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
 #include "runtime/torch_version.h"
@@ -11,7 +12,6 @@
 #include "tools/plan_output.h"
 #include "tools/planning_flags.h"
 #include "tools/progress.h"
-#include "tools/run_checks.h"
 
 namespace stowage::tools {
 
@@ -83,7 +83,8 @@ std::string countOps(size_t count) {
 
 /// "No", with the ops, and what the decisions would need with them.
 ir::Error refuse(const LoadedPlan& plan, const CostsHere& costs, const ir::Infeasible& needed) {
-  ir::PlanError no = ir::takePayload(checkTemporaries(plan, costs.nodes));
+  ir::PlanError no =
+      ir::takePayload(planner::checkPlanTemporaries(plan.file, plan.graph, costs.nodes));
   const auto sizes = formatApart(needed.smallestBudget, needed.budget);
   no.note("with them the plan's decisions need " + sizes.first + " of the " + needed.space +
           ", it has " + sizes.second + "; --replan decides anew");
@@ -93,7 +94,7 @@ ir::Error refuse(const LoadedPlan& plan, const CostsHere& costs, const ir::Infea
 }  // namespace
 
 ir::Error fitToMachine(LoadedPlan& plan, const LadderRequest& request) {
-  const size_t grown = countGrownOps(plan, request.costs.nodes);
+  const size_t grown = planner::countGrownOps(plan.file, request.costs.nodes);
   if (grown == 0) return ir::success();
   const std::string why =
       countOps(grown) + " more temporary memory here than the plan was made for: ";

@@ -10,6 +10,7 @@
 #include "ir/affix.h"
 #include "ir/printer.h"
 #include "ir/verify.h"
+#include "passes/planned_file.h"
 #include "planner/cost_json.h"
 #include "planner/plan_json.h"
 #include "tools/exit_code.h"
@@ -38,18 +39,13 @@ std::string pathFromPlan(const std::string& path, const std::string& planPath) {
 
 planner::PlanFile makeFile(const PlanOutput& output) {
   const passes::PlannedStep& planned = output.planned;
-  planner::PlanFile file = planner::makePlanFile(planned.graph, output.inputs.target,
-                                                 planned.schedule, output.inputs.options.budget);
+  planner::PlanFile file =
+      passes::makePlanFile(planned, output.inputs.target, output.inputs.options);
   file.stowageVersion = STOWAGE_VERSION;
   file.torchVersion = output.inputs.costsTorchVersion;
   file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
                 .source = output.inputs.costs.source,
                 .file = pathFromPlan(output.inputs.costsPath, output.planPath)};
-  file.prefetch = planned.result.timetable.prefetch;
-  const Bytes host = output.inputs.options.limits.host;
-  if (host < planner::Limits().host) file.hostLimit = host;
-  file.stalls = planned.result.timetable.stalls;
-  file.boundScope = planned.boundScope;
   if (output.embed) {
     file.graph.text = ir::toText(planned.graph);
   } else {

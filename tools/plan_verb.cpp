@@ -106,7 +106,7 @@ VerbResult runPlan(const PlanFlags& flags) {
       return error;
     if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   }
-  ir::Expected<SizeFlag> size = parseSizeFlag(flags.budget);
+  ir::Expected<Size> size = parseSizeFlag(flags.budget);
   if (!size) return size.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();

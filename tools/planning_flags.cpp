@@ -5,11 +5,10 @@
 #include <llvm/ADT/StringRef.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <utility>
 
 #include "ir/affix.h"
-#include "ir/liveness.h"
+#include "ir/unplanned_peak.h"
 #include "planner/roofline.h"
 #include "runtime/calibrate.h"
 #include "tools/load_files.h"
@@ -186,8 +185,8 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
 
 ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
-  ir::Expected<SizeFlag> size = parseSizeFlag(text);
-  const bool isBytes = size && size->of == SizeFlag::Of::kAbsolute && !size->withOutside;
+  ir::Expected<Size> size = parseSizeFlag(text);
+  const bool isBytes = size && size->of == Size::Of::kAbsolute && !size->withOutside;
   if (!size) llvm::consumeError(size.takeError());
   if (!isBytes) {
     return badFlag("--host: found '" + text +
@@ -209,12 +208,12 @@ void addGraphMemory(PlanningInputs& inputs) {
   inputs.target.outside += Bytes(ops * kBytesPerOp);
 }
 
-SizeFlag::Wholes wholesOf(const PlanningInputs& inputs) {
+Size::Wholes wholesOf(const PlanningInputs& inputs) {
   return {.device = inputs.target.memory, .peak = inputs.keepAll, .outside = inputs.target.outside};
 }
 
-ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs) {
-  const bool isOfDevice = size.of == SizeFlag::Of::kDevice || size.withOutside;
+ir::Expected<Bytes> resolveBudget(const Size& size, const PlanningInputs& inputs) {
+  const bool isOfDevice = size.of == Size::Of::kDevice || size.withOutside;
   if (isOfDevice && inputs.target.device == ir::DeviceKind::kCpu) {
     return badFlag("found a budget of the " +
                    std::string(size.withOutside ? "whole device ('device:')" : "device ('%')") +
@@ -225,7 +224,7 @@ ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& in
   return resolveSweptBudget(size, inputs);
 }
 
-ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInputs& inputs) {
+ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& inputs) {
   const ir::Target& target = inputs.target;
   const Bytes bytes = size.resolve(wholesOf(inputs));
   if (size.withOutside && bytes.value() <= 0) {
@@ -236,7 +235,7 @@ ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInput
   return Bytes(bytes.value() / target.alignBytes * target.alignBytes);
 }
 
-ir::Error countOutside(ir::Error error, const SizeFlag& size, const PlanningInputs& inputs) {
+ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs) {
   ir::PlanError no = ir::takePayload(std::move(error));
   if (size.withOutside && no.infeasible() &&
       no.infeasible()->space == ir::spaceName(ir::Space::kDevice)) {
@@ -250,15 +249,7 @@ ir::Error countOutside(ir::Error error, const SizeFlag& size, const PlanningInpu
 ir::Error measureKeepAll(PlanningInputs& inputs) {
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
   if (!costs) return costs.takeError();
-  std::vector<Bytes> temporaries;
-  for (const ir::OpCost& cost : costs->nodes) temporaries.push_back(cost.temporary);
-  const std::vector<int64_t> bytes =
-      ir::computeKeepAllBytes(inputs.graph, inputs.target.alignBytes, temporaries);
-  inputs.keepAll = Bytes(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
-  // Libraries keep their workspaces with a plan and without one.
-  for (const ir::ReservedRegion& region : inputs.target.reserved) {
-    inputs.keepAll += roundUp(region.bytes, inputs.target.alignBytes);
-  }
+  inputs.keepAll = ir::computeUnplannedPeak(inputs.graph, inputs.target, *costs);
   return ir::success();
 }
 

@@ -48,16 +48,16 @@ ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& option
 /// is known.
 void addGraphMemory(PlanningInputs& inputs);
 /// What shares in a size on the command line are of.
-SizeFlag::Wholes wholesOf(const PlanningInputs& inputs);
+Size::Wholes wholesOf(const PlanningInputs& inputs);
 /// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
 /// arena leaves none, or for a part of the device where the target is for CPUs: a plan in a part of
 /// what the profile states would be one for no machine.
-ir::Expected<Bytes> resolveBudget(const SizeFlag& size, const PlanningInputs& inputs);
+ir::Expected<Bytes> resolveBudget(const Size& size, const PlanningInputs& inputs);
 /// For a table, where such parts are as good as others.
-ir::Expected<Bytes> resolveSweptBudget(const SizeFlag& size, const PlanningInputs& inputs);
+ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& inputs);
 
 /// A refusal of a "device:" budget also says what that holds beside the arena.
-ir::Error countOutside(ir::Error error, const SizeFlag& size, const PlanningInputs& inputs);
+ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs);
 
 /// Fills in keepAll from graph, target and costs.
 ir::Error measureKeepAll(PlanningInputs& inputs);

@@ -304,7 +304,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
 /// Before minutes of measuring.
 ir::Error checkInStepSizes(const ProfileFlags& flags) {
   if (flags.inSteps.empty()) return ir::success();
-  ir::Expected<SizeFlag> budget = parseSizeFlag(flags.inSteps);
+  ir::Expected<Size> budget = parseSizeFlag(flags.inSteps);
   if (!budget) return budget.takeError();
   passes::PlanStepOptions options;
   return readHostLimit(flags.host, options);

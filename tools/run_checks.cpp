@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run_checks.h"
 
-#include <llvm/ADT/ArrayRef.h>
-
 #include <algorithm>
 
 #include "ir/liveness.h"
-#include "ir/verify.h"
 #include "runtime/torch_version.h"
 #include "tools/machine_memory.h"
 #include "tools/this_machine.h"
@@ -14,42 +11,6 @@
 namespace stowage::tools {
 
 namespace {
-
-struct GrownOp {
-  Bytes need;
-  ir::CommandId command;
-};
-
-/// Ops that need more than the plan gives them, the largest first, one per node.
-std::vector<GrownOp> findGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
-  std::vector<GrownOp> grown;
-  for (size_t i = 0; i < plan.file.schedule.commands.size(); ++i) {
-    const ir::Command& command = plan.file.schedule.commands[i];
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
-    const Bytes need = costs.nodes[command.node.index()].temporary;
-    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
-  }
-  std::stable_sort(grown.begin(), grown.end(),
-                   [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
-  return grown;
-}
-
-ir::Error refuseGrownOps(const LoadedPlan& plan, llvm::ArrayRef<GrownOp> grown) {
-  constexpr size_t kShown = 8;
-  ir::PlanError error(ir::ErrorCode::kViolation,
-                      "V17: " + std::to_string(grown.size()) +
-                          " ops need more temporary memory on this machine than the plan has for "
-                          "them; 'stowage profile' measures it, for a new plan with --costs");
-  for (const GrownOp& op : grown.take_front(kShown)) {
-    const ir::Command& command = plan.file.schedule.command(op.command);
-    error.note(plan.graph.describeNode(command.node) + ": needs " + formatBytes(op.need) +
-               ", has " + formatBytes(command.temp.bytes));
-  }
-  if (grown.size() > kShown) {
-    error.note("and " + std::to_string(grown.size() - kShown) + " more");
-  }
-  return ir::makeError(std::move(error));
-}
 
 /// Both arenas are mapped and filled before the first step: what is not there ends the process.
 ir::Error checkMemory(const planner::PlanFile& plan) {
@@ -112,31 +73,6 @@ ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target)
   if (needed <= usable.bytes) return ir::success();
   return ir::makeError(ir::ErrorCode::kEnvironment, "without a plan the step needs " +
                                                         formatBytes(needed) + ", " + usable.source);
-}
-
-ir::Error proveAgain(const std::string& path, const LoadedPlan& plan) {
-  const std::vector<ir::Violation> violations = ir::verify({.graph = plan.graph,
-                                                            .schedule = plan.file.schedule,
-                                                            .target = plan.file.target,
-                                                            .costs = nullptr,
-                                                            .budget = plan.file.budget,
-                                                            .hostLimit = plan.file.hostLimit});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
-  error.at({.file = path});
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
-}
-
-size_t countGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs) {
-  return findGrownOps(plan, costs).size();
-}
-
-ir::Error checkTemporaries(const LoadedPlan& plan, const ir::NodeCosts& costs) {
-  const std::vector<GrownOp> grown = findGrownOps(plan, costs);
-  return grown.empty() ? ir::success() : refuseGrownOps(plan, grown);
 }
 
 }  // namespace stowage::tools

@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What is refused before anything runs: a plan that the verifier does not accept, a plan for
-// another machine, ops that need more temporary memory here than the plan has for them; steps that
-// are larger than this machine.
+// What is refused before anything runs: a plan for another machine, steps that are larger than this
+// machine. What a plan's schedule must stand: planner/plan_checks.h.
 #ifndef STOWAGE_TOOLS_RUN_CHECKS_H_
 #define STOWAGE_TOOLS_RUN_CHECKS_H_
 
 #include <string>
 
-#include "ir/cost_table.h"
 #include "ir/error.h"
 #include "tools/load_files.h"
 
@@ -24,14 +22,6 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads);
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph);
 /// The step without a plan fits this machine's memory. Errors: kEnvironment.
 ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target);
-
-/// Errors: kViolation with a note per violation.
-ir::Error proveAgain(const std::string& path, const LoadedPlan& plan);
-
-/// How many ops need more temporary memory than the plan gives them.
-size_t countGrownOps(const LoadedPlan& plan, const ir::NodeCosts& costs);
-/// Errors: kViolation, "V17: ...", with the ops that grew.
-ir::Error checkTemporaries(const LoadedPlan& plan, const ir::NodeCosts& costs);
 
 }  // namespace stowage::tools
 

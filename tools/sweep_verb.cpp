@@ -135,7 +135,7 @@ ir::Error writePicture(const SweepFlags& flags, const PlanningInputs& inputs,
 
 VerbResult runSweep(const SweepFlags& flags) {
   if (ir::Error error = checkPicture(flags)) return error;
-  ir::Expected<std::vector<SizeFlag>> sizes = parseSizeList(flags.budgets, flags.steps);
+  ir::Expected<std::vector<Size>> sizes = parseSizeList(flags.budgets, flags.steps);
   if (!sizes) return sizes.takeError();
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
@@ -148,7 +148,7 @@ VerbResult runSweep(const SweepFlags& flags) {
   llvm::raw_ostream& os = llvm::outs();
   std::vector<SweepPoint> points;
   if (!flags.json) printHeading(*inputs, os);
-  for (const SizeFlag& size : *sizes) {
+  for (const Size& size : *sizes) {
     ir::Expected<Bytes> asked = resolveSweptBudget(size, *inputs);
     if (!asked) return asked.takeError();
     progress.show("planning " + formatBytes(*asked));
@@ -162,8 +162,8 @@ VerbResult runSweep(const SweepFlags& flags) {
       printRow(*row, os);
     }
   }
-  const auto fits = [&](const SizeFlag& size) {
-    return size.of != SizeFlag::Of::kPeak && size.resolve(wholesOf(*inputs)) >= inputs->keepAll;
+  const auto fits = [&](const Size& size) {
+    return size.of != Size::Of::kPeak && size.resolve(wholesOf(*inputs)) >= inputs->keepAll;
   };
   if (std::all_of(sizes->begin(), sizes->end(), fits)) {
     remark(

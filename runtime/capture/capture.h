@@ -140,6 +140,7 @@ class CapturedStep : public RunnableStep {
   /// persistent storages that it is made from (a master weight from its parameter).
   ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const override;
 
+  ir::Expected<std::unique_ptr<LentState>> lend(const ValueOf& bytesOf) override;
   /// Gives every tensor of module and optimizers its memory back: `bytesOf` returns uint8 [n],
   /// whose storage the tensors then share. Tensors from outside that the step writes get their
   /// values. Afterwards nextScalars fails.

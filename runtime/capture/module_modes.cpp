@@ -44,4 +44,15 @@ ir::Error ModuleModes::checkUnchanged() const {
   return ir::success();
 }
 
+void ModuleModes::putBack() const {
+  // Parents come first: train() of one switches all below it.
+  for (const Submodule& entry : submodules_) {
+    if (entry.module->is_training() != entry.trains) entry.module->train(entry.trains);
+  }
+  for (const Parameter& entry : parameters_) {
+    if (entry.tensor.requires_grad() == entry.requiresGrad) continue;
+    entry.tensor.set_requires_grad(entry.requiresGrad);
+  }
+}
+
 }  // namespace stowage::runtime

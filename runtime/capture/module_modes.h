@@ -24,6 +24,8 @@ class ModuleModes {
   ModuleModes(const std::shared_ptr<torch::nn::Module>& module, const ModuleTensors& tensors);
   /// Errors: kPlanMismatch, naming the first parameter or submodule that is switched otherwise.
   ir::Error checkUnchanged() const;
+  /// Switches everything to what it was.
+  void putBack() const;
 
  private:
   struct Submodule {

@@ -7,17 +7,17 @@ namespace stowage::tools {
 namespace {
 
 int64_t bytesOf(const char* text) {
-  ir::Expected<SizeFlag> size = parseSizeFlag(text);
+  ir::Expected<Size> size = parseSizeFlag(text);
   if (!size) {
     ADD_FAILURE() << ir::describe(size.takeError());
     return -1;
   }
-  EXPECT_EQ(size->of, SizeFlag::Of::kAbsolute) << text;
+  EXPECT_EQ(size->of, Size::Of::kAbsolute) << text;
   return size->bytes.value();
 }
 
 std::string errorOf(const char* text) {
-  ir::Expected<SizeFlag> size = parseSizeFlag(text);
+  ir::Expected<Size> size = parseSizeFlag(text);
   if (size) return "accepted";
   return ir::describe(size.takeError());
 }
@@ -36,17 +36,18 @@ TEST(SizeFlag, AcceptsEveryUnit) {
 }
 
 TEST(SizeFlag, PercentagesAreExact) {
-  ir::Expected<SizeFlag> size = parseSizeFlag("33.3%");
+  ir::Expected<Size> size = parseSizeFlag("33.3%");
   ASSERT_TRUE(static_cast<bool>(size));
-  const SizeFlag::Wholes wholes = {.device = Bytes(1000), .peak = Bytes(501)};
+  const Size::Wholes wholes = {.device = Bytes(1000), .peak = Bytes(501)};
   EXPECT_EQ(size->resolve(wholes).value(), 333);
   EXPECT_EQ(parseSizeFlag("50%peak")->resolve(wholes).value(), 250);
+  EXPECT_EQ(percentOfPeak(33.3).resolve(wholes), parseSizeFlag("33.3%peak")->resolve(wholes));
+  EXPECT_EQ(percentOfPeak(33.3).resolve(wholes).value(), 166);
   EXPECT_EQ(parseSizeFlag("7B")->resolve(wholes).value(), 7);
 }
 
 TEST(SizeFlag, OfTheDeviceLeavesRoomForWhatLiesBesideTheArena) {
-  const SizeFlag::Wholes wholes = {
-      .device = Bytes(1000), .peak = Bytes(500), .outside = Bytes(100)};
+  const Size::Wholes wholes = {.device = Bytes(1000), .peak = Bytes(500), .outside = Bytes(100)};
   EXPECT_EQ(parseSizeFlag("device:700B")->resolve(wholes).value(), 600);
   EXPECT_EQ(parseSizeFlag("device:80%")->resolve(wholes).value(), 700);
   EXPECT_EQ(parseSizeFlag("device:50B")->resolve(wholes).value(), -50);
@@ -65,7 +66,7 @@ TEST(SizeFlag, RefusesWhatCannotBeMeant) {
 }
 
 TEST(SizeList, RangesAndLists) {
-  ir::Expected<std::vector<SizeFlag>> range = parseSizeList("20%..100%", 5);
+  ir::Expected<std::vector<Size>> range = parseSizeList("20%..100%", 5);
   ASSERT_TRUE(static_cast<bool>(range));
   ASSERT_EQ(range->size(), 5U);
   EXPECT_EQ((*range)[1].partPerMillion, 400'000);

@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Between what was planned and what a plan's file holds: a PlannedStep -> its PlanFile; a step's
+// graph and a PlanFile -> the graph in the order that the plan is about. Not here: JSON
+// (planner/plan_json.h), files.
+#ifndef STOWAGE_PASSES_PLANNED_FILE_H_
+#define STOWAGE_PASSES_PLANNED_FILE_H_
+
+#include <string>
+
+#include "passes/plan_step.h"
+#include "planner/plan_file.h"
+
+namespace stowage::passes {
+
+/// Versions, costs and where the graph is are the caller's.
+planner::PlanFile makePlanFile(const PlannedStep& planned, const ir::Target& target,
+                               const PlanStepOptions& options);
+
+struct ArrangedGraph {
+  ir::Graph graph;
+  Order order = Order::kProgram;
+};
+/// `graph`, which is normalised, in the order whose fingerprint the plan names. `where` it is, for
+/// the message: "of step.stow". Errors: kPlanMismatch with the plan's file.
+ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner::PlanFile& plan,
+                                           const std::string& where);
+
+}  // namespace stowage::passes
+
+#endif  // STOWAGE_PASSES_PLANNED_FILE_H_

@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Step and a Plan keep. Private to session.cpp (capture, runs) and session_plan.cpp (plans).
+#ifndef STOWAGE_RUNTIME_SESSION_IMPL_H_
+#define STOWAGE_RUNTIME_SESSION_IMPL_H_
+
+#include <memory>
+#include <optional>
+
+#include "planner/plan_file.h"
+#include "runtime/session.h"
+
+namespace stowage {
+
+struct Step::Impl {
+  std::unique_ptr<runtime::CapturedStep> captured;
+  std::shared_ptr<torch::nn::Module> module;
+  ir::Graph graph;  // normalised
+  ir::Target target;
+  std::optional<ir::CostTable> costs;  // measured when first needed
+};
+
+struct Plan::Impl {
+  planner::PlanFile file;  // without the graph's text
+  ir::Graph graph;         // in the schedule's order
+  ir::NodeCosts costs;     // of this machine
+  Bytes keepAll;
+};
+
+}  // namespace stowage
+
+#endif  // STOWAGE_RUNTIME_SESSION_IMPL_H_

@@ -1,0 +1,198 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans of a captured step: made within a budget, saved, loaded.
+#include <llvm/Support/raw_ostream.h>
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+#include "ir/printer.h"
+#include "ir/unplanned_peak.h"
+#include "passes/planned_file.h"
+#include "planner/cost_json.h"
+#include "planner/evaluate.h"
+#include "planner/plan_checks.h"
+#include "planner/plan_json.h"
+#include "runtime/calibrate.h"
+#include "runtime/session_impl.h"
+#include "runtime/torch_version.h"
+#include "runtime/whole_file.h"
+
+namespace stowage {
+
+namespace {
+
+/// "62.5": as many digits as a millionth has.
+std::string percentText(int64_t partPerMillion) {
+  const std::string sign = partPerMillion < 0 ? "-" : "";
+  const std::string text = sign + std::to_string(std::abs(partPerMillion / 10'000));
+  std::string digits = std::to_string(std::abs(partPerMillion % 10'000) + 10'000).substr(1);
+  while (!digits.empty() && digits.back() == '0') digits.pop_back();
+  return digits.empty() ? text : text + "." + digits;
+}
+
+ir::Error checkBudget(Bytes budget) {
+  constexpr Bytes kMost(int64_t{1} << 50);
+  if (budget.value() <= 0) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "found a budget of " + std::to_string(budget.value()) +
+                             " bytes, expected some: plan(step, {.budget = 24_GiB})");
+  }
+  if (budget <= kMost) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found a budget of " + std::to_string(budget.value()) +
+                           " bytes, expected at most 1 PiB: the arena is as large as the budget, "
+                           "so name what the device has; Plan::keepAll() says what a plan that "
+                           "moves nothing needs");
+}
+
+ir::Error checkBudget(const Size& budget) {
+  constexpr int64_t kMost = 1'000'000'000;
+  if (budget.of == Size::Of::kDevice || budget.withOutside) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "found a budget as a share of the device, expected bytes (24_GiB) or a "
+                         "share of the unplanned peak (percentOfPeak(60))");
+  }
+  if (budget.of == Size::Of::kAbsolute) return checkBudget(budget.bytes);
+  if (budget.partPerMillion > 0 && budget.partPerMillion <= kMost) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found a budget of " + percentText(budget.partPerMillion) +
+                           " % of the unplanned peak, expected more than 0 % and at most 100000 %");
+}
+
+ir::Error measureOnce(Step::Impl& step) {
+  if (step.costs) return ir::success();
+  ir::Expected<ir::CostTable> costs =
+      runtime::calibrate(step.graph, {.device = step.target.device,
+                                      .intraOpThreads = step.target.intraOpThreads,
+                                      .alignBytes = step.target.alignBytes,
+                                      .known = {}});
+  if (!costs) return costs.takeError();
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
+  if (!links) return links.takeError();
+  costs->links = *links;
+  if (costs->outside) step.target.outside = *costs->outside;
+  step.costs = std::move(*costs);
+  return ir::success();
+}
+
+/// The arena's bytes, whole alignment units. The step is measured.
+ir::Expected<Bytes> resolveBudget(const Size& budget, const Step::Impl& step) {
+  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(step.graph, *step.costs);
+  if (!costs) return costs.takeError();
+  const Bytes peak = ir::computeUnplannedPeak(step.graph, step.target, *costs);
+  const Bytes bytes = budget.resolve({.device = step.target.memory, .peak = peak, .outside = {}});
+  if (ir::Error error = checkBudget(bytes)) return error;
+  return Bytes(bytes.value() / step.target.alignBytes * step.target.alignBytes);
+}
+
+ir::Error resolveCosts(const Step::Impl& step, Plan::Impl& plan) {
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(plan.graph, *step.costs, plan.file.schedule.graphMode);
+  if (!costs) return costs.takeError();
+  plan.costs = std::move(*costs);
+  return ir::success();
+}
+
+/// A plan's file does not say it.
+ir::Error measureKeepAll(const Step::Impl& step, Plan::Impl& plan) {
+  ir::Expected<planner::Problem> problem =
+      planner::makeProblem(plan.graph, plan.file.target, *step.costs);
+  if (!problem) return problem.takeError();
+  ir::Expected<planner::Timetable> all =
+      planner::evaluate(*problem, {}, planner::PlanFile::kUnlimited);
+  if (!all) return all.takeError();
+  plan.keepAll = all->deviceHeight;
+  return ir::success();
+}
+
+/// What a plan that was read must be for to run here.
+ir::Error checkMachine(const planner::PlanFile& file, const Step::Impl& step) {
+  ir::Error error = planner::checkPlanTarget(file, step.target);
+  if (!error) return error;
+  return ir::makeError(ir::takePayload(std::move(error)).at({.file = file.path}));
+}
+
+ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
+  ir::Expected<std::string> text = runtime::readFile(path);
+  if (!text) return text.takeError();
+  ir::Expected<planner::PlanFile> file = planner::readPlan(*text, path);
+  if (!file) return file.takeError();
+  if (ir::Error error = checkMachine(*file, step)) return error;
+  ir::Expected<passes::ArrangedGraph> arranged =
+      passes::arrangeForPlan(step.graph, *file, "of the captured step");
+  if (!arranged) {
+    ir::PlanError error = ir::takePayload(arranged.takeError());
+    error.note(
+        "the plan is for another step: capture the one that it was made for, with the same "
+        "model, sizes of inputs and optimizer, or plan this one");
+    return ir::makeError(std::move(error));
+  }
+  if (ir::Error error = planner::checkPlanRules(*file, arranged->graph)) return error;
+  if (ir::Error error = measureOnce(step)) return error;
+  auto plan = std::make_shared<Plan::Impl>();
+  plan->file = std::move(*file);
+  plan->file.graph.text.reset();
+  plan->graph = std::move(arranged->graph);
+  if (ir::Error error = resolveCosts(step, *plan)) return error;
+  if (ir::Error error = planner::checkPlanTemporaries(plan->file, plan->graph, plan->costs)) {
+    return error;
+  }
+  if (ir::Error error = measureKeepAll(step, *plan)) return error;
+  return Plan(std::move(plan));
+}
+
+}  // namespace
+
+const ir::Graph& Plan::graph() const { return impl_->graph; }
+const ir::Schedule& Plan::schedule() const { return impl_->file.schedule; }
+Bytes Plan::budget() const { return impl_->file.budget; }
+Bytes Plan::keepAll() const { return impl_->keepAll; }
+Nanoseconds Plan::predicted() const { return impl_->file.schedule.predicted.stepTime; }
+Bytes Plan::peak() const { return impl_->file.schedule.predicted.peakBytes; }
+
+ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
+  if (ir::Error error = checkBudget(options.budget)) return error;
+  Step::Impl& from = step.internals();
+  if (ir::Error error = measureOnce(from)) return error;
+  ir::Expected<Bytes> budget = resolveBudget(options.budget, from);
+  if (!budget) return budget.takeError();
+  passes::PlanStepOptions planOptions{.budget = *budget,
+                                      .allowed = options.allowed,
+                                      .limits = options.limits,
+                                      .pins = options.pins,
+                                      .pinnedRows = {}};
+  // Updates wait for what the loss reads, so that each step can be compared with the closures.
+  if (!from.captured->valuesRead().empty()) planOptions.orders = {passes::Order::kProgram};
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(from.graph, from.target, *from.costs, planOptions);
+  if (!planned) return planned.takeError();
+  auto made = std::make_shared<Plan::Impl>();
+  made->file = passes::makePlanFile(*planned, from.target, planOptions);
+  made->file.torchVersion = runtime::torchVersion();
+  made->file.costs = {.fingerprint = planner::costsFingerprint(*from.costs),
+                      .source = from.costs->source,
+                      .file = ""};
+  made->keepAll = planned->result.keepAllHeight;
+  made->graph = std::move(planned->graph);
+  if (ir::Error error = resolveCosts(from, *made)) return error;
+  return Plan(std::move(made));
+}
+
+void Plan::save(const std::string& path) const {
+  planner::PlanFile file = impl_->file;
+  file.stowageVersion = STOWAGE_VERSION;
+  file.graph.text = ir::toText(impl_->graph);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  orThrow(planner::writePlan(file, stream));
+  stream.flush();
+  orThrow(runtime::replaceFile(path, [&](llvm::raw_ostream& os) { os << text; }));
+}
+
+Plan Plan::load(const std::string& path, const Step& step) {
+  return orThrow(readPlan(path, step.internals()));
+}
+
+}  // namespace stowage
