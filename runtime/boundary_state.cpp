@@ -59,6 +59,15 @@ llvm::MutableArrayRef<uint8_t> StorageRoom::of(ir::StorageId storage) {
   return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
 }
 
+ir::Error writeState(Device& device, const ir::Schedule& schedule, const ir::BoundaryEntry& entry,
+                     llvm::ArrayRef<uint8_t> bytes) {
+  for (const ir::ResidencyId id : entry.at) {
+    const ir::Residency& stay = schedule.residency(id);
+    if (ir::Error error = device.write(stay.space, stay.offset, bytes)) return error;
+  }
+  return ir::success();
+}
+
 ir::Error loadState(Executor& executor, StateReader read) {
   const ir::Schedule& schedule = executor.source().schedule;
   StorageRoom room(executor.source().graph);
@@ -66,13 +75,7 @@ ir::Error loadState(Executor& executor, StateReader read) {
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
         const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
         if (ir::Error error = read(storage, bytes)) return error;
-        for (const ir::ResidencyId id : entry.at) {
-          const ir::Residency& stay = schedule.residency(id);
-          if (ir::Error error = executor.device().write(stay.space, stay.offset, bytes)) {
-            return error;
-          }
-        }
-        return ir::success();
+        return writeState(executor.device(), schedule, entry, bytes);
       });
 }
 

@@ -17,6 +17,8 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
+#include "ir/schedule.h"
+#include "runtime/device.h"
 #include "runtime/executor.h"
 
 namespace stowage::runtime {
@@ -41,6 +43,9 @@ using StateReader =
 using StateWriter =
     llvm::function_ref<ir::Error(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes)>;
 
+/// Puts a storage's bytes into all places that an entry of the schedule's boundary names.
+ir::Error writeState(Device& device, const ir::Schedule& schedule, const ir::BoundaryEntry& entry,
+                     llvm::ArrayRef<uint8_t> bytes);
 /// In order of storage; one storage is in memory beside the arenas at a time. Stops at the reader's
 /// first error.
 ir::Error loadState(Executor& executor, StateReader read);

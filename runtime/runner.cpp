@@ -10,10 +10,12 @@
 #include <utility>
 
 #include "ir/op_table.h"
+#include "runtime/boundary_state.h"
 #include "runtime/canary.h"
 #include "runtime/cpu_device.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/gpu_library.h"
+#include "runtime/host_state.h"
 #include "runtime/rng_keeper.h"
 #include "runtime/runner_impl.h"
 #include "runtime/torch_types.h"
@@ -24,11 +26,6 @@ namespace {
 
 llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
-}
-
-ir::Error hostStateRefused(const ir::Storage& storage) {
-  return ir::makeError(ir::ErrorCode::kUnsupported,
-                       "state '" + storage.name + "' lives on the host of a CUDA step");
 }
 
 bool mayDraw(const ir::Graph& graph) {
@@ -80,6 +77,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Expected<StepMatch> found = StepMatch::make(captured.graph(), plan.graph);
   if (!found) return found.takeError();
   match = std::move(*found);
+  if (ir::Error error = checkHostState(plan.graph)) return error;
   notes = options.notes;
   drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
   if (ir::Error error = openWeights(options.weights)) return error;
@@ -149,14 +147,9 @@ ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> 
                          "state '" + info.name + "' has " + std::to_string(bytes.size()) +
                              " bytes, expected " + std::to_string(info.bytes.value()));
   }
-  if (info.home == ir::Space::kHost) return hostStateRefused(info);
   const ir::BoundaryEntry* entry = findBoundary(storage);
   if (entry == nullptr) return ir::success();  // nothing of the step touches it
-  for (const ir::ResidencyId id : entry->at) {
-    const ir::Residency& residency = plan.schedule.residency(id);
-    if (ir::Error error = device->write(residency.space, residency.offset, bytes)) return error;
-  }
-  return ir::success();
+  return writeState(*device, plan.schedule, *entry, bytes);
 }
 
 /// What a storage holds now, as bytes of its own.
@@ -165,7 +158,6 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
   at::Tensor bytes = at::empty({info.bytes.value()}, at::kByte);
   const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(),
                                             static_cast<size_t>(info.bytes.value()));
-  if (info.home == ir::Space::kHost) return hostStateRefused(info);
   const ir::BoundaryEntry* entry = findBoundary(storage);
   // Every step overwrites it before it reads it: between steps it holds nothing.
   if (entry != nullptr && entry->at.empty()) return bytes.zero_();

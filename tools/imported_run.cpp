@@ -1,10 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/imported_run.h"
 
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/full.h>
-#include <ATen/ops/randn.h>
 #include <ATen/ops/zeros.h>
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/SmallString.h>
@@ -18,6 +15,7 @@
 #include "runtime/state_names.h"
 #include "runtime/torch_types.h"
 #include "tools/model_step.h"
+#include "tools/models/random_values.h"
 
 namespace stowage::tools {
 
@@ -39,12 +37,6 @@ const ir::Value* findValue(const ir::Graph& graph, ir::StorageId storage) {
     if (isLarger) whole = &value;
   }
   return whole;
-}
-
-at::Tensor toBytes(const at::Tensor& values) {
-  at::Tensor bytes = at::empty({static_cast<int64_t>(values.nbytes())}, at::kByte);
-  std::memcpy(bytes.data_ptr(), values.contiguous().data_ptr(), values.nbytes());
-  return bytes;
 }
 
 }  // namespace
@@ -184,9 +176,9 @@ at::Tensor ImportedRun::drawBytes(ir::StorageId storage) const {
   const auto dtype = runtime::toScalarType(value->type.dtype);
   const int64_t count = info.bytes.value() / ir::elementBytes(value->type.dtype);
   const bool isScale = value->type.sizes.size() == 1 && ir::endsWith(info.name, "weight");
-  if (isScale) return toBytes(at::full({count}, 1.0, at::TensorOptions().dtype(dtype)));
-  at::Generator generator = at::detail::createCPUGenerator(seed_ * 1'000'003 + storage.index());
-  return toBytes(at::randn({count}, generator, at::TensorOptions()).mul_(kRandomSpread).to(dtype));
+  if (isScale) return at::full({count}, 1.0, at::TensorOptions().dtype(dtype)).view(at::kByte);
+  const uint64_t own = seed_ * 1'000'003 + storage.index();
+  return drawNormal({count}, dtype, own, kRandomSpread).view(at::kByte);
 }
 
 ir::Expected<at::Tensor> ImportedRun::firstBytes(ir::StorageId storage) const {

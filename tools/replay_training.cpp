@@ -15,6 +15,7 @@
 #include "runtime/state_io.h"
 #include "runtime/state_names.h"
 #include "runtime/torch_types.h"
+#include "tools/batches_ahead.h"
 #include "tools/reference_mode.h"
 #include "tools/step_timer.h"
 #include "tools/training_run.h"
@@ -144,8 +145,10 @@ ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_
   seedSteps(seed);
   TrainingRecord record;
   StepTimer timer;
+  BatchesAhead ahead(
+      batches, 0, steps, [] { return ir::success(); }, [&] { timer.leaveOut(); });
   for (int64_t step = 0; step < steps; ++step) {
-    ir::Expected<Batch> batch = batches(step);
+    ir::Expected<Batch> batch = ahead.next();
     if (!batch) return batch.takeError();
     ir::Expected<at::Tensor> loss = run.step(*batch);
     if (!loss) return loss.takeError();

@@ -21,6 +21,7 @@
 #include "runtime/capture/without_memory.h"
 #include "runtime/state_io.h"
 #include "runtime/torch_types.h"
+#include "tools/batches_ahead.h"
 #include "tools/reference_mode.h"
 #include "tools/step_timer.h"
 
@@ -142,6 +143,8 @@ class TimedSteps {
     timer.leaveOut();
     return error;
   }
+  /// Steps from `i` on that nothing may come between.
+  int64_t together(int64_t i) const { return i == 1 + part_.untimed ? part_.timed : 1; }
   /// Between two of them, `i` the first: what is done there would count as a wait.
   bool isBetween(int64_t i) const { return i > part_.untimed && i < part_.untimed + part_.timed; }
   /// Mean of the steps before those.
@@ -157,8 +160,12 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
   TimedSteps times(options.times);
   std::optional<int64_t> last;  // its loss is fetched when the next step is under way
   bool isDue = false;           // a checkpoint
+  const int64_t first = record.training.firstStep;
+  BatchesAhead batches(
+      options.batches, first, first + options.steps, [&] { return finishSteps(runner, timer); },
+      [&] { timer.leaveOut(); });
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
-    ir::Expected<Batch> batch = options.batches(record.training.firstStep + i);
+    ir::Expected<Batch> batch = batches.next(times.together(i));
     if (!batch) return batch.takeError();
     if (ir::Error error = times.before(i, runner, timer)) return error;
     ir::Expected<int64_t> issued = runner.issue(*batch);
@@ -251,8 +258,14 @@ ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target
   TrainingRecord record;
   StepTimer timer;
   at::Tensor last;
+  const auto stop = [&] {
+    waitFor(device);
+    timer.finished();
+    return ir::success();
+  };
+  BatchesAhead ahead(batches, 0, steps, stop, [&] { timer.leaveOut(); });
   for (int64_t step = 0; step < steps; ++step) {
-    ir::Expected<Batch> batch = batches(step);
+    ir::Expected<Batch> batch = ahead.next();
     if (!batch) return batch.takeError();
     for (at::Tensor& input : *batch) input = input.to(device);
     const std::vector<at::Tensor> reports = training->loss(*batch);

@@ -21,6 +21,7 @@
 #include "runtime/capture/known_storages.h"
 #include "runtime/capture/scopes.h"
 #include "runtime/deterministic_mode.h"
+#include "runtime/host_state.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 
@@ -348,7 +349,8 @@ ir::Error CapturedStep::Impl::assemble() {
   for (const ReadBack& readBack : last.trace.readBacks) {
     readBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
   }
-  return ir::checkGraph(assembled.graph);
+  if (ir::Error error = ir::checkGraph(assembled.graph)) return error;
+  return checkHostState(assembled.graph);
 }
 
 ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,

@@ -18,6 +18,7 @@
 #include "runtime/capture/pt2_roles.h"
 #include "runtime/capture/pt2_weights.h"
 #include "runtime/capture/pt2_zip.h"
+#include "runtime/host_state.h"
 
 namespace stowage::runtime {
 namespace {
@@ -51,6 +52,7 @@ class Importer {
     if (!roles) return roles.takeError();
     ImportedStep step = finishPt2Step(facts, *roles, losses);
     if (ir::Error error = ir::checkGraph(step.graph)) return inArchive(std::move(error));
+    if (ir::Error error = checkHostState(step.graph)) return inArchive(std::move(error));
     return step;
   }
 

@@ -1,11 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <ATen/CPUGeneratorImpl.h>
-#include <ATen/ops/randint.h>
-#include <ATen/ops/randn.h>
-
 #include <algorithm>
 
 #include "tools/models/model.h"
+#include "tools/models/random_values.h"
 #include "tools/models/recipe.h"
 
 namespace stowage::tools {
@@ -43,15 +40,15 @@ ir::Expected<TrainingStep> makeTrainingStep(std::string_view name,
 
 std::vector<at::Tensor> makeInputs(const std::vector<TrainingStep::Input>& wanted, uint64_t seed,
                                    c10::Device device) {
-  at::Generator generator = at::detail::createCPUGenerator(seed);
+  constexpr uint64_t kSeeds = 1'000'003;  // of one batch
   std::vector<at::Tensor> inputs;
   for (const TrainingStep::Input& input : wanted) {
-    const auto options = at::TensorOptions().dtype(input.dtype);
     const int64_t below = input.upperBound > 0 ? input.upperBound : input.drawBelow;
+    const uint64_t own = seed * kSeeds + inputs.size();
     const at::Tensor values =
         c10::isIntegralType(input.dtype, /*includeBool=*/true)
-            ? at::randint(std::max<int64_t>(below, 1), input.sizes, generator, options)
-            : at::randn(input.sizes, generator, options);
+            ? drawIntegers(input.sizes, input.dtype, own, std::max<int64_t>(below, 1))
+            : drawNormal(input.sizes, input.dtype, own);
     inputs.push_back(values.to(device));
   }
   return inputs;

@@ -67,8 +67,8 @@ ir::Expected<TrainingStep> makeTrainingStep(std::string_view name,
                                             const std::vector<std::string>& settings,
                                             c10::Device device = c10::Device(c10::kCPU));
 
-/// Random inputs of one step on `device`: integers uniform below their bound, other values normal.
-/// Has a generator of its own, so that torch's default one is left alone.
+/// Random inputs of one step on `device`: integers uniform below their bound, other values near
+/// normal. Torch's generators are left alone.
 std::vector<at::Tensor> makeInputs(const std::vector<TrainingStep::Input>& inputs, uint64_t seed,
                                    c10::Device device = c10::Device(c10::kCPU));
 inline std::vector<at::Tensor> makeInputs(const TrainingStep& step, uint64_t seed,

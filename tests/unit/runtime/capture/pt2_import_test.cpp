@@ -8,6 +8,7 @@
 #include <gtest/gtest.h>
 
 #include <functional>
+#include <set>
 #include <string>
 
 #include "ir/check_graph.h"
@@ -511,16 +512,52 @@ TEST(Pt2Import, RefusesAnotherDeviceThanTheTargets) {
   EXPECT_EQ(step.graph.provenance().device, "cuda");
 }
 
-TEST(Pt2Import, KeepsSmallHostTensorsOfADeviceStepOnTheHost) {
+/// The small step on a GPU, but for the tensors named.
+json smallStepOnGpu(const std::set<std::string>& onHost) {
   json program = smallStepProgram();
   for (auto& [name, meta] : graphOf(program)["tensor_values"].items()) {
-    if (name != "a_3") meta["device"] = {{"type", "cuda"}, {"index", 0}};
+    if (!onHost.contains(name)) meta["device"] = {{"type", "cuda"}, {"index", 0}};
   }
-  const ImportedStep step =
-      llvm::cantFail(importTrainingStep(writePt2("import_test", packPt2(program.dump())),
-                                        {.profile = "h200", .device = ir::DeviceKind::kCuda}, {}));
-  EXPECT_EQ(storageOf(step, step.arguments[3]).home, ir::Space::kHost);
+  return program;
+}
+
+ir::Expected<ImportedStep> importForGpu(const json& program) {
+  return importTrainingStep(writePt2("import_test", packPt2(program.dump())),
+                            {.profile = "h200", .device = ir::DeviceKind::kCuda}, {});
+}
+
+TEST(Pt2Import, KeepsSmallHostTensorsOfADeviceStepOnTheHost) {
+  const ImportedStep step = llvm::cantFail(importForGpu(smallStepOnGpu({"a_4"})));
+  EXPECT_EQ(storageOf(step, step.arguments[4]).home, ir::Space::kHost);
   EXPECT_EQ(storageOf(step, step.arguments[0]).home, ir::Space::kDevice);
+}
+
+// torch.fx makes such a constant of a number that is put into a tensor: x[:, 0] = 5.
+TEST(Pt2Import, KeepsConstantsOfADeviceStepOnTheHost) {
+  json program = smallStepOnGpu({});
+  json& graph = graphOf(program);
+  graph["tensor_values"]["c"] = tensorMeta(7, {}, {});
+  graph["inputs"].insert(graph["inputs"].begin(), tensorArgument("c"));
+  const json spec = {{"tensor_constant",
+                      {{"arg", {{"name", "c"}}}, {"tensor_constant_name", "_tensor_constant0"}}}};
+  json& specs = program["graph_module"]["signature"]["input_specs"];
+  specs.insert(specs.begin(), spec);
+  graph["nodes"][2]["inputs"][0]["arg"] = tensorArgument("c");  // `other`
+  const ImportedStep step = llvm::cantFail(importForGpu(program));
+  const ir::Storage& constant = storageOf(step, step.arguments[0]);
+  EXPECT_EQ(constant.role, ir::Role::kConstant);
+  EXPECT_EQ(constant.home, ir::Space::kHost);
+}
+
+TEST(Pt2Import, RefusesStateOnTheHostThatADeviceStepWrites) {
+  ir::Expected<ImportedStep> step = importForGpu(smallStepOnGpu({"a_3"}));
+  ASSERT_FALSE(step);
+  const ir::PlanError error = ir::takePayload(step.takeError());
+  EXPECT_EQ(error.code(), ir::ErrorCode::kUnsupported);
+  EXPECT_FALSE(error.location().file.empty());
+  EXPECT_NE(error.text().find("writes state that lives on the host"), std::string::npos);
+  ASSERT_FALSE(error.notes().empty());
+  EXPECT_NE(error.notes().front().find("_foreach_add_"), std::string::npos);
 }
 
 TEST(Pt2Import, RefusesArchivesOfAnotherKind) {
