@@ -111,7 +111,9 @@ RetraceFeed::Answer RetraceFeed::retrace(int64_t step) {
 void RetraceFeed::begin(int64_t step) {
   endTelling();
   if (pending_.valid()) pending_.wait();
-  for (Told& told : told_) told = {};
+  // What the plan has no place for is never told.
+  for (Told& told : told_) told = {.isOver = true, .value = {}};
+  for (const size_t read : readOf_) told_[read].isOver = false;
   const at::ThreadLocalState settings;
   const auto work = std::make_shared<std::packaged_task<Answer()>>([this, step, settings] {
     const at::ThreadLocalStateGuard sameSettings(settings);

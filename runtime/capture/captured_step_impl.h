@@ -87,7 +87,8 @@ struct CapturedStep::Impl {
   std::optional<size_t> findInUpdate(const StepTrace& part) const;
   std::vector<ScalarValue> scalarsSeenIn(size_t step) const;
   bool wasConstant(const ScalarSite& site) const;
-  ir::Error checkFirstTraced(const std::vector<ScalarValue>& now);
+  ir::Error checkFirstTraced(const OptimizerNumbers& before,
+                             const std::vector<ScalarValue>& now) const;
   void rewindHost();
   /// Of tensors that the step writes and that neither module nor optimizer holds.
   ir::Error storeOutsideTensors(const ValueOf& bytesOf);

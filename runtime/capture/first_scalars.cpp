@@ -124,31 +124,27 @@ bool CapturedStep::Impl::wasConstant(const ScalarSite& site) const {
                      [&](const ObservedStep& step) { return numberAt(step.trace, site) == last; });
 }
 
-/// Numbers of the first step after those of the capture. One that is new and not the optimizer's
-/// own came from `update` itself, or from the loop, and then perhaps steps ago.
-ir::Error CapturedStep::Impl::checkFirstTraced(const std::vector<ScalarValue>& now) {
-  const StepTrace& captured = steps.back().trace;
-  const std::vector<ScalarValue> before = scalarsSeenIn(steps.size() - 1);
-  std::vector<size_t> changed;
+/// Numbers of the first step after those of the capture. One that is new came from `update` itself,
+/// or from the loop, and then perhaps steps ago. Options are no question: where they were set by
+/// hand during the first steps, that was seen, and where the last of those or this one changes
+/// them, numbers follow.
+ir::Error CapturedStep::Impl::checkFirstTraced(const OptimizerNumbers& before,
+                                               const std::vector<ScalarValue>& now) const {
+  const OptimizerNumbers& captured = hostNumbers[steps.size() - 1];
+  const bool optionsChanged = !captured.equals(hostNumbers.back()) || !captured.equals(before) ||
+                              !captured.equals(functions.optimizer);
+  if (optionsChanged) return ir::success();
+  const std::vector<ScalarValue> last = scalarsSeenIn(steps.size() - 1);
   for (size_t i = 0; i < stepScalars.size(); ++i) {
-    if (wasConstant(stepScalars[i]) && now[i] != before[i]) changed.push_back(i);
-  }
-  if (changed.empty()) return ir::success();
-  const OptimizerNumbers held = OptimizerNumbers::of(functions.optimizer);
-  ir::Expected<StepTrace> alone = traceOptimizersAlone();
-  held.putBack(functions.optimizer);
-  if (!alone) return alone.takeError();
-  const size_t begin = findInUpdate(*alone).value_or(captured.nodes.size());
-  for (const size_t i : changed) {
     const ScalarSite& site = stepScalars[i];
-    if (site.node >= begin && site.node < begin + alone->nodes.size()) continue;
+    if (now[i] == last[i] || !wasConstant(site)) continue;
+    const TracedNode& node = steps.back().trace.nodes[site.node];
     const std::string count = std::to_string(steps.size());
     return ir::makeError(
         ir::ErrorCode::kPlanMismatch,
-        "a host number is new in step " + std::to_string(steps.size() + 1) + ": " +
-            captured.nodes[site.node].op->name + ", argument " +
-            captured.nodes[site.node].op->schema().arguments()[site.argument].name() +
-            ". The first " + count +
+        "a host number is new in step " + std::to_string(steps.size() + 1) + ": " + node.op->name +
+            ", argument " + node.op->schema().arguments()[site.argument].name() + ". The first " +
+            count +
             " steps ran with the numbers of the capture; if the training loop set this one before "
             "or during them, they were wrong. Capture again with hostState = "
             "HostState::kDeclared, which takes numbers from the first step on: name schedulers in "

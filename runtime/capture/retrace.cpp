@@ -227,7 +227,7 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars(const StepCheck
   const std::vector<unsigned> counts = schedulerCounts(impl_->functions.schedulers);
   ir::Expected<std::vector<ScalarValue>> values = impl_->scalarsByTracing(check);
   if (values && check.whole && impl_->ranInCapture(step - 1)) {
-    if (ir::Error error = impl_->checkFirstTraced(*values)) values = std::move(error);
+    if (ir::Error error = impl_->checkFirstTraced(before, *values)) values = std::move(error);
   }
   if (values) return values;
   // The step is not taken: its counts are not, either.
