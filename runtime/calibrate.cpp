@@ -77,7 +77,7 @@ ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const Calibrate
   ir::Expected<ir::CostTable> table = measureCpuOpsAlone(graph, options);
   const bool hasNew = table && table->bySignature.size() > options.known.bySignature.size();
   if (!table || !hasNew || options.runs == 0) return table;
-  ir::Expected<CpuHandover> handover = measureCpuHandover();
+  ir::Expected<CpuHandover> handover = measureCpuHandover(options.intraOpThreads);
   if (!handover) return handover.takeError();
   for (auto& [signature, cost] : table->bySignature) {
     if (options.known.bySignature.count(signature) > 0) continue;
@@ -173,7 +173,7 @@ BytesPerSecond measureHostMemory() {
 
 ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
   if (device == ir::DeviceKind::kCpu) {
-    ir::Expected<CpuHandover> handover = measureCpuHandover();
+    ir::Expected<CpuHandover> handover = measureCpuHandover(at::get_num_threads());
     if (!handover) return handover.takeError();
     const ir::LinkRate memory{measureHostMemory(), handover->copy};
     ir::LinkModel links;

@@ -73,18 +73,19 @@ ir::Schedule chainSchedule(const ir::Graph& graph) {
 
 class HandoverBench {
  public:
-  static ir::Expected<HandoverBench> make() {
+  static ir::Expected<HandoverBench> make(int intraOpThreads) {
     HandoverBench bench;
     ir::Expected<ir::Graph> graph = ir::parseGraph(chainText());
     if (!graph) return graph.takeError();
     bench.graph_ = std::make_unique<ir::Graph>(std::move(*graph));
     bench.schedule_ = std::make_unique<ir::Schedule>(chainSchedule(*bench.graph_));
-    bench.target_->intraOpThreads = 1;
+    bench.target_->intraOpThreads = intraOpThreads;
     bench.target_->alignBytes = kUnit;
     bench.target_->deterministic = at::globalContext().deterministicAlgorithms();
     ir::Expected<std::unique_ptr<CpuDevice>> device =
         CpuDevice::open({.deviceBytes = bench.schedule_->arenaBytes(ir::Space::kDevice),
                          .hostBytes = bench.schedule_->arenaBytes(ir::Space::kHost),
+                         .intraOpThreads = intraOpThreads,
                          .links = {}});
     if (!device) return device.takeError();
     bench.device_ = std::move(*device);
@@ -168,9 +169,9 @@ class HandoverBench {
 
 }  // namespace
 
-ir::Expected<CpuHandover> measureCpuHandover() {
+ir::Expected<CpuHandover> measureCpuHandover(int intraOpThreads) {
   const DeterministicMode mode(at::globalContext().deterministicAlgorithms());
-  ir::Expected<HandoverBench> bench = HandoverBench::make();
+  ir::Expected<HandoverBench> bench = HandoverBench::make(intraOpThreads);
   if (!bench) return bench.takeError();
   for (int round = 0; round < kRounds; ++round) {
     if (ir::Error error = bench->runOps()) return error;
@@ -178,8 +179,10 @@ ir::Expected<CpuHandover> measureCpuHandover() {
   }
   // All ops of the chain are one signature.
   ir::Expected<ir::CostTable> alone = measureCpuOpsAlone(
-      bench->graph(),
-      {.deterministic = at::globalContext().deterministicAlgorithms(), .known = {}, .report = {}});
+      bench->graph(), {.intraOpThreads = intraOpThreads,
+                       .deterministic = at::globalContext().deterministicAlgorithms(),
+                       .known = {},
+                       .report = {}});
   if (!alone) return alone.takeError();
   return bench->find(alone->bySignature.begin()->second.time);
 }

@@ -19,8 +19,10 @@ struct CpuHandover {
   Nanoseconds issueOfCopy;
 };
 
-/// The best of several rounds. In the process's deterministic mode. Errors: those of the device.
-ir::Expected<CpuHandover> measureCpuHandover();
+/// The best of several rounds. In the process's deterministic mode, with as many threads as steps
+/// have: some of libtorch's libraries keep the last number for the whole process, and with another
+/// one plain libtorch gives other bits afterwards. Errors: those of the device.
+ir::Expected<CpuHandover> measureCpuHandover(int intraOpThreads);
 
 }  // namespace stowage::runtime
 

@@ -253,11 +253,8 @@ class PlanMaker {
   llvm::SmallVector<ResidencyId, 2> definedBy(const Command& command) const {
     if (command.kind == CommandKind::kCopy) return {command.to};
     llvm::SmallVector<ResidencyId, 2> defined;
-    size_t out = 0;
-    for (const ir::Access& access : graph_.accesses(command.node)) {
-      if (!access.writes()) continue;
-      if (!access.reads()) defined.push_back(command.out[out]);
-      ++out;
+    for (const ResidencyId stay : command.out) {
+      if (!llvm::is_contained(command.in, stay)) defined.push_back(stay);
     }
     return defined;
   }
