@@ -12,7 +12,6 @@
 #include <vector>
 
 #include "ir/affix.h"
-#include "runtime/cpu_handover.h"
 #include "runtime/deterministic_mode.h"
 #include "runtime/gpu_library.h"
 #include "runtime/op_measurement.h"
@@ -72,18 +71,24 @@ class CpuBench final : public OpBench {
   AllocationSource allocations_;
 };
 
-/// What a run takes beside its op is the compute thread's, too; and the issuing thread's.
 ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const CalibrateOptions& options) {
-  ir::Expected<ir::CostTable> table = measureCpuOpsAlone(graph, options);
-  const bool hasNew = table && table->bySignature.size() > options.known.bySignature.size();
-  if (!table || !hasNew || options.runs == 0) return table;
-  ir::Expected<CpuHandover> handover = measureCpuHandover(options.intraOpThreads);
-  if (!handover) return handover.takeError();
-  for (auto& [signature, cost] : table->bySignature) {
-    if (options.known.bySignature.count(signature) > 0) continue;
-    cost.time += handover->launch;
-    cost.issue = handover->issueOfRun;
-  }
+  installServedAllocator();
+  const DeterministicMode mode(options.deterministic);
+  CpuBench bench(options.alignBytes);
+  ir::CostTable table = options.known;
+  table.source = ir::CostSource::kMeasured;
+  table.device = cpuCostsDevice(options.intraOpThreads, options.deterministic);
+  std::optional<ir::Error> result;
+  // A thread of its own, as in a run: its OpenMP workers are not those of the caller.
+  std::thread worker([&] {
+    at::set_num_threads(options.intraOpThreads);
+    registerAllocatingThreads(&bench.allocations());
+    const RngRestore restore;
+    result.emplace(measureOps(graph, options, c10::Device(c10::DeviceType::CPU), bench, table));
+    registerAllocatingThreads(nullptr);
+  });
+  worker.join();
+  if (*result) return std::move(*result);
   return table;
 }
 
@@ -104,28 +109,6 @@ ir::Expected<std::string> gpuCostsDevice(bool deterministic) {
 }
 
 }  // namespace
-
-ir::Expected<ir::CostTable> measureCpuOpsAlone(const ir::Graph& graph,
-                                               const CalibrateOptions& options) {
-  installServedAllocator();
-  const DeterministicMode mode(options.deterministic);
-  CpuBench bench(options.alignBytes);
-  ir::CostTable table = options.known;
-  table.source = ir::CostSource::kMeasured;
-  table.device = cpuCostsDevice(options.intraOpThreads, options.deterministic);
-  std::optional<ir::Error> result;
-  // A thread of its own, as in a run: its OpenMP workers are not those of the caller.
-  std::thread worker([&] {
-    at::set_num_threads(options.intraOpThreads);
-    registerAllocatingThreads(&bench.allocations());
-    const RngRestore restore;
-    result.emplace(measureOps(graph, options, c10::Device(c10::DeviceType::CPU), bench, table));
-    registerAllocatingThreads(nullptr);
-  });
-  worker.join();
-  if (*result) return std::move(*result);
-  return table;
-}
 
 std::string cpuCostsDevice(int intraOpThreads, bool deterministic) {
   return costsDevice("cpu, " + std::to_string(intraOpThreads) + " threads", deterministic);
@@ -173,11 +156,8 @@ BytesPerSecond measureHostMemory() {
 
 ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
   if (device == ir::DeviceKind::kCpu) {
-    ir::Expected<CpuHandover> handover = measureCpuHandover(at::get_num_threads());
-    if (!handover) return handover.takeError();
-    const ir::LinkRate memory{measureHostMemory(), handover->copy};
+    const ir::LinkRate memory{measureHostMemory(), Nanoseconds(0)};
     ir::LinkModel links;
-    links.issue = handover->issueOfCopy;
     links.deviceToHost = memory;
     links.hostToDevice = memory;
     return links;

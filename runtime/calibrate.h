@@ -61,16 +61,11 @@ bool isOfDeterministicMode(const std::string& costsDevice);
 /// generator is as before. Errors: kUnsupported or kTorch naming the node that cannot be measured.
 ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOptions& options);
 
-/// The CPU's ops without what their launches take (runtime/cpu_handover.h), which `calibrate` adds.
-ir::Expected<ir::CostTable> measureCpuOpsAlone(const ir::Graph& graph,
-                                               const CalibrateOptions& options);
-
 /// What one thread copies within the host's memory: the best of five copies of 64 MiB.
 BytesPerSecond measureHostMemory();
 
-/// What copies between the device and the host carry, and what handing one over takes. On the CPU,
-/// where both are the same memory, both directions at once are taken to keep all of their rate.
-/// Errors: those of the GPU library.
+/// What copies between the device and the host carry. On the CPU, where both are the same memory,
+/// both directions at once are taken to keep all of their rate. Errors: those of the GPU library.
 ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device);
 
 }  // namespace stowage::runtime

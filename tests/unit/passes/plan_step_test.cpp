@@ -98,20 +98,6 @@ TEST_F(PlanStep, TheSmallestBudgetThatANoNamesWorksAndOneUnitLessDoesNot) {
   llvm::consumeError(less.takeError());
 }
 
-// As of the CPU's copies of few bytes: their thread is woken, and wakes compute.
-TEST_F(PlanStep, WhatHandingOverACopyTakesIsInTheStepTime) {
-  constexpr int64_t kTight = 6 << 16;
-  ir::Expected<PlannedStep> free = planAt(kTight);
-  ASSERT_TRUE(static_cast<bool>(free)) << ir::describe(free.takeError());
-  ASSERT_GT(free->result.timetable.bytesOut, Bytes(0));
-  costs_.links.deviceToHost.latency = Nanoseconds(1'000'000);
-  costs_.links.hostToDevice.latency = Nanoseconds(1'000'000);
-  ir::Expected<PlannedStep> woken = planAt(kTight);
-  ASSERT_TRUE(static_cast<bool>(woken)) << ir::describe(woken.takeError());
-  EXPECT_GE(woken->schedule.predicted.stepTime,
-            free->schedule.predicted.stepTime + Nanoseconds(1'000'000));
-}
-
 TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   ir::Expected<ir::Graph> hoisted = arrangeGraph(graph_, Order::kHoisted);
   ASSERT_TRUE(static_cast<bool>(hoisted));

@@ -102,28 +102,6 @@ TEST(Calibrate, AnOpThatTakesNoneOfTheValuesIsNamed) {
       << error;
 }
 
-TEST(Calibrate, OnTheCpuHandingOverIsMeasured) {
-  const ir::Graph graph =
-      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
-                            "input %x : f32[8]\n"
-                            "%y : f32[8] = aten.neg.default(%x)\n"
-                            "%z : f32[8] = aten.abs.default(%y)\n"
-                            "}\n"));
-  ir::CostTable known;
-  known.bySignature[ir::nodeSignature(graph, ir::NodeId(size_t{0}))].time = Nanoseconds(1);
-  const ir::CostTable table = orFail(
-      runtime::calibrate(graph, {.intraOpThreads = 1, .runs = 1, .known = known, .report = {}}));
-  const ir::OpCost& kept = table.bySignature.at(ir::nodeSignature(graph, ir::NodeId(size_t{0})));
-  EXPECT_EQ(kept.time, Nanoseconds(1)) << "a row that was known";
-  EXPECT_EQ(kept.issue, Nanoseconds(0));
-  EXPECT_GT(table.bySignature.at(ir::nodeSignature(graph, ir::NodeId(size_t{1}))).issue,
-            Nanoseconds(0));
-  const ir::LinkModel links = orFail(runtime::measureLinks(ir::DeviceKind::kCpu));
-  EXPECT_GT(links.deviceToHost.latency, Nanoseconds(0));
-  EXPECT_EQ(links.deviceToHost.latency, links.hostToDevice.latency);
-  EXPECT_GT(links.issue, Nanoseconds(0));
-}
-
 /// The CPU, as a device that works on a call for less time than issuing it takes.
 class SlowlyIssued final : public runtime::OpBench {
  public:
