@@ -9,7 +9,8 @@ namespace stowage::runtime {
 StepAlignment alignFirstStep(const StepTrace& first, const StepTrace& later,
                              const StorageTable& storages) {
   const StoragePairs none;
-  StepMatcher matcher(first, later, storages, none);
+  StepMatcher matcher(wholeStep(first, "the first step"), wholeStep(later, "a later step"),
+                      storages, none);
   StepAlignment alignment;
   size_t next = 0;
   for (size_t k = 0; k < later.nodes.size(); ++k) {

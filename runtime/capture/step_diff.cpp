@@ -85,19 +85,12 @@ ir::Error matchSteps(const StepPart& a, const StepPart& b, const StorageTable& s
                      const StoragePairs& known, PartMatch* match) {
   PartMatch own;
   PartMatch& result = match == nullptr ? own : *match;
-  StepMatcher matcher(a.step, b.step, storages, known);
-  const auto opAt = [](const StepPart& part, size_t node) { return part.step.nodes[node].op; };
+  StepMatcher matcher(a, b, storages, known);
   const size_t shared = std::min(a.end - a.begin, b.end - b.begin);
   for (size_t i = 0; i < shared; ++i) {
     result.differsFrom = i;
-    const OpFacts* const left = opAt(a, a.begin + i);
-    const OpFacts* const right = opAt(b, b.begin + i);
-    if (left != right) {
-      return stepChanged(a.begin + i, "is " + left->name + " in " + a.name + " and " + right->name +
-                                          " in " + b.name);
-    }
     const std::string how = matcher.differenceBetween(a.begin + i, b.begin + i);
-    if (!how.empty()) return stepChanged(a.begin + i, how + " (" + a.name + ", " + b.name + ")");
+    if (!how.empty()) return stepChanged(a.begin + i, how);
   }
   result.differsFrom = shared;
   if (a.end - a.begin == b.end - b.begin) {

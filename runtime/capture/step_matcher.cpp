@@ -42,18 +42,22 @@ bool numberMayDiffer(const TracedNode& node, size_t argument) {
 }
 
 std::string StepMatcher::differenceBetween(size_t i, size_t k) {
+  const TracedNode& left = a_.nodes[i];
+  const TracedNode& right = b_.nodes[k];
+  if (left.op != right.op) {
+    return "is " + left.op->name + " in " + nameOfA_ + " and " + right.op->name + " in " + nameOfB_;
+  }
   added_.clear();
-  std::string why = compare(a_.nodes[i], b_.nodes[k]);
+  const std::string why = compare(left, right);
   if (why.empty()) return why;
   for (const auto& [a, b] : added_) {
     partners_.erase(a);
     partnersBack_.erase(b);
   }
-  return why;
+  return why + " (" + nameOfA_ + ", " + nameOfB_ + ")";
 }
 
 std::string StepMatcher::compare(const TracedNode& a, const TracedNode& b) {
-  if (a.op != b.op) return "is " + a.op->name + " in one and " + b.op->name + " in the other";
   const std::string named = "(" + a.op->name + "), ";
   for (size_t k = 0; k < a.args.size(); ++k) {
     const std::string why = compare(a.args[k], b.args[k], numberMayDiffer(a, k));

@@ -18,12 +18,17 @@ namespace stowage::runtime {
 class StepMatcher {
  public:
   /// `known`: storages of `b` that stand for storages of `a`; outlives the matcher.
-  StepMatcher(const StepTrace& a, const StepTrace& b, const StorageTable& storages,
+  StepMatcher(const StepPart& a, const StepPart& b, const StorageTable& storages,
               const StoragePairs& known)
-      : a_(a), b_(b), storages_(storages), known_(known) {}
+      : a_(a.step),
+        b_(b.step),
+        nameOfA_(a.name),
+        nameOfB_(b.name),
+        storages_(storages),
+        known_(known) {}
 
   /// Empty when node `i` of the first step does what node `k` of the second does; else how they
-  /// differ. Host numbers that may differ are not compared.
+  /// differ, with the names of both. Host numbers that may differ are not compared.
   std::string differenceBetween(size_t i, size_t k);
   /// Does `b` play the part of `a`, as far as nodes were compared?
   bool plays(ir::ValueId a, ir::ValueId b) { return compare(a, b).empty(); }
@@ -41,6 +46,7 @@ class StepMatcher {
 
   const StepTrace& a_;
   const StepTrace& b_;
+  const std::string nameOfA_, nameOfB_;
   const StorageTable& storages_;
   const StoragePairs& known_;
   StoragePairs partners_, partnersBack_;
