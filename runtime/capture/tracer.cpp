@@ -3,10 +3,10 @@
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/ops/zeros.h>
+#include <c10/util/Exception.h>
 #include <torch/library.h>
 
 #include <atomic>
-#include <cassert>
 #include <cmath>
 #include <utility>
 
@@ -271,7 +271,9 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
 namespace {
 std::unique_lock<std::mutex> takeTurn() {
   static std::mutex oneAtATime;
-  assert(!TracingScope::isOnThisThread() && "tracing scopes do not nest");
+  TORCH_CHECK(!TracingScope::isOnThisThread(),
+              "a WithoutMemory scope is open on this thread (or a step is being traced), expected "
+              "one at a time");
   return std::unique_lock(oneAtATime);
 }
 }  // namespace

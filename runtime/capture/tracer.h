@@ -106,8 +106,8 @@ class Tracer : public CallHandler {
   std::optional<ir::PlanError> refusal_;
 };
 
-/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest; those of several
-/// threads take turns, because autograd's threads are everybody's.
+/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest (c10::Error);
+/// those of several threads take turns, because autograd's threads are everybody's.
 class TracingScope {
  public:
   explicit TracingScope(CallHandler& handler);

@@ -76,6 +76,15 @@ struct Training {
             .module = model,
             .optimizer = optimizer.get()};
   }
+  /// The same; but its update does something else once `isChanged`, which outlives it, is set.
+  Description describeChanging(const bool& isChanged) {
+    Description description = describe();
+    description.update = [this, &isChanged] {
+      if (isChanged) optimizer->step();
+      update();
+    };
+    return description;
+  }
   void setRate(double rate) {
     for (auto& group : optimizer->param_groups()) group.options().set_lr(rate);
   }

@@ -201,12 +201,7 @@ TEST(SessionRead, OfATrainingWhoseLastStepWasRefused) {
   trainEagerly(eager, 0, 6);
   Training planned;
   bool isChanged = false;
-  Description description = planned.describe();
-  description.update = [&] {
-    if (isChanged) planned.optimizer->step();
-    planned.update();
-  };
-  const Step step = capture(description);
+  const Step step = capture(planned.describeChanging(isChanged));
   Runner runner = makeRunner(step);
   train(runner, planned, 0, 6);
   isChanged = true;

@@ -127,6 +127,11 @@ TEST(Session, AScopeWithoutMemoryEndsBeforeAStep) {
   train(runner, training, 0, 2);
 }
 
+TEST(Session, ScopesWithoutMemoryDoNotNest) {
+  const runtime::WithoutMemory scope;
+  EXPECT_THROW(runtime::WithoutMemory(), c10::Error);
+}
+
 TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   Training eager;
   trainEagerly(eager, 0, 4);
@@ -198,12 +203,7 @@ TEST(Session, ARefusedStepLeavesTheLossBefore) {
   trainEagerly(eager, 0, 6);
   Training planned;
   bool isChanged = false;
-  Description description = planned.describe();
-  description.update = [&] {
-    if (isChanged) planned.optimizer->step();
-    planned.update();
-  };
-  const Step step = capture(description);
+  const Step step = capture(planned.describeChanging(isChanged));
   Runner runner = makeRunner(step);
   const auto issue = [&](int i) {
     const auto [x, y] = makeBatch(i);
