@@ -311,7 +311,7 @@ ir::Error Executor::finish() {
 
 // What already runs is let finish, so that nobody touches bytes after the error is out.
 ir::Error Executor::stop(ir::Error error) {
-  // Nor that a feed waits for values that do not come any more.
+  // Values that the feed waits for do not come any more.
   for (size_t k = 0; k < wantedOutputs_.size(); ++k) source_.feed->tell(k, std::nullopt);
   program_->abandonSegment();
   llvm::consumeError(device_.synchronize());

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include "ir/interval.h"
 #include "ir/op_table.h"
 
 namespace stowage::runtime {
@@ -231,18 +232,19 @@ class PlanMaker {
   // What a step without updates leaves out beside them: copies of what only they make. State that
   // they write whole, without having read it, is as it was where its old bytes lie untouched.
   void findLeftOut() {
-    std::vector<bool> hasBytes(schedule_.residencies.size(), false);
-    std::vector<ResidencyId> keepOldBytes;
+    std::vector<bool> isHeld(schedule_.residencies.size(), false);  // between steps
     for (const ir::BoundaryEntry& entry : schedule_.boundary) {
-      for (const ResidencyId stay : entry.at) hasBytes[stay.index()] = true;
+      for (const ResidencyId stay : entry.at) isHeld[stay.index()] = true;
     }
+    std::vector<bool> hasBytes = isHeld;
+    std::vector<ResidencyId> keepOldBytes;
     for (size_t i = 0; i < schedule_.commands.size(); ++i) {
       const Command& command = schedule_.commands[i];
       IssueRecord& record = plan_.records[i];
       if (command.kind == CommandKind::kCopy) record.updates = !hasBytes[command.from.index()];
       for (const ResidencyId stay : definedBy(command)) {
         if (!record.updates) hasBytes[stay.index()] = true;
-        if (record.updates && isHeld(stay)) keepOldBytes.push_back(stay);
+        if (record.updates && isHeld[stay.index()]) keepOldBytes.push_back(stay);
       }
     }
     plan_.canEndWithoutUpdates =
@@ -259,27 +261,22 @@ class PlanMaker {
     return defined;
   }
 
-  bool isHeld(ResidencyId stay) const {
-    return llvm::any_of(schedule_.boundary, [&](const ir::BoundaryEntry& entry) {
-      return llvm::is_contained(entry.at, stay);
-    });
+  ir::ByteRange rangeOf(const ir::Residency& stay) const {
+    return {stay.offset, stay.offset + graph_.storage(stay.storage).bytes.value()};
   }
 
   // Of a stay that is held between steps: while it waits to be written anew, others may have its
   // bytes.
   bool sharesBytes(ResidencyId id) const {
     const ir::Residency& stay = schedule_.residency(id);
-    const int64_t end = stay.offset + graph_.storage(stay.storage).bytes.value();
-    const auto overlaps = [&](int64_t offset, Bytes bytes) {
-      return offset < end && stay.offset < offset + bytes.value();
-    };
+    const ir::ByteRange own = rangeOf(stay);
     for (size_t i = 0; i < schedule_.residencies.size(); ++i) {
       const ir::Residency& other = schedule_.residencies[i];
       if (i == id.index() || other.space != stay.space) continue;
-      if (overlaps(other.offset, graph_.storage(other.storage).bytes)) return true;
+      if (own.overlaps(rangeOf(other))) return true;
     }
     return stay.space == Space::kDevice && llvm::any_of(schedule_.commands, [&](const Command& c) {
-             return c.temp.bytes.value() > 0 && overlaps(c.temp.offset, c.temp.bytes);
+             return own.overlaps({c.temp.offset, c.temp.offset + c.temp.bytes.value()});
            });
   }
 

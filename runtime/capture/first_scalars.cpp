@@ -134,11 +134,11 @@ ir::Error CapturedStep::Impl::checkFirstTraced(const OptimizerNumbers& before,
   const bool optionsChanged = !captured.equals(hostNumbers.back()) || !captured.equals(before) ||
                               !captured.equals(functions.optimizer);
   if (optionsChanged) return ir::success();
-  const std::vector<ScalarValue> last = scalarsSeenIn(steps.size() - 1);
+  const StepTrace& last = steps.back().trace;
   for (size_t i = 0; i < stepScalars.size(); ++i) {
     const ScalarSite& site = stepScalars[i];
-    if (now[i] == last[i] || !wasConstant(site)) continue;
-    const TracedNode& node = steps.back().trace.nodes[site.node];
+    if (now[i] == toScalarValue(numberAt(last, site)) || !wasConstant(site)) continue;
+    const TracedNode& node = last.nodes[site.node];
     const std::string count = std::to_string(steps.size());
     return ir::makeError(
         ir::ErrorCode::kPlanMismatch,
