@@ -44,9 +44,13 @@ schedule @step level=synced graph="" target="" ops=0 mode=no_update flowing {
 }
 )IR";
 
-runtime::InputPort inputOf(const std::string& text, size_t index) {
+runtime::IssuePlan planOf(const std::string& text) {
   const ir::Module module = orFail(ir::parseModule(text));
-  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule)).inputs.at(index);
+  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule));
+}
+
+runtime::InputPort inputOf(const std::string& text, size_t index) {
+  return planOf(text).inputs.at(index);
 }
 
 std::string replaced(std::string text, const std::string& from, const std::string& to) {
@@ -109,11 +113,6 @@ schedule @step level=synced graph="" target="" ops=0 mode=none flowing {
   c4 = run n2 on compute out [r2]
 }
 )IR";
-
-runtime::IssuePlan planOf(const std::string& text) {
-  const ir::Module module = orFail(ir::parseModule(text));
-  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule));
-}
 
 TEST(IssuePlan, AStepWithoutUpdatesLeavesOutCopiesOfWhatTheyMake) {
   const runtime::IssuePlan plan = planOf(kReplaces);

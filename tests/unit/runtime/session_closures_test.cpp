@@ -392,6 +392,23 @@ TEST(ClosureCheck, ALossThatCountsStaysInStep) {
   EXPECT_EQ(trained.difference, "");
 }
 
+/// A training whose loss has another number from the seventh step on.
+Program changingLate(const std::shared_ptr<Numbered>& own, const std::function<void()>& update) {
+  Program program;
+  program.module = own->model.ptr();
+  program.optimizers = own->optimizer.get();
+  program.loss = [own](const Tensor& x, const Tensor& y) {
+    const Tensor loss = own->forward(x, y) * (own->updates < 6 ? 1 : 2);
+    loss.backward();
+    return loss;
+  };
+  program.update = [own, update] {
+    update();
+    ++own->updates;
+  };
+  return program;
+}
+
 // Running statistics have moved on when a step is refused, and so has the generator.
 TEST(ClosureCheck, ARefusedStepLeavesNoTraceInStatisticsAndGenerator) {
   const MakeProgram make = [] {
@@ -403,22 +420,8 @@ TEST(ClosureCheck, ARefusedStepLeavesNoTraceInStatisticsAndGenerator) {
         optimizer = adamW(model->parameters());
       }
     };
-    const auto training = std::make_shared<Normed>();
-    auto* own = training.get();
-    Program program;
-    program.module = own->model.ptr();
-    program.optimizers = own->optimizer.get();
-    program.loss = [own](const Tensor& x, const Tensor& y) {
-      const Tensor loss = own->forward(x, y) * (own->updates < 6 ? 1 : 2);
-      loss.backward();
-      return loss;
-    };
-    program.update = [own] {
-      own->update();
-      ++own->updates;
-    };
-    program.owned = training;
-    return program;
+    const auto own = std::make_shared<Normed>();
+    return changingLate(own, [own = own.get()] { own->update(); });
   };
   const Trained trained = trainTwice(make);
   EXPECT_EQ(trained.steps, 6);
@@ -511,18 +514,7 @@ MakeProgram overwriting(const std::function<void(Numbered&, const Tensor& mean)>
   return [update] {
     const auto own = std::make_shared<Numbered>();
     const Tensor mean = own->model->parameters()[0].detach().clone();
-    Program program;
-    program.module = own->model.ptr();
-    program.optimizers = own->optimizer.get();
-    program.loss = [own](const Tensor& x, const Tensor& y) {
-      const Tensor loss = own->forward(x, y) * (own->updates < 6 ? 1 : 2);
-      loss.backward();
-      return loss;
-    };
-    program.update = [own, mean, update] {
-      ++own->updates;
-      update(*own, mean);
-    };
+    Program program = changingLate(own, [own = own.get(), mean, update] { update(*own, mean); });
     program.outside = {mean};
     return program;
   };
