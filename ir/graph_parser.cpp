@@ -152,6 +152,7 @@ void GraphParser::parseNode() {
   }
   ArgumentParser(reader_, names_).parseArguments(node);
   nodes_.push_back(std::move(node));
+  ops_.push_back(reader_.locationOf(op));
 }
 
 ValueId GraphParser::parseResult() {

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/argument_parser.h"
@@ -26,6 +27,8 @@ class GraphParser {
   /// An empty graph after a failure of the reader.
   Graph parse();
   const GraphNames& names() const { return names_; }
+  /// Where the text names the op of each node. Call once, after `parse`.
+  std::vector<SourceLocation> takeOps() { return std::move(ops_); }
 
  private:
   // What stands between a value's name and its type.
@@ -75,6 +78,7 @@ class GraphParser {
   std::vector<Declared<Value>> values_;
   llvm::StringMap<StorageId> storageOfValue_;  // what a view needs
   std::vector<Node> nodes_;
+  std::vector<SourceLocation> ops_;
   Phase phase_ = Phase::kForward;
   ScopeId scope_;
 };

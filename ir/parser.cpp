@@ -34,6 +34,7 @@ Expected<Module> parseModule(llvm::StringRef text, std::string fileName) {
   Module module{.graph = graphParser.parse()};
   if (reader.failed()) return reader.takeError();
   if (Error broken = checkGraphAt(module.graph, start)) return broken;
+  module.ops = graphParser.takeOps();
   if (!reader.atEnd()) {
     module.schedule = ScheduleParser(reader, module.graph, graphParser.names()).parse();
   }
@@ -42,12 +43,17 @@ Expected<Module> parseModule(llvm::StringRef text, std::string fileName) {
   return module;
 }
 
-Expected<Graph> parseGraph(llvm::StringRef text, std::string fileName) {
+Expected<Module> parseGraphModule(llvm::StringRef text, std::string fileName) {
   Expected<Module> module = parseModule(text, fileName);
-  if (!module) return module.takeError();
-  if (!module->schedule) return std::move(module->graph);
+  if (!module || !module->schedule) return module;
   return makeError(PlanError(ErrorCode::kParse, "found a schedule, expected a graph and no more")
                        .at({.file = std::move(fileName)}));
+}
+
+Expected<Graph> parseGraph(llvm::StringRef text, std::string fileName) {
+  Expected<Module> module = parseGraphModule(text, std::move(fileName));
+  if (!module) return module.takeError();
+  return std::move(module->graph);
 }
 
 }  // namespace stowage::ir

@@ -12,6 +12,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/error.h"
 #include "ir/graph.h"
@@ -25,12 +26,14 @@ inline constexpr int64_t kTextVersion = 1;
 struct Module {
   Graph graph;
   std::optional<Schedule> schedule;
+  std::vector<SourceLocation> ops;  // by NodeId: where the text names the node's op
 };
 
 /// Parses and checks the graph's invariants (ir/check_graph.h). `fileName` is used in messages
 /// only.
 Expected<Module> parseModule(llvm::StringRef text, std::string fileName = "<text>");
 /// The same for a text that must hold a graph and nothing else.
+Expected<Module> parseGraphModule(llvm::StringRef text, std::string fileName = "<text>");
 Expected<Graph> parseGraph(llvm::StringRef text, std::string fileName = "<text>");
 
 }  // namespace stowage::ir

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "ir/op_table.h"
+#include "ir/overloaded.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 #include "runtime/wrapped_number.h"
@@ -62,6 +63,61 @@ ir::Expected<IValue> convertEnum(const ir::EnumArg& argument) {
   return unknown();
 }
 
+const char* kindOf(const ir::Argument& argument) {
+  return std::visit(
+      ir::Overloaded{[](const ir::NoneArg&) { return "none"; },
+                     [](bool) { return "true or false"; }, [](int64_t) { return "an integer"; },
+                     [](double) { return "a number"; },
+                     [](const std::string&) { return "a string"; },
+                     [](const ir::ComplexArg&) { return "a complex number"; },
+                     [](const ir::ScalarArg&) { return "a step scalar"; },
+                     [](const ir::EnumArg& name) { return name.kind.c_str(); },
+                     [](const ir::WrappedNumberArg&) { return "a number as a tensor"; },
+                     [](const ir::ValueArg&) { return "a tensor"; },
+                     [](const ir::ValueList&) { return "a list of tensors"; },
+                     [](const ir::NumberList&) { return "a list of numbers"; }},
+      argument);
+}
+
+/// Kernels take what they are given for what the schema says: an integer for an element type, say.
+bool fits(const ir::Argument& argument, const c10::Type& type) {
+  const auto is = [&]<typename T>(std::type_identity<T>) {
+    return std::holds_alternative<T>(argument);
+  };
+  const auto* name = std::get_if<ir::EnumArg>(&argument);
+  const bool isInteger =
+      is(std::type_identity<int64_t>()) || is(std::type_identity<ir::ScalarArg>());
+  const bool isReal = isInteger || is(std::type_identity<double>());
+  switch (type.kind()) {
+    case TypeKind::TensorType:
+      return is(std::type_identity<ir::ValueArg>()) ||
+             is(std::type_identity<ir::WrappedNumberArg>());
+    case TypeKind::ListType:
+      return is(std::type_identity<ir::ValueList>()) || is(std::type_identity<ir::NumberList>());
+    case TypeKind::BoolType:
+      return is(std::type_identity<bool>());
+    case TypeKind::IntType:
+    case TypeKind::SymIntType:
+      return isInteger;
+    case TypeKind::FloatType:
+      return isReal;
+    case TypeKind::NumberType:
+      return isReal || is(std::type_identity<bool>()) || is(std::type_identity<ir::ComplexArg>());
+    case TypeKind::StringType:
+      return is(std::type_identity<std::string>());
+    case TypeKind::ScalarTypeType:
+      return name != nullptr && name->kind == "dtype";
+    case TypeKind::LayoutType:
+      return name != nullptr && name->kind == "layout";
+    case TypeKind::MemoryFormatType:
+      return name != nullptr && name->kind == "memory_format";
+    case TypeKind::DeviceObjType:
+      return name != nullptr && name->kind == "device";
+    default:
+      return false;
+  }
+}
+
 IValue toIValue(const ScalarValue& value) {
   return value.isInteger ? IValue(value.integer) : IValue(value.value);
 }
@@ -87,6 +143,7 @@ class StackMaker {
  private:
   ir::Expected<IValue> convert(const ir::Argument& argument, const c10::TypePtr& type) {
     if (std::holds_alternative<ir::NoneArg>(argument)) return IValue();
+    if (!fits(argument, *type)) return wrongArgument(kindOf(argument), *type);
     if (const auto* flag = std::get_if<bool>(&argument)) return IValue(*flag);
     if (const auto* integer = std::get_if<int64_t>(&argument)) {
       // A literal without a point may stand for a float.

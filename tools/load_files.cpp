@@ -4,7 +4,6 @@
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 
-#include <set>
 #include <thread>
 #include <utility>
 
@@ -13,7 +12,7 @@
 #include "passes/planned_file.h"
 #include "planner/plan_json.h"
 #include "planner/roofline.h"
-#include "runtime/torch_types.h"
+#include "tools/loaded_calls.h"
 #include "tools/nearest_name.h"
 #include "tools/step_file.h"
 #include "tools/whole_file.h"
@@ -97,29 +96,6 @@ ir::Error checkKind(const std::string& path, llvm::StringRef text, FileKind want
                            .at({.file = path}));
 }
 
-/// Line and column of the first call of `op`, as far as a text search tells.
-ir::SourceLocation findCall(const std::string& path, llvm::StringRef text, const std::string& op) {
-  const size_t place = text.find(op + "(");
-  if (place == llvm::StringRef::npos) return {.file = path};
-  const llvm::StringRef before = text.take_front(place);
-  return {.file = path,
-          .line = static_cast<int>(before.count('\n')) + 1,
-          .column = static_cast<int>(place - (before.rfind('\n') + 1)) + 1};
-}
-
-/// Every op is one that this libtorch has. Names of other libraries' ops are theirs.
-ir::Error checkOps(const ir::Graph& graph, llvm::StringRef text, const std::string& path) {
-  std::set<std::string> seen;
-  for (const ir::Node& node : graph.nodes()) {
-    if (!ir::startsWith(node.op, "aten.") || !seen.insert(node.op).second) continue;
-    ir::Expected<c10::OperatorHandle> found = runtime::findOperator(node.op);
-    if (found) continue;
-    ir::PlanError error = ir::takePayload(found.takeError());
-    return ir::makeError(error.at(findCall(path, text, node.op)));
-  }
-  return ir::success();
-}
-
 ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
   ir::Expected<std::string> text = readWholeFile(path);
   if (!text) return text.takeError();
@@ -127,16 +103,21 @@ ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
   return text;
 }
 
+/// A graph's text, its checksum and its calls checked.
+ir::Expected<ir::Graph> parseStep(llvm::StringRef text, const std::string& path) {
+  ir::Expected<ir::Module> parsed = ir::parseGraphModule(text, path);
+  if (!parsed) return parsed.takeError();
+  if (ir::Error error = checkStepText(text, path)) return error;
+  if (ir::Error error = checkLoadedCalls(*parsed)) return error;
+  return std::move(parsed->graph);
+}
+
 }  // namespace
 
 ir::Expected<ir::Graph> loadGraph(const std::string& path) {
   ir::Expected<std::string> text = readFileOf(path, FileKind::kStep);
   if (!text) return text.takeError();
-  ir::Expected<ir::Graph> graph = ir::parseGraph(*text, path);
-  if (!graph) return graph.takeError();
-  if (ir::Error error = checkOps(*graph, *text, path)) return error;
-  if (ir::Error error = checkStepText(*text, path)) return error;
-  return graph;
+  return parseStep(*text, path);
 }
 
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
@@ -146,9 +127,9 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   if (!plan) return plan.takeError();
   ir::Expected<std::string> path = findGraphPath(*plan, planPath, graphPath);
   if (!path) return path.takeError();
-  ir::Expected<ir::Graph> graph =
-      path->empty() ? ir::parseGraph(*plan->graph.text, planPath + " (embedded graph)")
-                    : loadGraph(*path);
+  ir::Expected<ir::Graph> graph = path->empty()
+                                      ? parseStep(*plan->graph.text, planPath + " (embedded graph)")
+                                      : loadGraph(*path);
   if (!graph) return graph.takeError();
   ir::Expected<passes::ArrangedGraph> arranged =
       passes::arrangeForPlan(*graph, *plan, path->empty() ? "embedded" : "of " + *path);

@@ -21,6 +21,7 @@
 #include "tools/exit_code.h"
 #include "tools/in_step_times.h"
 #include "tools/load_files.h"
+#include "tools/loaded_calls.h"
 #include "tools/machine_load.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
@@ -111,6 +112,7 @@ ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
 ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return target.takeError();
+  if (ir::Error error = checkMayRun(graph, flags.step)) return error;
   if (ir::Error error = openGpuFor(*target)) return error;
   remark(describeMemoryCount(*target), flags);
   runtime::TimeSpread spread;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "ir/fingerprint.h"
+#include "tools/loaded_calls.h"
 
 namespace stowage::tools {
 
@@ -52,6 +53,7 @@ ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, Run
 }
 
 ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSource& source) {
+  if (ir::Error error = checkMayRun(plan.step, graphFile(plan))) return error;
   options.folder = llvm::sys::path::parent_path(graphFile(plan)).str();
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
   if (!run) return run.takeError();

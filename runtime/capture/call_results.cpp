@@ -10,6 +10,7 @@
 #include "runtime/capture/encode_argument.h"
 #include "runtime/capture/meta_kernel.h"
 #include "runtime/capture/op_facts.h"
+#include "runtime/capture/operand_rules.h"
 
 namespace stowage::runtime {
 namespace {
@@ -64,11 +65,12 @@ bool isView(const OutputTensor& output) {
   return output.kind == OutputTensor::Kind::kArgument || output.kind == OutputTensor::Kind::kView;
 }
 
+}  // namespace
+
 Outputs findOutputs(const TracedCall& call) {
+  checkOperands(call);
   return call.op.resultsBy == ResultsBy::kRule ? call.op.rule(call) : runMetaKernel(call);
 }
-
-}  // namespace
 
 CallResults makeResults(const TracedCall& call, const FakeOrigin& origin) {
   ResultMaker maker(call, origin);

@@ -2,7 +2,7 @@
 //
 // From what an op returns (shape_rules.h) to tensors without memory: fresh storages on the right
 // device, views of known ones, the arguments themselves.
-// Not here: how the outputs were found.
+// Not here: the rules by which outputs are found.
 #ifndef STOWAGE_RUNTIME_CAPTURE_CALL_RESULTS_H_
 #define STOWAGE_RUNTIME_CAPTURE_CALL_RESULTS_H_
 
@@ -20,7 +20,11 @@ struct CallResults {
   bool onlyViews = false;           // at least one, and each is an argument or a view of one
 };
 
-/// Finds the results of `call` by rule or meta kernel and makes them.
+/// What `call` returns, by rule or meta kernel; its operands are looked at first
+/// (operand_rules.h). Throws what is wrong with them.
+Outputs findOutputs(const TracedCall& call);
+
+/// Finds the results of `call` and makes them.
 CallResults makeResults(const TracedCall& call, const FakeOrigin& origin);
 
 /// Calls `visit(const at::Tensor&)` for every defined tensor among `args`.

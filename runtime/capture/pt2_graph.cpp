@@ -105,7 +105,7 @@ class GraphMaker {
       return malformed("tensor '" + source.name + "' brings the step above " +
                        formatBytes(Bytes(kMaxTotalBytes)));
     }
-    if (ir::Error error = shapes_.addStorage(storage)) return error;
+    if (ir::Error error = shapes_.values().addStorage(storage)) return error;
     valuesOf_.emplace_back();
     return builder_.addStorage(std::move(storage));
   }
@@ -119,7 +119,7 @@ class GraphMaker {
     std::string name = pt2Identifier(tensorOf(tensor).name);
     while (!names_.insert(name).second) name += "_";
     ir::Value value{.name = std::move(name), .storage = storage, .type = type};
-    if (ir::Error error = shapes_.addValue(value)) return error;
+    if (ir::Error error = shapes_.values().addValue(value)) return error;
     const ir::ValueId id = builder_.addValue(std::move(value));
     valuesOf_[storage.index()].push_back(id);
     return id;

@@ -6,8 +6,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/capture/call_results.h"
 #include "runtime/capture/fake_tensor.h"
-#include "runtime/capture/meta_kernel.h"
 #include "runtime/capture/trace.h"
 #include "runtime/op_call.h"
 #include "runtime/torch_boundary.h"
@@ -83,35 +83,18 @@ ir::Error Pt2Results::checkCount() const {
                    std::to_string(tensors_.size()));
 }
 
-Pt2Shapes::Pt2Shapes(const ir::Target& target)
-    : target_(target), device_(toDevice(target.device)) {}
-
-ir::Error Pt2Shapes::addStorage(const ir::Storage& storage) {
-  return callTorch("a storage without memory", [&] {
-    const bool onHost = storage.home == ir::Space::kHost;
-    storages_.push_back(makeFakeStorage(storage.bytes.value(),
-                                        onHost ? c10::Device(c10::kCPU) : device_,
-                                        /*hostWritable=*/false));
-  });
-}
-
-ir::Error Pt2Shapes::addValue(const ir::Value& value) {
-  return callTorch("a tensor without memory", [&] {
-    tensors_.push_back(makeTensor(storages_[value.storage.index()], shapeOf(value.type)));
-  });
-}
-
 ir::Expected<Pt2Results> Pt2Shapes::findResults(const OpFacts& op, const ir::Node& call) const {
   const bool byRule = op.resultsBy == ResultsBy::kRule;
-  if (op.ruleOnlyForCpu && device_.is_cuda()) return Pt2Results();
+  if (op.ruleOnlyForCpu && values_.device().is_cuda()) return Pt2Results();
   if (!byRule && op.resultsBy != ResultsBy::kMeta) return Pt2Results();
   ir::Expected<OpCall> prepared =
-      prepareCall(call, [&](ir::ValueId value) { return tensors_[value.index()]; });
+      prepareCall(call, [&](ir::ValueId value) { return values_.tensorOf(value); });
   if (!prepared) return prepared.takeError();
-  const TracedCall traced{.op = op, .args = prepared->stack, .target = target_, .device = device_};
+  const TracedCall traced{
+      .op = op, .args = prepared->stack, .target = target_, .device = values_.device()};
   ir::Expected<Outputs> outputs = callTorch("libtorch refuses these arguments", [&] {
     const at::AutoDispatchBelowADInplaceOrView below;
-    return byRule ? op.rule(traced) : runMetaKernel(traced);
+    return findOutputs(traced);
   });
   if (!outputs) return malformed(ir::describe(outputs.takeError()));
   return Pt2Results(std::move(*outputs));

@@ -11,16 +11,15 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_SHAPES_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_SHAPES_H_
 
-#include <ATen/core/Tensor.h>
 #include <llvm/ADT/SmallVector.h>
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "runtime/capture/fake_values.h"
 #include "runtime/capture/op_facts.h"
 
 namespace stowage::runtime {
@@ -55,19 +54,16 @@ class Pt2Results {
 
 class Pt2Shapes {
  public:
-  explicit Pt2Shapes(const ir::Target& target);
+  explicit Pt2Shapes(const ir::Target& target) : target_(target), values_(target.device) {}
 
-  /// In the order of the graph's ids.
-  ir::Error addStorage(const ir::Storage& storage);
-  ir::Error addValue(const ir::Value& value);
+  /// To be told of each storage and value of the graph in the making.
+  FakeValues& values() { return values_; }
 
   ir::Expected<Pt2Results> findResults(const OpFacts& op, const ir::Node& call) const;
 
  private:
   const ir::Target& target_;
-  c10::Device device_;
-  std::vector<c10::Storage> storages_;
-  std::vector<at::Tensor> tensors_;  // by value
+  FakeValues values_;
 };
 
 /// The same elements at the same places: strides of dimensions of size 1 do not count.

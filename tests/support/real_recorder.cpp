@@ -56,6 +56,11 @@ bool sharesStorage(const at::Tensor& result, llvm::ArrayRef<c10::IValue> args) {
   return shares;
 }
 
+ObserveCall& observer() {
+  static ObserveCall observe;
+  return observe;
+}
+
 class RealRecorder : public runtime::CallHandler {
  public:
   void handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
@@ -64,6 +69,10 @@ class RealRecorder : public runtime::CallHandler {
     const size_t count = op.schema().arguments().size();
     const std::vector<c10::IValue> args(stack->end() - static_cast<std::ptrdiff_t>(count),
                                         stack->end());
+    if (observer()) {
+      const c10::impl::ExcludeDispatchKeyGuard notRecorded(c10::DispatchKey::Fake);
+      observer()(op, args);
+    }
     {
       const at::AutoDispatchBelowADInplaceOrView belowAutograd;
       passOn(handle, keys, stack);
@@ -137,6 +146,8 @@ class EditedTracer : public runtime::CallHandler {
 };
 
 }  // namespace
+
+void observeRealCalls(ObserveCall observe) { observer() = std::move(observe); }
 
 CallTexts recordReal(const std::function<void()>& code) {
   RealRecorder recorder;

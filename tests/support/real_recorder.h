@@ -22,6 +22,11 @@ namespace stowage::tests {
 /// appearance.
 using CallTexts = std::vector<std::string>;
 
+/// Called before each op of `recordReal` with its arguments; {} for nobody.
+using ObserveCall =
+    std::function<void(const runtime::OpFacts& op, llvm::ArrayRef<c10::IValue> args)>;
+void observeRealCalls(ObserveCall observe);
+
 /// Runs `code` for real. Exceptions pass through.
 CallTexts recordReal(const std::function<void()>& code);
 

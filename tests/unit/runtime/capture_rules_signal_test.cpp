@@ -230,8 +230,8 @@ void checkWeightNorms() {
       std::vector<int64_t> sizes(3, 1);
       sizes[static_cast<size_t>(dim)] = t[0].size(dim);
       const at::Tensor g = at::rand(sizes, t[0].options());
-      const auto [weight, norms] = at::_weight_norm_interface(t[0], g, dim);
-      const at::Tensor v = t[0].contiguous();
+      const at::Tensor v = t[0].contiguous();  // as libtorch's caller makes it
+      const auto [weight, norms] = at::_weight_norm_interface(v, g, dim);
       at::_weight_norm_interface_backward(v, v, g, norms, dim);
     });
   }
