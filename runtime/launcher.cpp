@@ -224,7 +224,8 @@ ir::Error Launcher::checkResults(ir::NodeId node, const Run& run,
         "left " + std::to_string(next) + " results, expected " + std::to_string(run.results.size());
   }
   if (wrong.empty()) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInternal, source_.graph.describeNode(node) + ": " + wrong);
+  return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                       source_.graph.describeNode(node) + ": " + wrong);
 }
 
 }  // namespace stowage::runtime

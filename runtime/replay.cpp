@@ -125,7 +125,8 @@ struct Replay::State {
                              base + value.type.offset * ir::elementBytes(value.type.dtype));
     });
     if (wrong.empty()) return ir::success();
-    return ir::makeError(ir::ErrorCode::kInternal, graph.describeNode(node) + ": result " + wrong);
+    return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                         graph.describeNode(node) + ": result " + wrong);
   }
 
   /// uint8, all of the storage, where it is; undefined when it has no bytes now.

@@ -29,7 +29,7 @@ ir::Error StepAllocator::endRun() {
   const RunPlacement& run = *std::exchange(run_, nullptr);
   if (refused_) return ir::makeError(*std::exchange(refused_, std::nullopt));
   if (resultsServed_ != run.results.size()) {
-    return ir::makeError(ir::ErrorCode::kInternal,
+    return ir::makeError(ir::ErrorCode::kPlanMismatch,
                          op_ + " made " + std::to_string(resultsServed_) +
                              " of the results that its " + std::to_string(nextOrdinal_) +
                              " allocations were expected to hold, expected " +
@@ -37,8 +37,9 @@ ir::Error StepAllocator::endRun() {
   }
   const Bytes kept = low_.bytesInUse() + high_.bytesInUse();
   if (kept.value() == 0) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInternal, op_ + " keeps " + std::to_string(kept.value()) +
-                                                     " bytes of temporaries after its call");
+  return ir::makeError(
+      ir::ErrorCode::kPlanMismatch,
+      op_ + " keeps " + std::to_string(kept.value()) + " bytes of temporaries after its call");
 }
 
 uint8_t* StepAllocator::allocate(Bytes bytes, AllocatingThread thread) {
@@ -56,7 +57,7 @@ uint8_t* StepAllocator::allocate(Bytes bytes, AllocatingThread thread) {
 
 uint8_t* StepAllocator::serveResult(const RunPlacement::Result& result, Bytes bytes) {
   if (bytes != result.bytes) {
-    return refuse(ir::ErrorCode::kInternal,
+    return refuse(ir::ErrorCode::kPlanMismatch,
                   op_ + " asks for " + std::to_string(bytes.value()) + " bytes in allocation " +
                       std::to_string(result.ordinal) + ", expected a result of " +
                       std::to_string(result.bytes.value()));

@@ -259,7 +259,9 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   if (!graph) return graph.takeError();
   inputs.graph = std::move(*graph);
   ir::Expected<ir::Target> target = chooseTarget(inputs.graph, flags.target, flags.threads);
-  if (!target) return target.takeError();
+  if (!target) {
+    return flags.target.empty() ? inInput(target.takeError(), flags.graph) : target.takeError();
+  }
   inputs.target = std::move(*target);
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;

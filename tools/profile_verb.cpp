@@ -111,7 +111,7 @@ ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
 
 ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
-  if (!target) return target.takeError();
+  if (!target) return inInput(target.takeError(), flags.step);
   if (ir::Error error = checkMayRun(graph, flags.step)) return error;
   if (ir::Error error = openGpuFor(*target)) return error;
   remark(describeMemoryCount(*target), flags);
@@ -127,7 +127,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   measured.known = known->bySignature.size();
   ir::Expected<ir::CostTable> costs =
       measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
-  if (!costs) return costs.takeError();
+  if (!costs) return ofStepFile(costs.takeError(), flags.step);
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);

@@ -56,7 +56,8 @@ ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSo
   if (ir::Error error = checkMayRun(plan.step, graphFile(plan))) return error;
   options.folder = llvm::sys::path::parent_path(graphFile(plan)).str();
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
-  if (!run) return run.takeError();
+  if (!run) return ofStepFile(run.takeError(), graphFile(plan));
+  source.file = graphFile(plan);
   source.imported = std::move(*run);
   source.graph = plan.graph;
   return ir::success();
@@ -101,8 +102,10 @@ BatchSource batchesOf(const RunSource& source, RunData& data) {
 
 ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
                                   const RunOptions& options) {
-  return source.model ? runByPlan(*source.model, plan, options)
-                      : runByPlan(source.imported->step(), plan, options);
+  if (source.model) return runByPlan(*source.model, plan, options);
+  ir::Expected<RunRecord> record = runByPlan(source.imported->step(), plan, options);
+  if (record) return record;
+  return ofStepFile(record.takeError(), source.file);
 }
 
 }  // namespace stowage::tools

@@ -24,6 +24,7 @@ struct RunSource {
   Recipe recipe;
   std::unique_ptr<ModelStep> model;       // either this
   std::unique_ptr<ImportedRun> imported;  // or this
+  std::string file;                       // where the imported step was read from
   ir::Graph graph;                        // in the plan's order
   const std::vector<TrainingStep::Input>& inputs() const {
     return model ? model->training.inputs : imported->inputs();

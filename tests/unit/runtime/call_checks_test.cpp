@@ -123,6 +123,38 @@ TEST(CallChecks, FusedOptimizersAreHeldToTheirParameters) {
       "found 0 tensors in exp_avgs, expected 1");
 }
 
+constexpr const char* kLoss = R"ir(
+graph @loss version=1 device="cpu" target="cpu" {
+  input %x : f32[4,3]
+  input %t : i64[4]
+  input %other : i64[4]
+  input %image : f32[1,2,4,4]
+forward "":
+  %s : f32[4,3] = aten._log_softmax.default(%x, 1, false)
+  %l "loss" output : f32[], %n : f32[] = aten.nll_loss_forward.default(%s, %t, none, 1, -100)
+  %p : f32[1,2,2,2], %i : i64[1,2,2,2] = aten.max_pool2d_with_indices.default(%image, [2, 2], [2, 2], [0, 0], [1, 1], false)
+backward "":
+  %one : f32[] = aten.ones_like.default(%l, none, none, none, none, none)
+  %gs : f32[4,3] = aten.nll_loss_backward.default(%one, %s, %t, none, 1, -100, %n)
+  %gi : f32[1,2,4,4] = aten.max_pool2d_with_indices_backward.default(%p, %image, [2, 2], [2, 2], [0, 0], [1, 1], false, %i)
+}
+)ir";
+
+TEST(CallChecks, IndicesComeFromTheOpThatMakesOrChecksThem) {
+  EXPECT_EQ(findWrong(kLoss), "");
+  expectSays(findWrong(kLoss, "default(%one, %s, %t,", "default(%one, %s, %other,"),
+             "is another one than that call of aten.nll_loss_forward.default saw");
+  expectSays(findWrong(kLoss, "1, -100, %n)", "1, -1, %n)"), "with another 'ignore_index'");
+  expectSays(findWrong(kLoss, "1, -100, %n)", "1, -100, %one)"), "that is no result of");
+  expectSays(findWrong(kLoss, "  %gs :", "  aten.add_.Tensor(inout %t, %other, 1)\n  %gs :"),
+             "is another one than");
+  expectSays(findWrong(kLoss, "  %gi :", "  aten.add_.Scalar(inout %i, 9, 1)\n  %gi :"),
+             "that is no result of aten.max_pool2d_with_indices.default");
+  expectSays(findWrong(kLoss, "aten.max_pool2d_with_indices.default(%image, [2, 2]",
+                       "aten.adaptive_max_pool2d.default(%image, [2, 2])  // "),
+             "that is no result of aten.max_pool2d_with_indices.default");
+}
+
 TEST(CallChecks, OnlyOpsOfTrainingMayBeCalled) {
   for (const char* op : {"aten.from_file.default", "aten.from_file.out", "aten.set_.source_Storage",
                          "aten.resize_.default", "aten.rename_.default", "prims.convert.default",
