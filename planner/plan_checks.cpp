@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/verify.h"
-
 namespace stowage::planner {
 
 namespace {
@@ -34,22 +32,6 @@ std::vector<GrownOp> findGrownOps(const PlanFile& plan, const ir::NodeCosts& cos
 }
 
 }  // namespace
-
-ir::Error checkPlanRules(const PlanFile& plan, const ir::Graph& graph) {
-  const std::vector<ir::Violation> violations = ir::verify({.graph = graph,
-                                                            .schedule = plan.schedule,
-                                                            .target = plan.target,
-                                                            .costs = nullptr,
-                                                            .budget = plan.budget,
-                                                            .hostLimit = plan.hostLimit});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
-  error.at({.file = plan.path});
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
-}
 
 size_t countGrownOps(const PlanFile& plan, const ir::NodeCosts& costs) {
   return findGrownOps(plan, costs).size();

@@ -62,7 +62,7 @@ ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInpu
   if (!file) return file.takeError();
   inputs.costs = std::move(file->table);
   inputs.costsTorchVersion = std::move(file->torchVersion);
-  inputs.costsPath = flags.costs.empty() ? plansCostsPath(plan.file) : flags.costs;
+  inputs.costsPath = flags.costs.empty() ? planner::plansCostsPath(plan.file) : flags.costs;
   ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, inputs.costs);
   return resolved ? ir::success() : inInput(resolved.takeError(), inputs.costsPath);
 }
@@ -119,7 +119,7 @@ VerbResult runLower(const LowerFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error =
-          checkIsNoInput(flags.output, {plan->graphPath, plansCostsPath(plan->file)})) {
+          checkIsNoInput(flags.output, {plan->graphPath, planner::plansCostsPath(plan->file)})) {
     return error;
   }
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
