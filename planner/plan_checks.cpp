@@ -17,14 +17,17 @@ struct GrownOp {
   ir::CommandId command;
 };
 
-/// The largest first, one per node.
+/// The largest first, one per node: a clone needs what its original does.
 std::vector<GrownOp> findGrownOps(const PlanFile& plan, const ir::NodeCosts& costs) {
   std::vector<GrownOp> grown;
+  std::vector<bool> isFound(costs.nodes.size(), false);
   for (size_t i = 0; i < plan.schedule.commands.size(); ++i) {
     const ir::Command& command = plan.schedule.commands[i];
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    if (command.kind != ir::CommandKind::kRun || isFound[command.node.index()]) continue;
     const Bytes need = costs.nodes[command.node.index()].temporary;
-    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
+    if (need <= command.temp.bytes) continue;
+    isFound[command.node.index()] = true;
+    grown.push_back({need, ir::CommandId(i)});
   }
   std::stable_sort(grown.begin(), grown.end(),
                    [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
