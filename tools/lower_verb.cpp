@@ -32,8 +32,14 @@ struct LowerFlags : CommonFlags {
   bool estimate = false;
 };
 
-/// The profile's estimate, with each op's temporaries as in the plan.
-ir::CostTable estimateCosts(const LoadedPlan& plan) {
+/// The profile's estimate, as the plan was made from it; else with each op's temporaries as in the
+/// plan, which may have been measured.
+ir::Expected<ir::CostTable> estimateCosts(const LoadedPlan& plan) {
+  if (plan.file.costs.source == ir::CostSource::kRoofline) {
+    ir::Expected<planner::PlansCosts> own = findPlansCosts(plan);
+    if (!own) return own.takeError();
+    if (own->file) return std::move(own->file->table);
+  }
   ir::CostTable table = planner::rooflineCosts(plan.graph, plan.file.target);
   for (const ir::Command& command : plan.file.schedule.commands) {
     if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
@@ -55,7 +61,9 @@ ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedP
 ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInputs& inputs) {
   const bool wasEstimated = plan.file.costs.source == ir::CostSource::kRoofline;
   if (flags.estimate || (flags.costs.empty() && wasEstimated)) {
-    inputs.costs = estimateCosts(plan);
+    ir::Expected<ir::CostTable> estimate = estimateCosts(plan);
+    if (!estimate) return estimate.takeError();
+    inputs.costs = std::move(*estimate);
     return ir::success();
   }
   ir::Expected<planner::CostFile> file = readCosts(flags, plan);
