@@ -122,7 +122,10 @@ class StructureCheck {
 
   void checkRun(CommandId id, const Command& run) {
     expect(!run.from.isValid() && !run.to.isValid(), "a run with the fields of a copy", id);
-    expect(run.clone >= 0 && run.rngSlot >= -1, "impossible clone or rng slot", id);
+    // Slots are places in memory: no more of them than runs.
+    const auto slots = static_cast<int64_t>(schedule_.commands.size());
+    expect(run.clone >= 0 && run.rngSlot >= -1 && run.rngSlot < slots,
+           "impossible clone or rng slot", id);
     expect(isPlausible(run.temp.offset) && isPlausible(run.temp.bytes), "impossible temp region",
            id);
     const size_t residencies = schedule_.residencies.size();

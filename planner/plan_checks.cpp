@@ -8,8 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "ir/verify.h"
-
 namespace stowage::planner {
 
 namespace {
@@ -19,14 +17,17 @@ struct GrownOp {
   ir::CommandId command;
 };
 
-/// The largest first, one per node.
+/// The largest first, one per node: a clone needs what its original does.
 std::vector<GrownOp> findGrownOps(const PlanFile& plan, const ir::NodeCosts& costs) {
   std::vector<GrownOp> grown;
+  std::vector<bool> isFound(costs.nodes.size(), false);
   for (size_t i = 0; i < plan.schedule.commands.size(); ++i) {
     const ir::Command& command = plan.schedule.commands[i];
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    if (command.kind != ir::CommandKind::kRun || isFound[command.node.index()]) continue;
     const Bytes need = costs.nodes[command.node.index()].temporary;
-    if (need > command.temp.bytes) grown.push_back({need, ir::CommandId(i)});
+    if (need <= command.temp.bytes) continue;
+    isFound[command.node.index()] = true;
+    grown.push_back({need, ir::CommandId(i)});
   }
   std::stable_sort(grown.begin(), grown.end(),
                    [](const GrownOp& a, const GrownOp& b) { return a.need > b.need; });
@@ -34,22 +35,6 @@ std::vector<GrownOp> findGrownOps(const PlanFile& plan, const ir::NodeCosts& cos
 }
 
 }  // namespace
-
-ir::Error checkPlanRules(const PlanFile& plan, const ir::Graph& graph) {
-  const std::vector<ir::Violation> violations = ir::verify({.graph = graph,
-                                                            .schedule = plan.schedule,
-                                                            .target = plan.target,
-                                                            .costs = nullptr,
-                                                            .budget = plan.budget,
-                                                            .hostLimit = plan.hostLimit});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kViolation, "the plan breaks the verifier's rules");
-  error.at({.file = plan.path});
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
-}
 
 size_t countGrownOps(const PlanFile& plan, const ir::NodeCosts& costs) {
   return findGrownOps(plan, costs).size();

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan that comes from a file must stand before anything runs by it, beside its graph and
-// its target (planner/plan_file.h): the verifier's rules, and the memory that ops need here.
+// Whether ops fit the places that a plan has for them on the machine that is to run it, where they
+// were measured. Is the plan right by itself: planner/plan_verdict.h.
 #ifndef STOWAGE_PLANNER_PLAN_CHECKS_H_
 #define STOWAGE_PLANNER_PLAN_CHECKS_H_
 
@@ -14,11 +14,7 @@
 
 namespace stowage::planner {
 
-/// `graph` in the plan's order. Costs take no part: times and temporaries of another measurement
-/// are no fault. Errors: kViolation with the plan's file and a note per violation.
-ir::Error checkPlanRules(const PlanFile& plan, const ir::Graph& graph);
-
-/// How many ops need more temporary memory by `costs` than the plan gives them.
+/// How many ops need more temporary memory by `costs` than the plan gives one of their runs.
 size_t countGrownOps(const PlanFile& plan, const ir::NodeCosts& costs);
 /// Errors: kViolation, "V17: ...", with the ops that grew.
 ir::Error checkPlanTemporaries(const PlanFile& plan, const ir::Graph& graph,

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -84,6 +85,14 @@ StateFileLayout optimizerLayout(const PlanSource& source, const std::string& fol
   return layout;
 }
 
+/// What would be refused when it is read is not written.
+ir::Error checkCount(const char* what, int64_t count, int64_t most) {
+  if (count >= 0 && count <= most) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "found " + std::to_string(count) + " " + what +
+                           " for a checkpoint, expected 0 to " + std::to_string(most));
+}
+
 template <typename T>
 std::optional<T> parseNumber(llvm::StringRef text) {
   T value{};
@@ -103,6 +112,8 @@ bool holdsCheckpoint(const std::string& folder) {
 
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
                          const TrainingProgress& progress) {
+  if (ir::Error error = checkCount("steps", progress.steps, kMostSteps)) return error;
+  if (ir::Error error = checkCount("batches", progress.dataPosition, kMostBatches)) return error;
   const PlanSource& source = executor.source();
   ir::Expected<CheckpointWrite> write = CheckpointWrite::begin(folder);
   if (!write) return write.takeError();
@@ -121,9 +132,12 @@ ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
   return write->commit();
 }
 
-ir::Error Checkpoint::badFile(const std::string& what) const {
-  return ir::makeError(
-      ir::PlanError(ir::ErrorCode::kParse, what).at({.file = folder_ + "/" + kOptimizerFile}));
+ir::Error Checkpoint::badFile(const std::string& what, ir::ErrorCode code) const {
+  return ir::makeError(ir::PlanError(code, what).at({.file = folder_ + "/" + kOptimizerFile}));
+}
+
+ir::Error Checkpoint::badGenerator(const std::string& what) const {
+  return badFile(std::string("tensor '") + kGenerator + "': " + what);
 }
 
 ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
@@ -146,12 +160,13 @@ ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
   return checkpoint;
 }
 
-ir::Expected<int64_t> Checkpoint::readNumber(const std::string& key) const {
+ir::Expected<int64_t> Checkpoint::readNumber(const std::string& key, int64_t most) const {
   const auto found = files_.metadata().find(key);
   if (found == files_.metadata().end()) return badFile("no metadata '" + key + "'");
   const std::optional<int64_t> number = parseNumber<int64_t>(found->second);
-  if (number && *number >= 0) return *number;
-  return badFile("metadata '" + key + "' is '" + found->second + "', expected a number from 0");
+  if (number && *number >= 0 && *number <= most) return *number;
+  return badFile("metadata '" + key + "' is '" + found->second + "', expected a number from 0 to " +
+                 std::to_string(most));
 }
 
 ir::Error Checkpoint::readRates() {
@@ -180,6 +195,12 @@ ir::Error Checkpoint::readCounts() {
     if (ir::Error error = files_.readEntry(entry, bytes)) return error;
     float count = 0;
     std::memcpy(&count, bytes.data(), sizeof(count));
+    // NaN is in no range.
+    const bool isCount = count >= 0 && count <= static_cast<float>(kMostSteps);
+    if (!isCount || count != std::floor(count)) {
+      return badFile("tensor '" + name + "' is " + exactText(count) +
+                     ", expected a whole number of steps from 0 to " + std::to_string(kMostSteps));
+    }
     progress_.stepCounts[rest.str()] = count;
   }
   return ir::success();
@@ -191,16 +212,16 @@ ir::Error Checkpoint::readProgress() {
     return badFile(std::string("found no metadata '") + kVersionKey + "' of version 1, expected " +
                    kVersion);
   }
-  ir::Expected<int64_t> steps = readNumber(kStepsKey);
+  ir::Expected<int64_t> steps = readNumber(kStepsKey, kMostSteps);
   if (!steps) return steps.takeError();
-  ir::Expected<int64_t> modelSteps = readNumber(kModelStepsKey);
+  ir::Expected<int64_t> modelSteps = readNumber(kModelStepsKey, kMostSteps);
   if (!modelSteps) return modelSteps.takeError();
   if (*steps != *modelSteps) {
     return ir::makeError(ir::ErrorCode::kPlanMismatch,
                          folder_ + ": the model is of step " + std::to_string(*modelSteps) +
                              ", the optimizer of step " + std::to_string(*steps));
   }
-  ir::Expected<int64_t> position = readNumber(kPositionKey);
+  ir::Expected<int64_t> position = readNumber(kPositionKey, kMostBatches);
   if (!position) return position.takeError();
   progress_.steps = *steps;
   progress_.dataPosition = *position;
@@ -212,8 +233,16 @@ ir::Error Checkpoint::readProgress() {
   }
   if (ir::Error error = readRates()) return error;
   if (ir::Error error = readCounts()) return error;
+  return readGenerator();
+}
+
+ir::Error Checkpoint::readGenerator() {
   const SafetensorsEntry* generator = files_.find(kGenerator);
   if (generator == nullptr) return badFile(std::string("no tensor '") + kGenerator + "'");
+  if (generator->dtype != ir::DType::kU8 || generator->sizes.size() != 1) {
+    return badGenerator("found " + generator->dtypeText + " " + ir::listText(generator->sizes) +
+                        ", expected U8 [n], a generator's state");
+  }
   progress_.generator.resize(static_cast<size_t>(generator->bytes.end - generator->bytes.begin));
   return files_.readEntry(*generator, progress_.generator);
 }

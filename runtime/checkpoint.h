@@ -22,6 +22,10 @@
 
 namespace stowage::runtime {
 
+/// A checkpoint that says more is damaged. Schedulers count steps in 32 bits.
+inline constexpr int64_t kMostSteps = INT32_MAX;
+inline constexpr int64_t kMostBatches = int64_t{1} << 40;
+
 struct TrainingProgress {
   int64_t steps = 0;                         // done since the training began
   int64_t dataPosition = 0;                  // batches used since then
@@ -33,7 +37,8 @@ struct TrainingProgress {
 };
 
 /// Waits for the last step. An existing checkpoint of that name is replaced. Errors: kIo;
-/// kInvalidArgument for a folder that holds anything else, or that another process writes.
+/// kInvalidArgument for a folder that holds anything else, or that another process writes, and for
+/// counts above the most.
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
                          const TrainingProgress& progress);
 
@@ -42,22 +47,25 @@ bool holdsCheckpoint(const std::string& folder);
 
 class Checkpoint {
  public:
-  /// Errors: kIo; kParse with the file for one that is no checkpoint; kPlanMismatch when the files
-  /// are of different steps.
+  /// Errors: kIo; kParse with the file for one that is no checkpoint, or whose counts are none;
+  /// kPlanMismatch when the files are of different steps.
   static ir::Expected<Checkpoint> open(const std::string& folder);
   const TrainingProgress& progress() const { return progress_; }
   /// Checks everything, then fills the executor's state. Errors: kPlanMismatch with a note per
   /// missing, extra or other tensor, before anything is changed; kIo.
   ir::Error load(Executor& executor) const;
+  /// What is wrong with the host numbers or the generator's state, as a refusal of their file.
+  ir::Error badFile(const std::string& what, ir::ErrorCode code = ir::ErrorCode::kParse) const;
+  ir::Error badGenerator(const std::string& what) const;
 
  private:
   Checkpoint(std::string folder, StateFiles files)
       : folder_(std::move(folder)), files_(std::move(files)) {}
   ir::Error readProgress();
-  ir::Expected<int64_t> readNumber(const std::string& key) const;
+  ir::Expected<int64_t> readNumber(const std::string& key, int64_t most) const;
   ir::Error readRates();
   ir::Error readCounts();
-  ir::Error badFile(const std::string& what) const;
+  ir::Error readGenerator();
 
   std::string folder_;
   StateFiles files_;

@@ -35,6 +35,7 @@ class GraphStep : public RunnableStep {
   const std::vector<ir::ValueId>& inputs() const override { return inputs_; }
   const std::vector<ir::ValueId>& reports() const override { return reports_; }
   ir::Expected<std::vector<ScalarValue>> nextScalars(const StepCheck& check) override;
+  bool countsSteps() const override { return false; }
   HostProgress hostProgress() const override { return {}; }
   void setLearningRates(const std::vector<double>& /*rates*/) override {}
   FirstValue firstValue(ir::StorageId /*storage*/) const override { return FirstValue::kStep; }

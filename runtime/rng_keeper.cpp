@@ -15,6 +15,17 @@
 
 namespace stowage::runtime {
 
+namespace {
+
+/// libtorch looks at `left` and `next` one by one. Together they say how far the engine reads in
+/// its array before it fills that anew.
+bool staysInside(at::mt19937 engine) {
+  const at::mt19937_data_pod state = engine.data();
+  return static_cast<int64_t>(state.left_) + state.next_ <= at::MERSENNE_STATE_N + 1;
+}
+
+}  // namespace
+
 struct CpuRngState {
   at::mt19937 engine;
   std::optional<float> nextFloat;
@@ -67,6 +78,31 @@ ir::Expected<std::vector<uint8_t>> readGeneratorState(c10::DeviceType device) {
 ir::Error writeGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes) {
   return callTorch("setting the generator's state",
                    [&] { setState(defaultGenerator(device), bytes); });
+}
+
+ir::Error checkGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes) {
+  ir::Expected<std::vector<uint8_t>> now = readGeneratorState(device);
+  if (!now) return now.takeError();
+  if (bytes.size() != now->size()) {
+    return ir::makeError(ir::ErrorCode::kParse,
+                         "found " + std::to_string(bytes.size()) + " bytes, expected " +
+                             std::to_string(now->size()) + ", the state of a generator of the " +
+                             c10::DeviceTypeName(device, /*lower_case=*/true));
+  }
+  bool mayDraw = true;
+  ir::Error error = callTorch("", [&] {
+    at::Generator trial = defaultGenerator(device).clone();
+    setState(trial, bytes);
+    if (device == c10::kCPU) mayDraw = staysInside(trial.get<at::CPUGeneratorImpl>()->engine());
+  });
+  if (error) {
+    const ir::PlanError found = ir::takePayload(std::move(error));
+    const bool isRefused = found.code() == ir::ErrorCode::kTorch;
+    return ir::makeError(isRefused ? ir::ErrorCode::kParse : found.code(), found.text());
+  }
+  if (mayDraw) return ir::success();
+  return ir::makeError(ir::ErrorCode::kParse,
+                       "found a generator that would draw past the end of its numbers");
 }
 
 RngRestore::RngRestore() : state_(std::make_unique<CpuRngState>(CpuRngState::take())) {}

@@ -67,6 +67,9 @@ void setState(at::Generator generator, llvm::ArrayRef<uint8_t> bytes);
 /// a run resumes. Errors: kTorch, also for bytes that are no such state.
 ir::Expected<std::vector<uint8_t>> readGeneratorState(c10::DeviceType device);
 ir::Error writeGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes);
+/// Bytes that come from a file: may the device's default generator be given them? It is left alone.
+/// Errors: kParse with what is wrong, without a place.
+ir::Error checkGeneratorState(c10::DeviceType device, llvm::ArrayRef<uint8_t> bytes);
 
 struct CpuRngState;
 /// Puts the CPU's generator back to where it was when this was made.

@@ -80,6 +80,8 @@ class RunnableStep {
   /// The step scalars of the next step, by ScalarId. To be called once per step, from one thread at
   /// a time. Errors: kPlanMismatch when the step is no longer the captured one.
   virtual ir::Expected<std::vector<ScalarValue>> nextScalars(const StepCheck& check) = 0;
+  /// Do its numbers depend on the steps before? Else there is nothing to bring along after a pause.
+  virtual bool countsSteps() const { return true; }
   /// May the `step`-th call of nextScalars (from 0) compare the whole step with the graph?
   virtual bool canBeChecked(int64_t /*step*/) const { return false; }
   /// What forward and backward read with item(), in order of the reads: values of one element that

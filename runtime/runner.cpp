@@ -79,6 +79,8 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   match = std::move(*found);
   if (ir::Error error = checkHostState(plan.graph)) return error;
   notes = options.notes;
+  advance = options.advance;
+  stop = options.stop;
   drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;

@@ -55,6 +55,12 @@ struct RunnerOptions {
   /// counts falls behind with n > 1. A step whose loss reads values with item() is compared each
   /// time, unless none is.
   std::optional<int64_t> checkEvery;
+  /// Brings what `update` counts on the host (optimizers, schedulers) on by so many steps at once,
+  /// for `load`. Learning rates are the checkpoint's. Whoever gives it knows all that the closures
+  /// count.
+  std::function<void(int64_t steps)> advance;
+  /// Asked between two steps that `load` traces: true ends it with kEnvironment.
+  std::function<bool()> stop;
 };
 
 /// Where a checkpoint was taken.
@@ -110,10 +116,13 @@ class Runner {
   /// Writes a checkpoint (runtime/checkpoint.h) between two steps. `dataPosition`: batches used;
   /// -1: as many as steps. Errors: kIo.
   ir::Error save(const std::string& folder, int64_t dataPosition = -1);
-  /// Goes on from a checkpoint, before the first step. The host's side is brought along by tracing
-  /// `update` as often as steps were done; then the learning rates are those of the checkpoint.
-  /// Errors: kIo, kParse; kPlanMismatch with everything that does not fit, before the state is
-  /// changed; or when the optimizer's step counts come out differently.
+  /// Goes on from a checkpoint, before the first step; then the learning rates are those of the
+  /// checkpoint. The host's side is brought along by `advance`. Without it, `update` is traced as
+  /// often as steps were done (about 1 ms each; 2^31 - 1 at most), because closures may count where
+  /// nobody sees it, and running them is the only way to get there.
+  /// Errors: kIo; kParse with the file, also for a generator's state that is none; kPlanMismatch
+  /// with everything that does not fit, before the state is changed; or when the optimizer's step
+  /// counts come out differently; kEnvironment when `stop` says so.
   ir::Expected<ResumePoint> load(const std::string& folder);
 
   /// Steps since the training began, those before a checkpoint included.

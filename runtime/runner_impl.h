@@ -5,6 +5,7 @@
 #ifndef STOWAGE_RUNTIME_RUNNER_IMPL_H_
 #define STOWAGE_RUNTIME_RUNNER_IMPL_H_
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,7 +29,9 @@ struct Runner::Impl {
   std::unique_ptr<Device> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
-  std::optional<StateFiles> weights;         // while the state is filled
+  std::optional<StateFiles> weights;  // while the state is filled
+  std::function<void(int64_t steps)> advance;
+  std::function<bool()> stop;
   int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
   std::map<std::string, std::string> notes;  // for checkpoints
   /// A run that draws again has the generator of an earlier moment for a while: a GPU's when it is
@@ -57,6 +60,8 @@ struct Runner::Impl {
   ir::Expected<at::Tensor> capturedValue(ir::StorageId captured);
   ir::Expected<at::Tensor> firstValueOf(ir::StorageId captured);
   ir::Error begin();
+  /// Brings the host's numbers to where they are after so many steps.
+  ir::Error catchUp(int64_t steps);
   ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
   ir::Error checkLayouts(llvm::ArrayRef<at::Tensor> inputs) const;
   llvm::ArrayRef<uint8_t> inputBytes(const ir::Value& value, const at::Tensor& laidOut) const;

@@ -23,20 +23,25 @@ std::string planFingerprint(const RunnablePlan& plan) {
                                     /*LowerCase=*/true);
 }
 
-/// The optimizer's own counts after tracing must be those that were saved.
-ir::Error compareCounts(const std::map<std::string, double>& found,
-                        const std::map<std::string, double>& saved) {
-  ir::PlanError problems(ir::ErrorCode::kPlanMismatch,
-                         "the optimizer counts other steps than the checkpoint");
+/// The optimizer's own counts must be those that were saved; files have them as float32.
+ir::Error compareCounts(const std::map<std::string, double>& found, const Checkpoint& checkpoint) {
+  const std::map<std::string, double>& saved = checkpoint.progress().stepCounts;
+  std::vector<std::string> notes;
   for (const auto& [parameter, count] : found) {
     const auto other = saved.find(parameter);
-    if (other != saved.end() && other->second == count) continue;
+    if (other != saved.end() && other->second == static_cast<float>(count)) continue;
     const std::string there =
         other == saved.end() ? "none" : std::to_string(static_cast<int64_t>(other->second));
-    problems.note("'" + parameter + "': found " + std::to_string(static_cast<int64_t>(count)) +
-                  ", the checkpoint has " + there);
+    notes.push_back("'" + parameter + "': found " + std::to_string(static_cast<int64_t>(count)) +
+                    ", the checkpoint has " + there);
   }
-  return problems.notes().empty() ? ir::success() : ir::makeError(std::move(problems));
+  if (notes.empty()) return ir::success();
+  ir::PlanError problem = ir::takePayload(
+      checkpoint.badFile("the optimizer counts other steps than the checkpoint, which is of step " +
+                             std::to_string(checkpoint.progress().steps),
+                         ir::ErrorCode::kPlanMismatch));
+  for (std::string& note : notes) problem.note(std::move(note));
+  return ir::makeError(std::move(problem));
 }
 
 }  // namespace
@@ -89,6 +94,25 @@ ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
   return saveCheckpoint(*impl_->executor, folder, progress);
 }
 
+ir::Error Runner::Impl::catchUp(int64_t steps) {
+  if (!captured.countsSteps()) return ir::success();
+  for (int64_t done = 0; done < steps; ++done) {
+    // The steps that ran during capture are answered from its record.
+    if (advance && captured.canBeChecked(done)) {
+      advance(steps - done);
+      return ir::success();
+    }
+    if (stop && stop()) {
+      return ir::makeError(ir::ErrorCode::kEnvironment,
+                           "stopped after tracing " + std::to_string(done) + " of the " +
+                               std::to_string(steps) + " steps that the checkpoint has done");
+    }
+    ir::Expected<std::vector<ScalarValue>> scalars = captured.nextScalars({});
+    if (!scalars) return scalars.takeError();
+  }
+  return ir::success();
+}
+
 ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   if (ir::Error error = impl_->checkOpen()) return error;
   if (stepsDone() > 0) {
@@ -98,14 +122,15 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   ir::Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
   if (!checkpoint) return checkpoint.takeError();
   const TrainingProgress& progress = checkpoint->progress();
+  if (ir::Error error = checkGeneratorState(impl_->generatorDevice(), progress.generator)) {
+    const ir::PlanError found = ir::takePayload(std::move(error));
+    if (found.code() != ir::ErrorCode::kParse) return ir::makeError(found);
+    return checkpoint->badGenerator(found.text());
+  }
   if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
   if (ir::Error error = impl_->begin()) return error;
-  for (int64_t i = 0; i < progress.steps; ++i) {
-    ir::Expected<std::vector<ScalarValue>> scalars = impl_->captured.nextScalars({});
-    if (!scalars) return scalars.takeError();
-  }
-  if (ir::Error error =
-          compareCounts(impl_->captured.hostProgress().stepCounts, progress.stepCounts)) {
+  if (ir::Error error = impl_->catchUp(progress.steps)) return error;
+  if (ir::Error error = compareCounts(impl_->captured.hostProgress().stepCounts, *checkpoint)) {
     return error;
   }
   impl_->captured.setLearningRates(progress.learningRates);

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plans of a captured step: made within a budget, saved, loaded.
+#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <cstdlib>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -13,7 +15,9 @@
 #include "planner/cost_json.h"
 #include "planner/evaluate.h"
 #include "planner/plan_checks.h"
+#include "planner/plan_costs.h"
 #include "planner/plan_json.h"
+#include "planner/plan_verdict.h"
 #include "runtime/calibrate.h"
 #include "runtime/session_impl.h"
 #include "runtime/torch_version.h"
@@ -114,6 +118,27 @@ ir::Error checkMachine(const planner::PlanFile& file, const Step::Impl& step) {
   return ir::makeError(ir::takePayload(std::move(error)).at({.file = file.path}));
 }
 
+/// This step's own measurement where the plan was made from it, else what the plan says.
+ir::Expected<planner::PlansCosts> costsOf(const planner::PlanFile& file, const ir::Graph& graph,
+                                          const Step::Impl& step) {
+  using Found = std::optional<planner::CostFile>;
+  if (step.costs && planner::isMadeFrom(file, *step.costs)) {
+    return planner::PlansCosts{.file = planner::CostFile{.stowageVersion = "",
+                                                         .torchVersion = runtime::torchVersion(),
+                                                         .table = *step.costs},
+                               .path = "",
+                               .missing = ""};
+  }
+  return planner::findPlansCosts(file, graph, [](const std::string& path) -> ir::Expected<Found> {
+    if (!llvm::sys::fs::exists(path)) return Found();
+    ir::Expected<std::string> text = runtime::readFile(path);
+    if (!text) return text.takeError();
+    ir::Expected<planner::CostFile> costs = planner::readCosts(*text, path);
+    if (!costs) return costs.takeError();
+    return Found(std::move(*costs));
+  });
+}
+
 ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
   ir::Expected<std::string> text = runtime::readFile(path);
   if (!text) return text.takeError();
@@ -129,7 +154,9 @@ ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
         "model, sizes of inputs and optimizer, or plan this one");
     return ir::makeError(std::move(error));
   }
-  if (ir::Error error = planner::checkPlanRules(*file, arranged->graph)) return error;
+  ir::Expected<planner::PlansCosts> costs = costsOf(*file, arranged->graph, step);
+  if (!costs) return costs.takeError();
+  if (ir::Error error = planner::checkPlan(*file, arranged->graph, *costs)) return error;
   if (ir::Error error = measureOnce(step)) return error;
   auto plan = std::make_shared<Plan::Impl>();
   plan->file = std::move(*file);

@@ -43,7 +43,7 @@ struct ExplainFlags : CommonFlags {
 /// hand, an estimate does, which says so.
 ir::Expected<ir::CostTable> readCosts(const ExplainFlags& flags, const LoadedPlan& plan) {
   const bool isAsked = !flags.costs.empty();
-  const std::string path = isAsked ? flags.costs : plansCostsPath(plan.file);
+  const std::string path = isAsked ? flags.costs : planner::plansCostsPath(plan.file);
   if (!isAsked && (path.empty() || !llvm::sys::fs::exists(path))) {
     return planner::rooflineCosts(plan.graph, plan.file.target);
   }
@@ -295,6 +295,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
   if (!plan) return plan.takeError();
   ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
   if (!table) return table.takeError();
+  if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   ir::Expected<ir::NodeCosts> costs =
       ir::resolveCosts(plan->graph, *table, plan->file.schedule.graphMode);
   if (!costs) return inInput(costs.takeError(), flags.costs);

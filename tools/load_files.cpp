@@ -11,6 +11,7 @@
 #include "ir/parser.h"
 #include "passes/planned_file.h"
 #include "planner/plan_json.h"
+#include "planner/plan_verdict.h"
 #include "planner/roofline.h"
 #include "tools/loaded_calls.h"
 #include "tools/nearest_name.h"
@@ -25,14 +26,6 @@ ir::Error badArgument(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
-/// A file that a plan names, which may be relative to the plan's folder.
-std::string seenFrom(const std::string& planPath, const std::string& file) {
-  if (!llvm::sys::path::is_relative(file)) return file;
-  llvm::SmallString<256> path(llvm::sys::path::parent_path(planPath));
-  llvm::sys::path::append(path, file);
-  return path.str().str();
-}
-
 /// Where the plan's graph is; "" when the plan embeds it.
 ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std::string& planPath,
                                         const std::string& graphPath) {
@@ -41,7 +34,7 @@ ir::Expected<std::string> findGraphPath(const planner::PlanFile& plan, const std
   if (plan.graph.file.empty()) {
     return badArgument(planPath + ": does not say where its graph is; --graph names the file");
   }
-  return seenFrom(planPath, plan.graph.file);
+  return planner::seenFrom(planPath, plan.graph.file);
 }
 
 /// What a file is, as far as its first bytes tell.
@@ -147,40 +140,33 @@ ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
   return planner::readCosts(*text, path);
 }
 
-std::string plansCostsPath(const planner::PlanFile& plan) {
-  return plan.costs.file.empty() ? "" : seenFrom(plan.path, plan.costs.file);
+ir::Expected<planner::PlansCosts> findPlansCosts(const LoadedPlan& plan) {
+  using Found = std::optional<planner::CostFile>;
+  return planner::findPlansCosts(plan.file, plan.graph,
+                                 [](const std::string& path) -> ir::Expected<Found> {
+                                   if (!llvm::sys::fs::exists(path)) return Found();
+                                   ir::Expected<planner::CostFile> file = loadCosts(path);
+                                   if (!file) return file.takeError();
+                                   return Found(std::move(*file));
+                                 });
 }
 
-ir::Expected<PlansCosts> findPlansCosts(const LoadedPlan& plan) {
-  const planner::CostsReference& wanted = plan.file.costs;
-  PlansCosts costs{.file = std::nullopt, .path = plansCostsPath(plan.file), .missing = ""};
-  std::string where = costs.path;
-  planner::CostFile found;
-  if (!costs.path.empty()) {
-    costs.missing = "and there is no " + costs.path;
-    if (!llvm::sys::fs::exists(costs.path)) return costs;
-    ir::Expected<planner::CostFile> file = loadCosts(costs.path);
+ir::Error checkPlan(const LoadedPlan& plan, const std::string& costs) {
+  if (!costs.empty()) {
+    ir::Expected<planner::CostFile> file = loadCosts(costs);
     if (!file) return file.takeError();
-    found = std::move(*file);
-  } else {
-    costs.missing = "and does not say where they are";
-    if (wanted.source != ir::CostSource::kRoofline) return costs;
-    where = "the estimate of profile '" + plan.file.target.profile + "'";
-    found.table = planner::rooflineCosts(plan.graph, plan.file.target);
+    if (planner::isMadeFrom(plan.file, file->table)) {
+      return planner::checkPlan(plan.file, plan.graph,
+                                {.file = std::move(*file), .path = costs, .missing = ""});
+    }
   }
-  const std::string fingerprint = planner::costsFingerprint(found.table);
-  if (fingerprint != wanted.fingerprint) {
-    costs.missing =
-        "with fingerprint " + wanted.fingerprint + ", and " + where + " has " + fingerprint;
-    return costs;
-  }
-  costs.missing.clear();
-  costs.file = std::move(found);
-  return costs;
+  ir::Expected<planner::PlansCosts> own = findPlansCosts(plan);
+  if (!own) return own.takeError();
+  return planner::checkPlan(plan.file, plan.graph, *own);
 }
 
 ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan) {
-  ir::Expected<PlansCosts> costs = findPlansCosts(plan);
+  ir::Expected<planner::PlansCosts> costs = findPlansCosts(plan);
   if (!costs) return costs.takeError();
   if (costs->file) return std::move(*costs->file);
   return ir::makeError(

@@ -14,6 +14,7 @@
 #include "ir/target.h"
 #include "passes/plan_step.h"
 #include "planner/cost_json.h"
+#include "planner/plan_costs.h"
 #include "planner/plan_file.h"
 
 namespace stowage::tools {
@@ -34,23 +35,19 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
 
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
-/// Where the plan says that its costs are; "" when it does not.
-std::string plansCostsPath(const planner::PlanFile& plan);
-/// The costs that a plan was made from, as far as they are at hand.
-struct PlansCosts {
-  std::optional<planner::CostFile> file;
-  std::string path;     // "": of the profile's estimate
-  std::string missing;  // why there is no file: the end of a sentence about the plan's costs
-};
-/// A table where the plan says that its costs are; of the profile's estimate, made again. Errors:
-/// kIo, kParse.
-ir::Expected<PlansCosts> findPlansCosts(const LoadedPlan& plan);
+/// Errors: kIo, kParse.
+ir::Expected<planner::PlansCosts> findPlansCosts(const LoadedPlan& plan);
 /// The costs that the plan was made from, where it says that they are. Errors: kIo, kParse;
 /// kInvalidArgument saying which flags help when they are not there, or are others by now.
 ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan);
 
 /// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
 ir::Error inInput(ir::Error error, const std::string& path);
+
+/// The verdict on a plan, the same in every verb. `costs`: a file that the user names, "" for none;
+/// it counts where it is what the plan was made from. Errors: kViolation with the rules; kIo and
+/// kParse of files of costs.
+ir::Error checkPlan(const LoadedPlan& plan, const std::string& costs);
 
 /// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,

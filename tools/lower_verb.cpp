@@ -32,8 +32,14 @@ struct LowerFlags : CommonFlags {
   bool estimate = false;
 };
 
-/// The profile's estimate, with each op's temporaries as in the plan.
-ir::CostTable estimateCosts(const LoadedPlan& plan) {
+/// The profile's estimate, as the plan was made from it; else with each op's temporaries as in the
+/// plan, which may have been measured.
+ir::Expected<ir::CostTable> estimateCosts(const LoadedPlan& plan) {
+  if (plan.file.costs.source == ir::CostSource::kRoofline) {
+    ir::Expected<planner::PlansCosts> own = findPlansCosts(plan);
+    if (!own) return own.takeError();
+    if (own->file) return std::move(own->file->table);
+  }
   ir::CostTable table = planner::rooflineCosts(plan.graph, plan.file.target);
   for (const ir::Command& command : plan.file.schedule.commands) {
     if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
@@ -55,14 +61,16 @@ ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedP
 ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInputs& inputs) {
   const bool wasEstimated = plan.file.costs.source == ir::CostSource::kRoofline;
   if (flags.estimate || (flags.costs.empty() && wasEstimated)) {
-    inputs.costs = estimateCosts(plan);
+    ir::Expected<ir::CostTable> estimate = estimateCosts(plan);
+    if (!estimate) return estimate.takeError();
+    inputs.costs = std::move(*estimate);
     return ir::success();
   }
   ir::Expected<planner::CostFile> file = readCosts(flags, plan);
   if (!file) return file.takeError();
   inputs.costs = std::move(file->table);
   inputs.costsTorchVersion = std::move(file->torchVersion);
-  inputs.costsPath = flags.costs.empty() ? plansCostsPath(plan.file) : flags.costs;
+  inputs.costsPath = flags.costs.empty() ? planner::plansCostsPath(plan.file) : flags.costs;
   ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, inputs.costs);
   return resolved ? ir::success() : inInput(resolved.takeError(), inputs.costsPath);
 }
@@ -119,7 +127,7 @@ VerbResult runLower(const LowerFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error =
-          checkIsNoInput(flags.output, {plan->graphPath, plansCostsPath(plan->file)})) {
+          checkIsNoInput(flags.output, {plan->graphPath, planner::plansCostsPath(plan->file)})) {
     return error;
   }
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);

@@ -9,10 +9,10 @@
 
 #include "ir/affix.h"
 #include "ir/printer.h"
-#include "ir/verify.h"
 #include "passes/planned_file.h"
 #include "planner/cost_json.h"
 #include "planner/plan_json.h"
+#include "planner/plan_verdict.h"
 #include "tools/exit_code.h"
 #include "tools/plan_summary.h"
 #include "tools/whole_file.h"
@@ -54,23 +54,21 @@ planner::PlanFile makeFile(const PlanOutput& output) {
   return file;
 }
 
+/// A plan of ours stands the judgement that its readers give it.
 ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(output.planned.graph, output.inputs.costs,
-                                                       output.planned.schedule.graphMode);
-  if (!costs) return costs.takeError();
-  const std::vector<ir::Violation> violations = ir::verify({.graph = output.planned.graph,
-                                                            .schedule = file.schedule,
-                                                            .target = file.target,
-                                                            .costs = &*costs,
-                                                            .budget = file.budget,
-                                                            .hostLimit = file.hostLimit});
-  if (violations.empty()) return ir::success();
-  ir::PlanError error(ir::ErrorCode::kInternal,
-                      "the plan that was made breaks the verifier's rules");
-  for (const ir::Violation& violation : violations) {
-    error.note("V" + std::to_string(violation.rule) + ": " + violation.message);
-  }
-  return ir::makeError(std::move(error));
+  const planner::PlansCosts costs = {
+      .file = planner::CostFile{.stowageVersion = "",
+                                .torchVersion = output.inputs.costsTorchVersion,
+                                .table = output.inputs.costs},
+      .path = output.inputs.costsPath,
+      .missing = ""};
+  ir::Error error = planner::checkPlan(file, output.planned.graph, costs);
+  if (!error) return ir::success();
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  if (found.code() != ir::ErrorCode::kViolation) return ir::makeError(found);
+  ir::PlanError problem(ir::ErrorCode::kInternal,
+                        "the plan that was made breaks the verifier's rules");
+  return ir::makeError(problem.notesOf(found));
 }
 
 }  // namespace

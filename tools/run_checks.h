@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What is refused before anything runs: a plan for another machine, steps that are larger than this
-// machine. What a plan's schedule must stand: planner/plan_checks.h.
+// machine. What a plan's schedule must stand: planner/plan_verdict.h.
 #ifndef STOWAGE_TOOLS_RUN_CHECKS_H_
 #define STOWAGE_TOOLS_RUN_CHECKS_H_
 

@@ -16,7 +16,6 @@
 #include <memory>
 #include <optional>
 
-#include "planner/plan_checks.h"
 #include "runtime/checkpoint.h"
 #include "runtime/checkpoint_folder.h"
 #include "runtime/torch_version.h"
@@ -233,7 +232,7 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;
-  if (ir::Error error = planner::checkPlanRules(plan->file, plan->graph)) return error;
+  if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--throttle-links goes with steps for the CPU: a GPU's links are there");

@@ -23,6 +23,7 @@
 #include "runtime/torch_types.h"
 #include "tools/batches_ahead.h"
 #include "tools/reference_mode.h"
+#include "tools/step_counts.h"
 #include "tools/step_timer.h"
 
 namespace stowage::tools {
@@ -43,12 +44,16 @@ void forEachState(const TrainingStep& training,
   for (const auto& item : training.module->named_buffers()) keep(item.key(), item.value());
 }
 
+void sortByName(TrainingRecord& record) {
+  std::sort(record.state.begin(), record.state.end(),
+            [](const auto& a, const auto& b) { return a.first < b.first; });
+}
+
 void keepState(TrainingRecord& record, const TrainingStep& training) {
   forEachState(training, [&](const std::string& name, const at::Tensor& tensor) {
     record.state.emplace_back(name, digestOf(tensor));
   });
-  std::sort(record.state.begin(), record.state.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
+  sortByName(record);
 }
 
 /// A model whose values come from files is built without drawing any: minutes for a large one.
@@ -313,11 +318,6 @@ ir::Expected<RunnerPtr> runSteps(runtime::RunnableStep& step, const PlannedTrain
   return runner;
 }
 
-void sortByName(TrainingRecord& record) {
-  std::sort(record.state.begin(), record.state.end(),
-            [](const auto& a, const auto& b) { return a.first < b.first; });
-}
-
 /// Persistent storages by their names; all, or those that are `wanted`.
 ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record,
                          const std::set<std::string>* wanted = nullptr) {
@@ -336,7 +336,9 @@ ir::Error keepArenaState(runtime::Runner& runner, TrainingRecord& record,
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,
                                   const RunOptions& options) {
   RunRecord record;
-  ir::Expected<RunnerPtr> runner = runSteps(*step.captured, plan, options, record);
+  PlannedTraining planned = plan;
+  planned.options.advance = [&](int64_t steps) { advanceCounts(step.training, steps); };
+  ir::Expected<RunnerPtr> runner = runSteps(*step.captured, planned, options, record);
   if (!runner) return runner.takeError();
   if (!options.keepState) return record;
   // A module without memory for a GPU stays so: its values are read from the arenas.

@@ -31,8 +31,9 @@ namespace torch::nn {
 class Module;
 }
 namespace torch::optim {
+class LRScheduler;
 class Optimizer;
-}
+}  // namespace torch::optim
 
 namespace stowage::tools {
 
@@ -49,6 +50,7 @@ struct TrainingStep {
 
   std::shared_ptr<torch::nn::Module> module;
   std::shared_ptr<torch::optim::Optimizer> optimizer;
+  std::shared_ptr<torch::optim::LRScheduler> scheduler;  // null: learning rates stay
   /// Forward, loss and backward of all micro-batches. Returns what the step reports: scalar
   /// tensors.
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)> loss;

@@ -224,6 +224,7 @@ ir::Expected<TrainingStep> makeStep(std::shared_ptr<torch::nn::Module> module,
   TrainingStep step;
   step.module = module;
   step.optimizer = optimizer;
+  step.scheduler = scheduler;
   step.inputs = std::move(inputs);
   step.loss = [forwardLoss, device, autocast = precision == "autocast",
                count = settings.integer("micro_batches")](const std::vector<torch::Tensor>& batch) {

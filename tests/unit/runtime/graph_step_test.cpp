@@ -41,6 +41,7 @@ ir::Expected<at::Tensor> noValue(ir::StorageId /*storage*/) {
 TEST(GraphStep, TakesInputsInTheLayoutOfTheGraph) {
   const ir::Graph graph = stepWithInput("f32[3,2] strides=[1,3]");
   const std::unique_ptr<GraphStep> step = orFail(GraphStep::make(graph, noValue));
+  EXPECT_FALSE(step->countsSteps()) << "its numbers are inputs or stay";
   ASSERT_EQ(step->inputs().size(), 1u);
   const ir::TensorType& type = graph.value(step->inputs().front()).type;
   EXPECT_EQ(ir::listText(type.strides), "[1,3]") << "a view of the same size is another tensor";

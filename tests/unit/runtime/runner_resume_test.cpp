@@ -16,71 +16,18 @@
 
 #include "ir/liveness.h"
 #include "passes/plan_step.h"
-#include "planner/roofline.h"
-#include "runtime/calibrate.h"
 #include "runtime/checkpoint_folder.h"
-#include "runtime/runner.h"
 #include "runtime/safetensors.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
+#include "tests/support/training_process.h"
 #include "tools/exit_code.h"
 #include "tools/model_step.h"
 
 namespace stowage::tests {
 namespace {
 
-using tools::ModelStep;
-
-constexpr uint64_t kSeed = 5;
-
-using Settings = std::vector<std::string>;
-
-/// A model of one block with dropout, and a learning rate that falls each step.
-Settings settingsOf(int hidden, const Settings& more = {}) {
-  Settings settings = {"layers=1",     "hidden=" + std::to_string(hidden),
-                       "heads=2",      "sequence=16",
-                       "context=16",   "vocabulary=64",
-                       "schedule=step"};
-  settings.insert(settings.end(), more.begin(), more.end());
-  return settings;
-}
-
-/// A captured step as a new process would make it.
-std::unique_ptr<ModelStep> captureAgain(const ir::Target& target, const Settings& settings) {
-  return orFail(tools::captureModel({.model = "gpt2", .settings = settings},
-                                    {.target = target, .seed = kSeed, .withoutMemory = false}));
-}
-
-struct Planned {
-  Settings settings;
-  ir::Target target;
-  ir::Graph graph;
-  ir::NodeCosts costs;
-  ir::Schedule schedule;
-};
-
-/// The captured graph with measured costs, and `makeSchedule(graph, target, table, costs)` of it.
-template <typename Make>
-Planned planWith(const Settings& settings, Make makeSchedule) {
-  Planned planned;
-  planned.settings = settings;
-  planned.target = orFail(planner::findTargetProfile("cpu"));
-  planned.target.intraOpThreads = 2;
-  planned.graph = captureAgain(planned.target, settings)->graph;
-  const ir::CostTable table = orFail(runtime::calibrate(
-      planned.graph, {.intraOpThreads = 2, .alignBytes = 512, .runs = 1, .known = {}}));
-  planned.costs = orFail(ir::resolveCosts(planned.graph, table));
-  planned.schedule = makeSchedule(planned, table);
-  return planned;
-}
-
-/// Everything has a place of its own for ever.
-Planned keepAll(const Settings& settings) {
-  return planWith(settings, [](const Planned& planned, const ir::CostTable&) {
-    return makeKeepAllSchedule(planned.graph, planned.target, &planned.costs);
-  });
-}
 const Planned& widePlan() {
   static const Planned planned = keepAll(settingsOf(32));
   return planned;
@@ -104,41 +51,6 @@ const Planned& tightPlan() {
       });
   return made;
 }
-
-/// What one process has: its own module, optimizer, scheduler and arenas.
-struct Process {
-  std::unique_ptr<ModelStep> step;
-  std::unique_ptr<runtime::Runner> runner;
-  std::vector<float> losses;
-
-  explicit Process(const Planned& planned, runtime::RunnerOptions options = {})
-      : step(captureAgain(planned.target, planned.settings)),
-        runner(orFail(runtime::Runner::create(*step->captured,
-                                              {.graph = planned.graph,
-                                               .schedule = planned.schedule,
-                                               .target = planned.target,
-                                               .costs = &planned.costs},
-                                              std::move(options)))) {
-    at::manual_seed(77);
-  }
-
-  void train(int64_t first, int64_t last) {
-    for (int64_t i = first; i < last; ++i) {
-      const auto batch = tools::makeInputs(step->training, static_cast<uint64_t>(1000 + i));
-      losses.push_back(orFail(runner->step(batch)).front().item<float>());
-    }
-  }
-
-  std::map<std::string, std::vector<uint8_t>> state() {
-    std::map<std::string, std::vector<uint8_t>> all;
-    const auto keep = [&](const ir::Storage& storage, llvm::ArrayRef<uint8_t> bytes) {
-      all[storage.name] = bytes.vec();
-      return ir::success();
-    };
-    EXPECT_EQ(ir::describe(runner->visitState(keep)), "");
-    return all;
-  }
-};
 
 class RunnerResume : public testing::Test {
  protected:
@@ -251,7 +163,7 @@ TEST_F(RunnerResume, SaysEverythingThatDoesNotFit) {
   Process run(widePlan());
   ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
   const Planned other = keepAll(settingsOf(48));
-  std::unique_ptr<ModelStep> step = captureAgain(other.target, other.settings);
+  std::unique_ptr<tools::ModelStep> step = captureAgain(other.target, other.settings);
   const runtime::RunnablePlan plan = {.graph = other.graph,
                                       .schedule = other.schedule,
                                       .target = other.target,

@@ -139,6 +139,24 @@ TEST(SessionPlan, AFileThatWasChangedIsRefused) {
   expectSays(failed.text, {path, "verifier's rules"});
 }
 
+// The judgement is that of `stowage verify`: claims are held against the plan's own costs.
+TEST(SessionPlan, AFileWithFalseClaimsIsRefused) {
+  const ScratchFolder folder("session_plan");
+  const std::string path = folder.at("plan.json");
+  Training training;
+  const Step step = capture(training.describe());
+  planTightly(step).save(path);
+  std::string text = readText(path);
+  const std::string key = "\"compute_ns\":";
+  const size_t claim = text.find(key);
+  ASSERT_NE(claim, std::string::npos);
+  text.insert(claim + key.size(), "1");
+  writeText(path, text);
+  const Failed failed = failureOf([&] { Plan::load(path, step); });
+  EXPECT_EQ(failed.code, ir::ErrorCode::kViolation);
+  expectSays(failed.text, {path, "V30: compute time of 1"});
+}
+
 TEST(SessionPlan, AFileThatCannotBeWrittenIsRefused) {
   const ScratchFolder folder("session_plan");
   Training training;

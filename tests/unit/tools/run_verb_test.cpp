@@ -474,6 +474,43 @@ TEST_F(RunVerb, RefusesAPlanWhoseDecisionsDoNotFitHereUnlessItMayPlanAnew) {
   EXPECT_TRUE(none.says("smallest device budget that works")) << none.text;
 }
 
+TEST_F(RunVerb, RefusesACheckpointWithoutAGenerator) {
+  ASSERT_EQ(run("--steps 1 --save " + at("drawn")).code, 0);
+  editTensors(at("drawn/optimizer.safetensors"), [](TensorFile& file) {
+    for (uint8_t& byte : file.find("generator.cpu").bytes) byte = 0xa5;
+  });
+  const Outcome outcome = run("--steps 1 --resume " + at("drawn"));
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says("drawn/optimizer.safetensors: tensor 'generator.cpu': "))
+      << outcome.text;
+}
+
+TEST_F(RunVerb, TakesUpATrainingAfterAnyNumberOfSteps) {
+  ASSERT_EQ(run("--steps 1 --save " + at("long")).code, 0);
+  const auto setSteps = [&](const std::string& steps) {
+    for (const char* name : {"long/model.safetensors", "long/optimizer.safetensors"}) {
+      editTensors(at(name), [&](TensorFile& file) {
+        for (auto& [key, text] : file.metadata) {
+          if (key.ends_with("steps") || key.ends_with("data_position")) text = steps;
+        }
+        for (FileTensor& tensor : file.tensors) {
+          if (tensor.name.ends_with(".step")) {
+            tensor.bytes = bytesOf(std::vector<float>{std::stof(steps)});
+          }
+        }
+      });
+    }
+  };
+  setSteps("2000000000");  // a millisecond each would be 23 days
+  const Outcome outcome = run("--steps 1 --resume " + at("long"));
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("after 2000000000 steps")) << outcome.text;
+  setSteps("9223372036854775807");
+  const Outcome refused = run("--steps 1 --resume " + at("long"));
+  EXPECT_EQ(refused.code, 3) << refused.text;
+  EXPECT_TRUE(refused.says("expected a number from 0 to 2147483647")) << refused.text;
+}
+
 TEST_F(RunVerb, NeverReplacesAFolderOfOtherThings) {
   fs::create_directories(at("precious"));
   std::ofstream(at("precious/thesis.txt")) << "years";
