@@ -52,6 +52,12 @@ ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan);
 /// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
 ir::Error inInput(ir::Error error, const std::string& path);
 
+/// The error of ir::resolveCosts as one about the step's file, whose ops `costs` does not measure.
+/// `costs`: "" = no file, the error stays as it is.
+ir::Error notMeasured(ir::Error error, const std::string& step, const std::string& costs);
+/// Where a plan's graph is to be found in messages: its file, or the plan that embeds it.
+const std::string& stepPath(const LoadedPlan& plan);
+
 /// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
                            const ir::CostTable& costs);
