@@ -26,6 +26,7 @@
 #include "tools/machine_load.h"
 #include "tools/number_flag.h"
 #include "tools/plan_ladder.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_costs.h"
@@ -262,7 +263,7 @@ VerbResult runRun(const RunFlags& flags) {
                              .batches = batches,
                              .seed = beginning->seed,
                              .notes = *notes};
-  if (!flags.json) printExpected(plan->file, llvm::outs());
+  if (!flags.json) printExpected(plan->file, answers());
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
@@ -299,7 +300,7 @@ VerbResult runRun(const RunFlags& flags) {
     step.measured = comparison->eager.meanStep();
     remark(describeSlowReference(step), flags);
   }
-  flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
+  flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
   if (comparison && !comparison->difference.empty()) return kExitNo;
   return run->stopped || stopSignal() != 0 ? kExitStopped + stopSignal() : kExitYes;
 }
