@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <optional>
@@ -162,7 +163,10 @@ ir::Error Checkpoint::readRates() {
   llvm::StringRef(found->second).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (const llvm::StringRef word : words) {
     const std::optional<double> rate = parseNumber<double>(word);
-    if (!rate) return badFile("learning rate '" + word.str() + "', expected a number");
+    if (!rate || !std::isfinite(*rate)) {
+      return badFile("metadata '" + std::string(kRatesKey) + "' has '" + word.str() +
+                     "', expected finite numbers");
+    }
     progress_.learningRates.push_back(*rate);
   }
   return ir::success();
@@ -180,6 +184,10 @@ ir::Error Checkpoint::readCounts() {
     if (ir::Error error = files_.readEntry(entry, bytes)) return error;
     float count = 0;
     std::memcpy(&count, bytes.data(), sizeof(count));
+    if (!std::isfinite(count) || count < 0 || count != std::floor(count)) {
+      return badFile("tensor '" + name + "' is " + exactText(count) +
+                     ", expected a number of steps");
+    }
     progress_.stepCounts[rest.str()] = count;
   }
   return ir::success();
