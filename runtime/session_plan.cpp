@@ -15,6 +15,7 @@
 #include "planner/plan_checks.h"
 #include "planner/plan_json.h"
 #include "runtime/calibrate.h"
+#include "runtime/input_file.h"
 #include "runtime/session_impl.h"
 #include "runtime/torch_version.h"
 #include "runtime/whole_file.h"
@@ -115,7 +116,7 @@ ir::Error checkMachine(const planner::PlanFile& file, const Step::Impl& step) {
 }
 
 ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
-  ir::Expected<std::string> text = runtime::readFile(path);
+  ir::Expected<std::string> text = runtime::readInput(path);
   if (!text) return text.takeError();
   ir::Expected<planner::PlanFile> file = planner::readPlan(*text, path);
   if (!file) return file.takeError();
