@@ -5,6 +5,7 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,9 +13,11 @@
 
 #include <cstring>
 #include <functional>
+#include <utility>
 #include <vector>
 
 #include "runtime/safetensors.h"
+#include "runtime/thread_trial.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
 
@@ -90,6 +93,23 @@ TEST(InputFile, ReadsNoMoreThanItMay) {
       ir::takePayload(readDescriptor(zeros, "standard input", Bytes(5'000'000)).takeError());
   EXPECT_EQ(endless.text().find("has more than "), 0U) << endless.text();
   close(zeros);
+}
+
+/// Ends the process with 0 when there is no room for so many stacks, and that is what it says.
+[[noreturn]] void tryWithoutRoom() {
+  const rlimit limit = {.rlim_cur = rlim_t{1} << 30, .rlim_max = rlim_t{1} << 30};
+  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(3);
+  ir::Error error = checkThreads(1000);
+  if (!error) _exit(2);
+  const ir::PlanError refused = ir::takePayload(std::move(error));
+  const bool isSaid = refused.text().find("more threads, expected 1000: ") != std::string::npos;
+  _exit(refused.code() == ir::ErrorCode::kEnvironment && isSaid ? 0 : 1);
+}
+
+TEST(ThreadTrial, StartsThreadsAndSaysWhereItCannot) {
+  EXPECT_FALSE(static_cast<bool>(checkThreads(8)));
+  EXPECT_FALSE(static_cast<bool>(checkThreads(0)));
+  EXPECT_EXIT(tryWithoutRoom(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
