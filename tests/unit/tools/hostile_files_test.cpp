@@ -99,6 +99,18 @@ TEST_F(HostileFiles, PipesInTheFilesOfAFolderAreRefused) {
   }
 }
 
+TEST_F(HostileFiles, PassesOnTextReadFilesAlone) {
+  const auto runPasses = [](const std::string& arguments) {
+    return stowage("", "exec 2>&1; timeout 20 " STOWAGE_OPT " " + arguments + "; exit $?; ");
+  };
+  const Outcome pipe = runPasses(at("pipe"));
+  EXPECT_EQ(pipe.code, 3) << pipe.text;
+  EXPECT_TRUE(pipe.says("pipe: is a pipe, expected a regular file")) << pipe.text;
+  EXPECT_EQ(runPasses(at("step.stow") + " > /dev/full").code, 4);
+  EXPECT_EQ(runPasses("--help > /dev/full").code, 4);
+  EXPECT_EQ(runPasses("- < " + at("step.stow")).code, 0);
+}
+
 TEST_F(HostileFiles, WhatIsPipedIsReadAsADash) {
   const std::string feed = "cat " + at("plan.json") + " | ";
   const Outcome named =
