@@ -20,6 +20,7 @@ namespace stowage::tests {
 namespace {
 
 std::string replaceAll(std::string text, const std::string& what, const std::string& with) {
+  if (what.empty()) return text;
   size_t count = 0;
   for (size_t at = 0; (at = text.find(what, at)) != std::string::npos; at += with.size(), ++count) {
     text.replace(at, what.size(), with);
@@ -179,6 +180,30 @@ TEST_F(HostileText, ACheckpointOfDamagedNumbersIsRefused) {
     EXPECT_TRUE(
         outcome.says("edited/optimizer.safetensors: metadata 'stowage.learning_rates' has '" +
                      llvm::StringRef(rate).trim().str() + "', expected finite numbers"))
+        << outcome.text;
+  }
+}
+
+TEST_F(HostileText, ACheckpointOfDamagedStepCountsIsRefused) {
+  const std::string name = "state.wte.weight.step";
+  size_t place = 0;
+  {
+    const auto file = orFail(runtime::SafetensorsReader::open(at("saved/optimizer.safetensors")));
+    const runtime::SafetensorsEntry* entry = file.find(name);
+    ASSERT_NE(entry, nullptr);
+    const auto all = static_cast<size_t>(file.header().entries.back().bytes.end);
+    place = readText(file.path()).size() - all + static_cast<size_t>(entry->bytes.begin);
+  }
+  for (const auto& [count, words] : {std::pair(std::nanf(""), "is nan"), std::pair(-1.0F, "is -1"),
+                                     std::pair(0.5F, "is 0.5"), std::pair(INFINITY, "is inf")}) {
+    editSaved("optimizer.safetensors", "", "");
+    std::string text = readText(at("edited/optimizer.safetensors"));
+    std::memcpy(text.data() + place, &count, sizeof(count));
+    writeText(at("edited/optimizer.safetensors"), text);
+    const Outcome outcome = resumeEdited();
+    EXPECT_EQ(outcome.code, 3) << outcome.text;
+    EXPECT_TRUE(outcome.says("edited/optimizer.safetensors: tensor '" + name + "' " + words +
+                             ", expected a number of steps"))
         << outcome.text;
   }
 }
