@@ -101,8 +101,8 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
   }
   if (missing > 0) {
     PlanError error(ErrorCode::kInvalidArgument,
-                    "the cost table has no row for " + std::to_string(missing) + " of " +
-                        std::to_string(graph.nodes().size()) + " nodes, first " + firstMissing);
+                    std::to_string(missing) + " of " + std::to_string(graph.nodes().size()) +
+                        " nodes have no row in the table of costs, first " + firstMissing);
     return makeError(
         error.note("the table is of another step, or of this one before it changed: "
                    "profile the step again"));

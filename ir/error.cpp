@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "ir/error.h"
 
-#include <llvm/Support/Format.h>
 #include <llvm/Support/raw_ostream.h>
+
+#include "ir/printable.h"
 
 namespace stowage::ir {
 
@@ -40,33 +41,20 @@ const char* errorCodeName(ErrorCode code) {
   return "internal";
 }
 
-namespace {
-
-/// Texts quote files, which may hold what a terminal obeys.
-void logPrintable(llvm::StringRef text, llvm::raw_ostream& os) {
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    const bool isControl = (byte < 0x20 && c != '\n') || byte == 0x7f;
-    if (isControl) {
-      os << llvm::format("\\x%02x", byte);
-    } else {
-      os << c;
-    }
-  }
-}
-
-}  // namespace
-
 void PlanError::log(llvm::raw_ostream& os) const {
-  if (!location_.file.empty()) os << location_.file << ':';
+  if (!location_.file.empty()) {
+    writeLine(os, location_.file);
+    os << ':';
+  }
   if (location_.line > 0) os << location_.line << ':';
   if (location_.column > 0) os << location_.column << ':';
   if (!location_.file.empty() || location_.line > 0) os << ' ';
-  logPrintable(message_, os);
-  for (const std::string& text : notes_) {
+  writeLine(os, message_);
+  for (size_t i = 0; i < notes_.size() && i < kMostShown; ++i) {
     os << "\n  ";
-    logPrintable(text, os);
+    writeLine(os, notes_[i]);
   }
+  if (notes_.size() > kMostShown) os << "\n  and " << notes_.size() - kMostShown << " more";
 }
 
 PlanError takePayload(Error error) {

@@ -13,6 +13,8 @@
 #include <type_traits>
 #include <utility>
 
+#include "ir/printable.h"
+
 namespace stowage::ir {
 
 namespace {
@@ -149,7 +151,9 @@ llvm::ArrayRef<Access> Graph::accesses(NodeId id) const {
 std::string Graph::describeNode(NodeId id) const {
   const Node& described = node(id);
   std::string text = described.op + " (";
-  if (const llvm::StringRef path = scope(described); !path.empty()) text += path.str() + ", ";
+  if (const llvm::StringRef path = scope(described); !path.empty()) {
+    text += printable(path) + ", ";
+  }
   return text + phaseName(described.phase) + ")";
 }
 

@@ -74,7 +74,7 @@ void JsonWriter::quote(llvm::StringRef text) {
       os_ << '\\' << c;
     } else if (c == '\n') {
       os_ << "\\n";
-    } else if (byte < 0x20) {
+    } else if (byte < 0x20 || byte == 0x7f) {
       os_ << llvm::format("\\u%04x", byte);
     } else {
       os_ << c;

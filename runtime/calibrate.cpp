@@ -16,6 +16,7 @@
 #include "runtime/gpu_library.h"
 #include "runtime/op_measurement.h"
 #include "runtime/rng_keeper.h"
+#include "runtime/thread_trial.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/valid_values.h"
 
@@ -72,6 +73,7 @@ class CpuBench final : public OpBench {
 };
 
 ir::Expected<ir::CostTable> calibrateCpu(const ir::Graph& graph, const CalibrateOptions& options) {
+  if (ir::Error error = checkOpThreads(options.intraOpThreads)) return error;
   installServedAllocator();
   const DeterministicMode mode(options.deterministic);
   CpuBench bench(options.alignBytes);

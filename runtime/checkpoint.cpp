@@ -177,7 +177,10 @@ ir::Error Checkpoint::readRates() {
   llvm::StringRef(found->second).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (const llvm::StringRef word : words) {
     const std::optional<double> rate = parseNumber<double>(word);
-    if (!rate) return badFile("learning rate '" + word.str() + "', expected a number");
+    if (!rate || !std::isfinite(*rate)) {
+      return badFile("metadata '" + std::string(kRatesKey) + "' has '" + word.str() +
+                     "', expected finite numbers");
+    }
     progress_.learningRates.push_back(*rate);
   }
   return ir::success();

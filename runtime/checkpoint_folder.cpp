@@ -119,6 +119,28 @@ ir::Error isWritten(const std::string& folder, const std::string& by) {
       folder + ": " + by + " saves there just now, expected a folder that no other training uses");
 }
 
+bool isMountPoint(const std::string& path) {
+  struct statx status {};
+  return statx(AT_FDCWD, path.c_str(), 0, STATX_TYPE, &status) == 0 &&
+         (status.stx_attributes_mask & STATX_ATTR_MOUNT_ROOT) != 0 &&
+         (status.stx_attributes & STATX_ATTR_MOUNT_ROOT) != 0;
+}
+
+/// A new checkpoint is made beside the old one, which is renamed.
+ir::Error checkCanBeRenamed(const std::string& folder) {
+  const auto refuse = [&](const std::string& what) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        folder + ": " + what + ", expected a folder that can be renamed, such as one below it");
+  };
+  const std::string target = besideCheckpoint(folder, "");
+  const llvm::StringRef name = llvm::sys::path::filename(target);
+  if (name.empty() || name == "/" || name == "." || name == "..")
+    return refuse("has no name of its own");
+  if (llvm::sys::fs::is_symlink_file(target)) return refuse("is a link that leads nowhere");
+  return isMountPoint(target) ? refuse("is a mount point") : ir::success();
+}
+
 }  // namespace
 
 std::string besideCheckpoint(const std::string& folder, const char* suffix) {
@@ -126,6 +148,7 @@ std::string besideCheckpoint(const std::string& folder, const char* suffix) {
 }
 
 ir::Error checkCheckpointFolder(const std::string& folder) {
+  if (ir::Error error = checkCanBeRenamed(folder)) return error;
   if (llvm::sys::fs::exists(folder) && !llvm::sys::fs::is_directory(folder)) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          folder + ": is a file, expected a folder or a new name");

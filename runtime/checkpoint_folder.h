@@ -26,7 +26,7 @@ inline constexpr const char* kVersionKey = "stowage.checkpoint";
 std::string besideCheckpoint(const std::string& folder, const char* suffix);
 
 /// Can a checkpoint be written there? Errors: kInvalidArgument for a folder that holds anything but
-/// a checkpoint, kIo for one that cannot be read.
+/// a checkpoint or cannot be renamed ("/", ".", a mount point), kIo for one that cannot be read.
 ir::Error checkCheckpointFolder(const std::string& folder);
 
 /// A checkpoint being written. Destroyed before commit, it leaves nothing.

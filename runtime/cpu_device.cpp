@@ -14,6 +14,7 @@
 #include "runtime/queued_program.h"
 #include "runtime/served_allocator.h"
 #include "runtime/step_allocator.h"
+#include "runtime/thread_trial.h"
 #include "runtime/throttled_link.h"
 
 namespace stowage::runtime {
@@ -126,6 +127,7 @@ ir::Error checkTarget(const ir::Target& target, const CpuDeviceOptions& options)
 }  // namespace
 
 ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions& options) {
+  if (ir::Error error = checkOpThreads(options.intraOpThreads)) return error;
   auto device = MappedArena::map(options.deviceBytes, "the device arena");
   if (!device) return device.takeError();
   auto host = MappedArena::map(options.hostBytes, "the host arena");

@@ -80,7 +80,7 @@ ir::Error Executor::endWithoutUpdates() {
   if (ir::Error error = device_.synchronize()) return stop(std::move(error));
   const std::string movedOn = issuedBeforeRefusal_ ? lossState_.restore() : "";
   stopped_ = std::exchange(refusal_, std::nullopt);
-  stopped_->note("step " + std::to_string(nextStep_) +
+  stopped_->note("step " + std::to_string(nextStep_ + 1) +
                  " was ended without its updates; the state is that of the step before" + movedOn +
                  " and can still be saved or stored back");
   endedWithoutUpdates_ = true;
@@ -316,7 +316,7 @@ ir::Error Executor::stop(ir::Error error) {
   program_->abandonSegment();
   llvm::consumeError(device_.synchronize());
   stopped_ = ir::takePayload(std::move(error));
-  stopped_->note("step " + std::to_string(nextStep_) +
+  stopped_->note("step " + std::to_string(nextStep_ + 1) +
                  " was being issued; the state since the last "
                  "save is lost");
   return ir::makeError(*stopped_);

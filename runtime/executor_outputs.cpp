@@ -71,7 +71,7 @@ ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::Storage
   }
   if (step < 0 || step >= nextStep_ || step + 2 < nextStep_) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "outputs of step " + std::to_string(step) +
+                         "outputs of step " + std::to_string(step + 1) +
                              " are not kept: " + std::to_string(nextStep_) + " steps were issued");
   }
   // Steps before the current turn were finished when it began.

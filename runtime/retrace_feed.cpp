@@ -83,7 +83,8 @@ std::optional<c10::Scalar> RetraceFeed::valueOfRead(size_t read) {
 /// What changed may have changed in a step that nobody compared.
 void RetraceFeed::noteUnchecked(int64_t step, ir::PlanError& error) const {
   if (lastChecked_ + 1 >= step) return;
-  error.note("steps " + std::to_string(lastChecked_ + 1) + " to " + std::to_string(step - 1) +
+  // In messages steps count from 1.
+  error.note("steps " + std::to_string(lastChecked_ + 2) + " to " + std::to_string(step) +
              " were not compared with the code: if it changed before this one, they ran as "
              "captured; go back to a checkpoint from before them. All are compared with "
              "checkEvery = 1 and a declared host state");

@@ -11,6 +11,8 @@
 #include <cstring>
 #include <utility>
 
+#include "runtime/input_file.h"
+
 namespace stowage::runtime {
 
 namespace {
@@ -110,8 +112,9 @@ void FileHandle::close() {
 }
 
 ir::Expected<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
-  FileHandle file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
-  if (!file.isOpen()) return systemError(path, "open");
+  ir::Expected<FileHandle> opened = openInput(path);
+  if (!opened) return opened.takeError();
+  FileHandle file = std::move(*opened);
   struct stat status {};
   if (fstat(file.get(), &status) != 0) return systemError(path, "stat");
   uint8_t length[kLengthBytes];

@@ -19,6 +19,7 @@
 #include "planner/plan_json.h"
 #include "planner/plan_verdict.h"
 #include "runtime/calibrate.h"
+#include "runtime/input_file.h"
 #include "runtime/session_impl.h"
 #include "runtime/torch_version.h"
 #include "runtime/whole_file.h"
@@ -140,7 +141,7 @@ ir::Expected<planner::PlansCosts> costsOf(const planner::PlanFile& file, const i
 }
 
 ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
-  ir::Expected<std::string> text = runtime::readFile(path);
+  ir::Expected<std::string> text = runtime::readInput(path);
   if (!text) return text.takeError();
   ir::Expected<planner::PlanFile> file = planner::readPlan(*text, path);
   if (!file) return file.takeError();

@@ -2,7 +2,6 @@
 #include "runtime/whole_file.h"
 
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,18 +14,6 @@ namespace {
 /// The disk is full, the folder is somebody else's: no input is to blame.
 ir::Error outputError(const std::string& path, const std::string& what) {
   return ir::makeError(ir::ErrorCode::kEnvironment, path + ": " + what);
-}
-
-ir::Error readError(const std::string& path, const std::string& what) {
-  return ir::makeError(ir::ErrorCode::kIo, path + ": " + what);
-}
-
-/// Its bytes never end, or there are none.
-bool isDevice(const std::string& path) {
-  llvm::sys::fs::file_status status;
-  if (llvm::sys::fs::status(path, status)) return false;
-  return status.type() == llvm::sys::fs::file_type::character_file ||
-         status.type() == llvm::sys::fs::file_type::block_file;
 }
 
 ir::Error writeStream(const std::string& path, llvm::function_ref<void(llvm::raw_ostream&)> write) {
@@ -53,7 +40,33 @@ std::error_code writeAll(int descriptor, llvm::function_ref<void(llvm::raw_ostre
   return failure;
 }
 
+struct PartFile {
+  int descriptor = -1;
+  std::string path;
+};
+
+/// A new file beside `path`.
+ir::Expected<PartFile> makePart(const std::string& path) {
+  PartFile part;
+  llvm::SmallString<256> made;
+  if (std::error_code code =
+          llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%.part", part.descriptor, made)) {
+    return outputError(path, "cannot create a file beside it: " + code.message());
+  }
+  part.path = made.str().str();
+  return part;
+}
+
 }  // namespace
+
+ir::Error checkReplaceable(const std::string& name) {
+  if (isStream(name)) return ir::success();
+  ir::Expected<PartFile> part = makePart(linkTarget(name));
+  if (!part) return part.takeError();
+  ::close(part->descriptor);
+  llvm::sys::fs::remove(part->path);
+  return ir::success();
+}
 
 bool isStream(const std::string& path) {
   llvm::sys::fs::file_status status;
@@ -64,13 +77,10 @@ bool isStream(const std::string& path) {
 ir::Error replaceFile(const std::string& name, llvm::function_ref<void(llvm::raw_ostream&)> write) {
   if (isStream(name)) return writeStream(name, write);
   const std::string path = linkTarget(name);
-  int descriptor = -1;
-  llvm::SmallString<256> temporary;
-  if (std::error_code code =
-          llvm::sys::fs::createUniqueFile(path + ".%%%%%%%%.part", descriptor, temporary)) {
-    return outputError(path, "cannot create a file beside it: " + code.message());
-  }
-  std::error_code failure = writeAll(descriptor, write);
+  ir::Expected<PartFile> part = makePart(path);
+  if (!part) return part.takeError();
+  const std::string& temporary = part->path;
+  std::error_code failure = writeAll(part->descriptor, write);
   // createUniqueFile makes files private; give the mode an ordinary new file would have.
   const mode_t mask = ::umask(0);
   ::umask(mask);
@@ -83,14 +93,6 @@ ir::Error replaceFile(const std::string& name, llvm::function_ref<void(llvm::raw
     return outputError(path, "cannot write: " + failure.message());
   }
   return ir::success();
-}
-
-ir::Expected<std::string> readFile(const std::string& path) {
-  if (isDevice(path)) return readError(path, "is a device, expected a file");
-  auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                            /*RequiresNullTerminator=*/false);
-  if (!buffer) return readError(path, "cannot read: " + buffer.getError().message());
-  return (*buffer)->getBuffer().str();
 }
 
 }  // namespace stowage::runtime

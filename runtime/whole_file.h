@@ -17,11 +17,10 @@ namespace stowage::runtime {
 /// A device or a pipe: written to as it is, there is nothing to replace.
 bool isStream(const std::string& path);
 
+/// Finds out by making the temporary file, and removes it. Errors: kEnvironment.
+ir::Error checkReplaceable(const std::string& path);
 /// Takes the place of a file that is there. Errors: kEnvironment naming path and reason.
 ir::Error replaceFile(const std::string& path, llvm::function_ref<void(llvm::raw_ostream&)> write);
-
-/// Errors: kIo naming path and reason, also for a device, whose bytes may never end.
-ir::Expected<std::string> readFile(const std::string& path);
 
 }  // namespace stowage::runtime
 

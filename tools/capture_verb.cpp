@@ -17,12 +17,15 @@
 
 #include "ir/affix.h"
 #include "ir/fingerprint.h"
+#include "ir/printable.h"
 #include "planner/roofline.h"
 #include "runtime/capture/pt2_import.h"
 #include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
+#include "tools/json_answer.h"
 #include "tools/model_step.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/step_file.h"
 #include "tools/verbs.h"
@@ -208,12 +211,14 @@ ir::Expected<Captured> captureWaiting(const CaptureFlags& flags, const ir::Targe
 /// "lr given each step; frozen as traced: beta1 0.9, beta2 0.95 (2 times)"
 void printNumbers(const Captured& captured, llvm::raw_ostream& os) {
   os << "numbers    ";
-  for (const std::string& rate : captured.learningRates) os << rate << " given each step; ";
+  for (const std::string& rate : captured.learningRates) {
+    os << ir::printable(rate) << " given each step; ";
+  }
   os << "frozen as traced: ";
   if (captured.frozen.empty()) os << "none";
   const char* separator = "";
   for (const FrozenNumber& number : captured.frozen) {
-    os << separator << number.name << ' ' << fmt::format("{}", number.value);
+    os << separator << ir::printable(number.name) << ' ' << fmt::format("{}", number.value);
     if (number.count > 1) os << " (" << number.count << " times)";
     separator = ", ";
   }
@@ -241,10 +246,10 @@ VerbResult report(const CaptureFlags& flags, const Captured& captured, double se
       json["learning_rates"] = captured.learningRates;
       json["frozen"] = frozenJson(captured);
     }
-    llvm::outs() << json.dump(2) << '\n';
+    printJson(json);
     return kExitYes;
   }
-  llvm::raw_ostream& os = flags.output == "-" ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream& os = flags.output == "-" ? messages() : answers();
   os << "captured   " << describeGraph(graph, summary) << fmt::format("  {:.2f} s\n", seconds);
   if (captured.imported) printNumbers(captured, os);
   if (!flags.output.empty() && flags.output != "-") os << "wrote      " << flags.output << '\n';
@@ -263,8 +268,8 @@ ir::Error checkOutput(const CaptureFlags& flags) {
 
 VerbResult runCapture(const CaptureFlags& flags) {
   if (flags.list) {
-    if (flags.json) llvm::outs() << catalogueJson().dump(2) << '\n';
-    if (!flags.json) printCatalogue(llvm::outs());
+    if (flags.json) printJson(catalogueJson());
+    if (!flags.json) printCatalogue(answers());
     return kExitYes;
   }
   if (flags.source.empty()) {

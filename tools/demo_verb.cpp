@@ -20,10 +20,12 @@
 #include "tools/exit_code.h"
 #include "tools/graph_summary.h"
 #include "tools/in_step_times.h"
+#include "tools/json_answer.h"
 #include "tools/load_files.h"
 #include "tools/machine_load.h"
 #include "tools/plan_output.h"
 #include "tools/plan_summary.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_data.h"
@@ -191,7 +193,7 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = checkFiles(flags)) return error;
   ir::Expected<Size> size = parseSizeFlag(flags.budget);
   if (!size) return size.takeError();
-  llvm::raw_ostream& os = flags.json ? llvm::nulls() : llvm::outs();
+  llvm::raw_ostream& os = flags.json ? llvm::nulls() : answers();
   const Recipe recipe = {.model = "gpt2",
                          .settings = flags.settings.empty()
                                          ? std::vector<std::string>{"preset=demo"}
@@ -277,7 +279,7 @@ VerbResult runDemo(const DemoFlags& flags) {
         {"plan", planSummaryJson(summary)},
         {"run", runJson(*eager, record, difference)},
         {"wrote", {flags.stepFile(), flags.costsFile(), flags.planFile()}}};
-    llvm::outs() << json.dump(2) << '\n';
+    printJson(json);
   }
   return difference.empty() ? kExitYes : kExitNo;
 }

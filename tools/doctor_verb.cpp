@@ -16,7 +16,9 @@
 #include "runtime/gpu_library.h"
 #include "runtime/torch_version.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
 #include "tools/machine_memory.h"
+#include "tools/printable_stream.h"
 #include "tools/verbs.h"
 
 namespace stowage::tools {
@@ -90,11 +92,11 @@ VerbResult runDoctor(const CommonFlags& flags) {
                {"lockable_bytes", lockableBytes()},
                {"gpu", toJson(gpu)}};
   if (!gpu.facts) json["gpu_missing"] = gpu.why;
-  llvm::raw_ostream& os = llvm::outs();
   if (flags.json) {
-    os << json.dump(2) << '\n';
+    printJson(json);
     return kExitYes;
   }
+  llvm::raw_ostream& os = answers();
   os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
   os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
   os << "memory     " << formatBytes(machineMemory()) << ", "

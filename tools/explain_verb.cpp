@@ -13,13 +13,16 @@
 #include <optional>
 #include <utility>
 
+#include "ir/printable.h"
 #include "passes/plan_step.h"
 #include "planner/explain_plan.h"
 #include "planner/roofline.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
 #include "tools/load_files.h"
 #include "tools/nearest_name.h"
 #include "tools/plan_summary.h"
+#include "tools/printable_stream.h"
 #include "tools/verbs.h"
 
 namespace stowage::tools {
@@ -83,7 +86,8 @@ void printPeak(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplana
   os << "peak       " << formatBytes(explained.peakBytes) << " at once, at "
      << graph.describeNode(explained.peakNode) << '\n';
   for (const ir::Infeasible::Holder& holder : explained.holders) {
-    os << fmt::format("           {:>10}  {}\n", formatBytes(holder.bytes), holder.storage);
+    os << fmt::format("           {:>10}  {}\n", formatBytes(holder.bytes),
+                      ir::printable(holder.storage));
   }
 }
 
@@ -106,7 +110,7 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
     os << fmt::format("waits      {:>10}  before {}", formatDuration(stall.time),
                       graph.describeNode(stall.node));
     if (stall.storage.isValid()) {
-      os << " for '" << nameOf(graph, stall.storage) << "' to "
+      os << " for '" << ir::printable(nameOf(graph, stall.storage)) << "' to "
          << (stall.isOut ? "leave" : "arrive");
     }
     os << '\n';
@@ -167,7 +171,7 @@ void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
   }
   for (const planner::Remedy& remedy : explained.remedies) {
     os << fmt::format("helps      keeping '{}': {} more, up to {} a step less\n",
-                      nameOf(plan.graph, remedy.storage), formatBytes(remedy.bytes),
+                      ir::printable(nameOf(plan.graph, remedy.storage)), formatBytes(remedy.bytes),
                       formatDuration(std::min(remedy.atMost, saved)));
   }
   if (explained.rerunTime > explained.waiting) {
@@ -246,8 +250,9 @@ std::string costOf(const GapStory& gap) {
 }
 
 void printStory(const ir::Graph& graph, const StorageStory& story, llvm::raw_ostream& os) {
-  os << "'" << graph.storage(story.storage).name << "', storage " << story.storage.raw() << ", "
-     << ir::roleName(graph.storage(story.storage).role) << ", " << formatBytes(story.bytes);
+  os << "'" << ir::printable(graph.storage(story.storage).name) << "', storage "
+     << story.storage.raw() << ", " << ir::roleName(graph.storage(story.storage).role) << ", "
+     << formatBytes(story.bytes);
   if (story.waiting.value() > 0)
     os << ", compute waits " << formatDuration(story.waiting) << " for it";
   os << '\n';
@@ -298,18 +303,21 @@ VerbResult runExplain(const ExplainFlags& flags) {
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   ir::Expected<ir::NodeCosts> costs =
       ir::resolveCosts(plan->graph, *table, plan->file.schedule.graphMode);
-  if (!costs) return inInput(costs.takeError(), flags.costs);
+  if (!costs) {
+    return notMeasured(costs.takeError(), stepPath(*plan),
+                       flags.costs.empty() ? plansCostsPath(plan->file) : flags.costs);
+  }
   const planner::ExplainInput input = {.graph = plan->graph,
                                        .schedule = plan->file.schedule,
                                        .costs = *costs,
                                        .alignBytes = plan->file.target.alignBytes};
-  llvm::raw_ostream& os = llvm::outs();
+  llvm::raw_ostream& os = answers();
   const std::string estimate = costsRemark(*table, *plan);
   if (!flags.storage.empty()) {
     ir::Expected<StorageStory> story = planner::explainStorage(input, flags.storage);
     if (!story) return suggestName(story.takeError(), plan->graph, flags.storage);
     remark(estimate, flags);
-    if (flags.json) os << toJson(plan->graph, *story).dump(2) << '\n';
+    if (flags.json) printJson(toJson(plan->graph, *story));
     if (!flags.json) printStory(plan->graph, *story, os);
     return kExitYes;
   }
@@ -317,12 +325,13 @@ VerbResult runExplain(const ExplainFlags& flags) {
   const PlanExplanation explained = planner::explainPlan(input);
   const std::optional<LaunchTip> tip = findLaunchTip(*plan, *table, explained.stepTime);
   if (flags.json) {
-    os << toJson(*plan, explained, tip, table->source).dump(2) << '\n';
+    printJson(toJson(*plan, explained, tip, table->source));
     return kExitYes;
   }
   printPeak(plan->graph, *plan, explained, os);
   if (table->source == ir::CostSource::kRoofline) {
-    os << "costs      estimated from profile '" << plan->file.target.profile << "'\n";
+    os << "costs      estimated from profile '" << ir::printable(plan->file.target.profile)
+       << "'\n";
   }
   printStalls(plan->graph, explained, os);
   printRemedies(*plan, explained, tip, os);

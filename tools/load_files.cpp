@@ -190,6 +190,21 @@ ir::Error inInput(ir::Error error, const std::string& path) {
   return ir::makeError(std::move(problem));
 }
 
+ir::Error notMeasured(ir::Error error, const std::string& step, const std::string& costs) {
+  ir::PlanError found = ir::takePayload(std::move(error));
+  if (found.code() != ir::ErrorCode::kInvalidArgument || costs.empty())
+    return ir::makeError(std::move(found));
+  return ir::makeError(
+      ir::PlanError(ir::ErrorCode::kPlanMismatch, found.text())
+          .at({.file = step})
+          .note(costs + " was measured for another step, or for this one before it changed: "
+                        "'stowage profile' measures this one"));
+}
+
+const std::string& stepPath(const LoadedPlan& plan) {
+  return plan.graphPath.empty() ? plan.file.path : plan.graphPath;
+}
+
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
                            const ir::CostTable& costs) {
   const std::string found = planner::costsFingerprint(costs);

@@ -48,6 +48,11 @@ ir::Error inInput(ir::Error error, const std::string& path);
 /// it counts where it is what the plan was made from. Errors: kViolation with the rules; kIo and
 /// kParse of files of costs.
 ir::Error checkPlan(const LoadedPlan& plan, const std::string& costs);
+/// The error of ir::resolveCosts as one about the step's file, whose ops `costs` does not measure.
+/// `costs`: "" = no file, the error stays as it is.
+ir::Error notMeasured(ir::Error error, const std::string& step, const std::string& costs);
+/// Where a plan's graph is to be found in messages: its file, or the plan that embeds it.
+const std::string& stepPath(const LoadedPlan& plan);
 
 /// "" when `costs` are those that the plan was made from; else a sentence that says they are not.
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,

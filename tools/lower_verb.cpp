@@ -72,7 +72,8 @@ ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInpu
   inputs.costsTorchVersion = std::move(file->torchVersion);
   inputs.costsPath = flags.costs.empty() ? planner::plansCostsPath(plan.file) : flags.costs;
   ir::Expected<ir::NodeCosts> resolved = ir::resolveCosts(plan.graph, inputs.costs);
-  return resolved ? ir::success() : inInput(resolved.takeError(), inputs.costsPath);
+  if (resolved) return ir::success();
+  return notMeasured(resolved.takeError(), stepPath(plan), inputs.costsPath);
 }
 
 /// What the step needs without a plan is a matter of its own order, which only its file has.
@@ -85,7 +86,7 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
     if (ir::Error error = measureKeepAll(inputs))
-      return inInput(std::move(error), inputs.costsPath);
+      return notMeasured(std::move(error), stepPath(plan), inputs.costsPath);
   }
   inputs.graph = plan.graph;
   return inputs;

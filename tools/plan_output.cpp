@@ -14,7 +14,9 @@
 #include "planner/plan_json.h"
 #include "planner/plan_verdict.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
 #include "tools/plan_summary.h"
+#include "tools/printable_stream.h"
 #include "tools/whole_file.h"
 
 namespace stowage::tools {
@@ -99,7 +101,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   const bool toStdout = output.planPath == "-";
   const bool asJson = output.flags.json && !toStdout;
   // With the plan on stdout, the verdict goes where people still see it.
-  llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream& os = toStdout ? messages() : answers();
   if (!asJson) {
     printPlanSummary(summary, os);
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
@@ -114,7 +116,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   if (asJson) {
     nlohmann::ordered_json json = planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
-    llvm::outs() << json.dump(2) << '\n';
+    printJson(json);
   }
   return kExitYes;
 }

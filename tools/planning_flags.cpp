@@ -272,7 +272,8 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
     if (!pin) return pin.takeError();
     if (ir::Error error = addPin(*pin, inputs)) return error;
   }
-  if (ir::Error error = measureKeepAll(inputs)) return inInput(std::move(error), flags.costs);
+  if (ir::Error error = measureKeepAll(inputs))
+    return notMeasured(std::move(error), flags.graph, flags.costs);
   return inputs;
 }
 

@@ -20,11 +20,13 @@
 #include "tools/budget_flag.h"
 #include "tools/exit_code.h"
 #include "tools/in_step_times.h"
+#include "tools/json_answer.h"
 #include "tools/load_files.h"
 #include "tools/loaded_calls.h"
 #include "tools/machine_load.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/this_machine.h"
@@ -283,11 +285,11 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                           {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
     }
     if (flags.repeats > 1) json["repeats"] = repeatsJson(flags, measured, graph);
-    llvm::outs() << json.dump(2) << '\n';
+    printJson(json);
     return;
   }
   // With the costs on stdout, what else there is to say goes where people still see it.
-  llvm::raw_ostream& os = toStdout ? llvm::errs() : llvm::outs();
+  llvm::raw_ostream& os = toStdout ? messages() : answers();
   if (!toStdout) {
     os << "measured   " << measured.costs.bySignature.size() - measured.known << " distinct ops";
     if (measured.known > 0) os << ", " << measured.known << " were known";

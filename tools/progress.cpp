@@ -9,6 +9,8 @@
 #include <cstdlib>
 #include <utility>
 
+#include "ir/printable.h"
+
 namespace stowage::tools {
 
 namespace {
@@ -37,7 +39,7 @@ void Progress::show(const std::string& line) {
   const int64_t now = nowNs();
   if (now - startedNs_ < kDelayNs || now - shownNs_ < kIntervalNs) return;
   shownNs_ = now;
-  llvm::errs() << '\r' << line << "\033[K";
+  llvm::errs() << '\r' << ir::printable(line) << "\033[K";
   shown_ = true;
 }
 

@@ -8,6 +8,7 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "tools/json_answer.h"
 #include "tools/plan_summary.h"
 
 namespace stowage::tools {
@@ -131,7 +132,6 @@ void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os) {
   const ir::Prediction& predicted = plan.schedule.predicted;
   os << "predicted  peak " << formatBytes(predicted.peakBytes) << ", step "
      << formatDuration(predicted.stepTime) << '\n';
-  os.flush();
 }
 
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
@@ -190,7 +190,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   }
 }
 
-void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
+void printRunJson(const RunAnswer& answer) {
   const RunRecord& run = answer.run;
   nlohmann::ordered_json json = {{"steps", run.training.losses.size()},
                                  {"first_step", run.training.firstStep},
@@ -225,7 +225,7 @@ void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os) {
       json["unplanned"]["peak_bytes"] = comparison->eager.peak->value();
     }
   }
-  os << json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace) << '\n';
+  printJson(json);
 }
 
 }  // namespace stowage::tools

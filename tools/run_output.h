@@ -35,7 +35,7 @@ struct RunAnswer {
 void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os);
 
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os);
-void printRunJson(const RunAnswer& answer, llvm::raw_ostream& os);
+void printRunJson(const RunAnswer& answer);
 
 }  // namespace stowage::tools
 

@@ -13,11 +13,6 @@ namespace stowage::tools {
 
 namespace {
 
-/// The file that the step was read from.
-const std::string& graphFile(const LoadedPlan& plan) {
-  return plan.graphPath.empty() ? plan.file.path : plan.graphPath;
-}
-
 ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
   // An embedded graph is in the plan's order already, whichever that is.
   for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
@@ -32,7 +27,7 @@ ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
                                                       "plan's, " +
                                                       plan.file.graph.fingerprint +
                                                       ": capture and plan it again")
-          .at({.file = graphFile(plan)}));
+          .at({.file = stepPath(plan)}));
 }
 
 ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, RunSource& source) {
@@ -47,17 +42,17 @@ ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, Run
   ir::Expected<std::unique_ptr<ModelStep>> step = captureModel(
       source.recipe,
       {.target = plan.file.target, .seed = options.imported.seed, .withoutMemory = onGpu});
-  if (!step) return inInput(step.takeError(), graphFile(plan));
+  if (!step) return inInput(step.takeError(), stepPath(plan));
   source.model = std::move(*step);
   return arrangeModel(plan, source);
 }
 
 ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSource& source) {
-  if (ir::Error error = checkMayRun(plan.step, graphFile(plan))) return error;
-  options.folder = llvm::sys::path::parent_path(graphFile(plan)).str();
+  if (ir::Error error = checkMayRun(plan.step, stepPath(plan))) return error;
+  options.folder = llvm::sys::path::parent_path(stepPath(plan)).str();
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
-  if (!run) return ofStepFile(run.takeError(), graphFile(plan));
-  source.file = graphFile(plan);
+  if (!run) return ofStepFile(run.takeError(), stepPath(plan));
+  source.file = stepPath(plan);
   source.imported = std::move(*run);
   source.graph = plan.graph;
   return ir::success();
@@ -69,7 +64,7 @@ ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions o
   RunSource source;
   const std::string& text = plan.graph.provenance().recipe;
   ir::Expected<Recipe> recipe = parseRecipe(text);
-  if (!recipe) return inInput(recipe.takeError(), graphFile(plan));
+  if (!recipe) return inInput(recipe.takeError(), stepPath(plan));
   source.recipe = std::move(*recipe);
   const bool isModel = llvm::any_of(
       modelCatalogue(), [&](const ModelInfo& model) { return model.name == source.recipe.model; });

@@ -9,7 +9,6 @@
 // again from the file's bytes and compared with this machine. Nothing is decided here unless
 // --replan says so: what does not fit, with other offsets either, is refused.
 #include <fmt/format.h>
-#include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +16,6 @@
 #include <optional>
 
 #include "runtime/checkpoint.h"
-#include "runtime/checkpoint_folder.h"
 #include "runtime/torch_version.h"
 #include "tools/comparison.h"
 #include "tools/exit_code.h"
@@ -25,12 +23,14 @@
 #include "tools/machine_load.h"
 #include "tools/number_flag.h"
 #include "tools/plan_ladder.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/run_checks.h"
 #include "tools/run_costs.h"
 #include "tools/run_data.h"
 #include "tools/run_output.h"
 #include "tools/run_source.h"
+#include "tools/save_folder.h"
 #include "tools/stop_signal.h"
 #include "tools/this_machine.h"
 #include "tools/timed_part.h"
@@ -114,22 +114,13 @@ ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& pl
   return now;
 }
 
-/// A checkpoint that this training neither made nor goes on from stays, unless -f says otherwise.
-ir::Error checkSave(const RunFlags& flags) {
-  if (flags.save.empty()) return ir::success();
-  if (ir::Error error = checkOutputFolder(flags.save)) return error;
-  if (ir::Error error = runtime::checkCheckpointFolder(flags.save)) return error;
-  std::vector<std::string> inputs = flags.weights;
-  inputs.insert(inputs.end(), flags.data.begin(), flags.data.end());
-  for (const char* file : {"model.safetensors", "optimizer.safetensors"}) {
-    if (ir::Error error = checkIsNoInput(flags.save + "/" + file, inputs)) return error;
-  }
-  const bool goesOn = !flags.resume.empty() && llvm::sys::fs::equivalent(flags.save, flags.resume);
-  if (flags.replace || goesOn || !runtime::holdsCheckpoint(flags.save)) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       flags.save +
-                           ": holds a checkpoint of another training; -f replaces it, "
-                           "--resume goes on from it");
+ir::Expected<std::optional<runtime::CheckpointClaim>> claimFolder(const RunFlags& flags) {
+  SaveRequest request = {.folder = flags.save,
+                         .resume = flags.resume,
+                         .inputs = flags.weights,
+                         .replace = flags.replace};
+  request.inputs.insert(request.inputs.end(), flags.data.begin(), flags.data.end());
+  return claimSaveFolder(request);
 }
 
 ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan,
@@ -219,13 +210,8 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
 VerbResult runRun(const RunFlags& flags) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
-  if (ir::Error error = checkSave(flags)) return error;
-  std::optional<runtime::CheckpointClaim> claim;
-  if (!flags.save.empty()) {
-    auto taken = runtime::CheckpointClaim::take(flags.save);
-    if (!taken) return taken.takeError();
-    claim.emplace(std::move(*taken));
-  }
+  auto claim = claimFolder(flags);  // until the run ends
+  if (!claim) return claim.takeError();
   if (ir::Error error =
           checkTimesFiles(flags.times, flags, flags.steps, {flags.plan, flags.graph, flags.costs}))
     return error;
@@ -233,6 +219,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (!plan) return plan.takeError();
   if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
+  if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
   if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--throttle-links goes with steps for the CPU: a GPU's links are there");
@@ -261,7 +248,7 @@ VerbResult runRun(const RunFlags& flags) {
                              .batches = batches,
                              .seed = beginning->seed,
                              .notes = *notes};
-  if (!flags.json) printExpected(plan->file, llvm::outs());
+  if (!flags.json) printExpected(plan->file, answers());
   ir::Expected<RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
@@ -298,7 +285,7 @@ VerbResult runRun(const RunFlags& flags) {
     step.measured = comparison->eager.meanStep();
     remark(describeSlowReference(step), flags);
   }
-  flags.json ? printRunJson(answer, llvm::outs()) : printRunAnswer(answer, llvm::outs());
+  flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
   if (comparison && !comparison->difference.empty()) return kExitNo;
   return run->stopped || stopSignal() != 0 ? kExitStopped + stopSignal() : kExitYes;
 }

@@ -1,23 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `stowage`: one program, one verb per question. Adds the verbs, parses the command line, runs the
-// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h). The door
-// for exceptions that no library made a value of: memory or a thread that the machine refused ends
-// the verb as any error does, on other threads and inside LLVM the program at once.
-#include <llvm/Support/ErrorHandling.h>
+// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h).
+#include <fcntl.h>
 #include <llvm/Support/raw_ostream.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cstdlib>
-#include <exception>
-#include <new>
+#include <algorithm>
+#include <csignal>
+#include <sstream>
 #include <string>
-#include <system_error>
 #include <vector>
 
 #include "tools/exit_code.h"
 #include "tools/nearest_name.h"
+#include "tools/printable_stream.h"
+#include "tools/refused_resources.h"
 #include "tools/verbs.h"
 
 namespace stowage::tools {
@@ -43,24 +42,39 @@ std::vector<Verb> addVerbs(CLI::App& app) {
           addDemoVerb(app),    addDoctorVerb(app),  addSchemaVerb(app)};
 }
 
+constexpr const char* kEmptyValue = "found an empty value, expected one that is not";
+
 /// An empty value is most often a shell variable that was not set; it must not mean "not given".
 void refuseEmptyValues(CLI::App& command) {
   for (CLI::Option* option : command.get_options()) {
     if (option->get_items_expected_max() == 0) continue;
     option->check(CLI::Validator(
-        [](const std::string& value) {
-          return value.empty() ? std::string("found an empty value, expected one that is not")
-                               : std::string();
-        },
+        [](const std::string& value) { return std::string(value.empty() ? kEmptyValue : ""); },
         ""));
   }
 }
 
+/// "--flag=" of the command line, or "". The parser takes the word after it for the value.
+std::string findEmptyValue(int argc, char** argv) {
+  for (int i = 1; i < argc; ++i) {
+    const llvm::StringRef word(argv[i]);
+    if (word == "--") break;
+    const auto [name, value] = word.split('=');
+    const bool isFlag = name.size() > 2 && name.take_front(2) == "--";
+    if (isFlag && value.empty() && name.size() < word.size()) return name.str();
+  }
+  return "";
+}
+
 /// The first word that is no flag, when no verb is called that: a likely typing error.
-std::string findUnknownVerb(int argc, char** argv) {
+std::string findUnknownVerb(int argc, char** argv, const std::vector<Verb>& verbs) {
   for (int i = 1; i < argc; ++i) {
     const std::string word = argv[i];
-    if (!word.empty() && word[0] != '-') return word;
+    if (word.empty() || word[0] == '-') continue;
+    const bool isKnown = std::any_of(verbs.begin(), verbs.end(), [&](const Verb& verb) {
+      return verb.command->get_name() == word;
+    });
+    return isKnown ? "" : word;
   }
   return "";
 }
@@ -73,43 +87,22 @@ std::string suggestVerb(const std::string& word, const std::vector<Verb>& verbs)
 
 int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv,
                 const std::vector<Verb>& verbs) {
-  if (error.get_exit_code() == 0) return app.exit(error);  // --help, --version
-  const bool hasVerb = !app.get_subcommands().empty();
-  const std::string unknown = hasVerb ? "" : findUnknownVerb(argc, argv);
-  llvm::errs() << "error: "
-               << (unknown.empty() ? error.what() : "stowage has no verb '" + unknown + "'")
-               << '\n';
-  const std::string near = unknown.empty() ? "" : suggestVerb(unknown, verbs);
-  if (!near.empty()) llvm::errs() << "  did you mean 'stowage " << near << "'?\n";
-  llvm::errs() << "  'stowage" << (hasVerb ? " " + app.get_subcommands().front()->get_name() : "")
-               << " --help' shows what there is\n";
-  return kExitUsage;
-}
-
-constexpr char kNoMemory[] = "out of memory: this machine refused bytes that the command needs";
-constexpr char kNoThread[] = "out of memory or threads: this machine refused the command a thread";
-
-/// What the machine refused, if that is what `e` says; else null. Takes no memory.
-const char* findRefusal(const std::exception& e) {
-  if (dynamic_cast<const std::bad_alloc*>(&e) != nullptr) return kNoMemory;
-  const auto* system = dynamic_cast<const std::system_error*>(&e);
-  if (system != nullptr)
-    return system->code() == std::errc::resource_unavailable_try_again ? kNoThread : nullptr;
-  // c10's allocator has no class of its own for this.
-  return llvm::StringRef(e.what()).contains("can't allocate memory") ? kNoMemory : nullptr;
-}
-
-/// What the exception that is being handled says as an error.
-ir::Error takeException() {
-  try {
-    throw;
-  } catch (const std::exception& e) {
-    // libtorch appends a backtrace.
-    const std::string text = llvm::StringRef(e.what()).split('\n').first.str();
-    const char* refusal = findRefusal(e);
-    return refusal != nullptr ? ir::makeError(ir::ErrorCode::kEnvironment, refusal + (": " + text))
-                              : ir::makeError(ir::ErrorCode::kInternal, text);
+  if (error.get_exit_code() == 0) {  // --help, --version
+    std::ostringstream text;
+    app.exit(error, text, text);
+    llvm::outs() << text.str();
+    return kExitYes;
   }
+  const bool hasVerb = !app.get_subcommands().empty();
+  const std::string unknown = hasVerb ? "" : findUnknownVerb(argc, argv, verbs);
+  const std::string what = unknown.empty() ? error.what() : "stowage has no verb '" + unknown + "'";
+  llvm::raw_ostream& os = messages();
+  os << "error: " << what << '\n';
+  const std::string near = unknown.empty() ? "" : suggestVerb(unknown, verbs);
+  if (!near.empty()) os << "  did you mean 'stowage " << near << "'?\n";
+  os << "  'stowage" << (hasVerb ? " " + app.get_subcommands().front()->get_name() : "")
+     << " --help' shows what there is\n";
+  return kExitUsage;
 }
 
 VerbResult runVerb(const Verb& verb) {
@@ -120,30 +113,13 @@ VerbResult runVerb(const Verb& verb) {
   }
 }
 
-/// Takes no memory itself.
-[[noreturn]] void endWithout(llvm::StringRef what) {
-  for (const llvm::StringRef part : {llvm::StringRef("error: "), what, llvm::StringRef("\n")}) {
-    if (::write(STDERR_FILENO, part.data(), part.size()) < 0) break;
+/// A file must not be opened as one of the three streams. Opened for the other direction, so that
+/// using a stream that the caller closed fails.
+void fillStreams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) >= 0) continue;
+    if (::open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY) < 0) return;
   }
-  std::_Exit(kExitEnvironment);
-}
-
-/// Where no verb can catch it: on a thread of its own.
-[[noreturn]] void endProgram() {
-  try {
-    if (std::current_exception()) throw;
-  } catch (const std::exception& e) {
-    if (const char* refusal = findRefusal(e)) endWithout(refusal);
-  } catch (...) {
-  }
-  __gnu_cxx::__verbose_terminate_handler();
-  std::abort();
-}
-
-void endOnRefusedMemory() {
-  std::set_terminate(endProgram);
-  llvm::install_bad_alloc_error_handler(
-      [](void* /*data*/, const char* /*reason*/, bool /*diagnose*/) { endWithout(kNoMemory); });
 }
 
 int runStowage(int argc, char** argv) {
@@ -158,6 +134,8 @@ int runStowage(int argc, char** argv) {
     refuseEmptyValues(*verb.command);
   }
   try {
+    const std::string empty = findEmptyValue(argc, argv);
+    if (!empty.empty()) throw CLI::ValidationError(empty, kEmptyValue);
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return reportUsage(app, error, argc, argv, verbs);
@@ -181,6 +159,7 @@ int finishOutput(int code) {
   }
   // Nobody is left to be told; LLVM would abort.
   llvm::errs().clear_error();
+  endsItself();
   return code;
 }
 
@@ -188,6 +167,9 @@ int finishOutput(int code) {
 }  // namespace stowage::tools
 
 int main(int argc, char** argv) {
-  stowage::tools::endOnRefusedMemory();
+  stowage::tools::fillStreams();
+  // A file larger than this process may write is an error of the call, and what was written goes.
+  std::signal(SIGXFSZ, SIG_IGN);
+  stowage::tools::endOnRefusedResources();
   return stowage::tools::finishOutput(stowage::tools::runStowage(argc, argv));
 }

@@ -3,7 +3,7 @@
 // stowage-opt: passes on text. Reads a graph (and possibly a schedule) from a file or "-", runs a
 // pipeline, prints the result. With --reproducer the pipeline is the one that the file's first line
 // names, as a failed run writes it. Exit codes: 0; 1 a check or budget says no; 2 usage; 3 the
-// input; 70 our bug.
+// input; 4 an output that cannot be written; 70 our bug.
 
 #include <llvm/ADT/StringExtras.h>
 
@@ -19,6 +19,7 @@
 #include "ir/error.h"
 #include "passes/pass_manager.h"
 #include "passes/pipeline_text.h"
+#include "tools/whole_file.h"
 
 namespace stowage::tools {
 namespace {
@@ -26,6 +27,7 @@ namespace {
 constexpr int kNo = 1;
 constexpr int kUsage = 2;
 constexpr int kBadInput = 3;
+constexpr int kEnvironment = 4;
 constexpr int kOurBug = 70;
 
 struct Options {
@@ -81,18 +83,6 @@ int exitCode(ir::ErrorCode code) {
   }
 }
 
-std::optional<std::string> readAll(const std::string& file) {
-  std::ostringstream text;
-  if (file == "-") {
-    text << std::cin.rdbuf();
-    return text.str();
-  }
-  std::ifstream stream(file, std::ios::binary);
-  if (!stream) return std::nullopt;
-  text << stream.rdbuf();
-  return text.str();
-}
-
 /// The pipeline that the first line of a reproducer names; nothing if it is no reproducer.
 std::optional<std::string> findReproducedPipeline(const std::string& text) {
   const std::string first = text.substr(0, text.find('\n'));
@@ -116,8 +106,8 @@ int report(ir::Error error, const Options& options) {
 }
 
 int run(Options options) {
-  const std::optional<std::string> text = readAll(options.file);
-  if (!text) return fail(options.file + ": cannot be read", kBadInput);
+  ir::Expected<std::string> text = readWholeFile(options.file);
+  if (!text) return report(text.takeError(), options);
   if (options.reproducer) {
     const std::optional<std::string> pipeline = findReproducedPipeline(*text);
     if (!pipeline) {
@@ -131,8 +121,14 @@ int run(Options options) {
   ir::Expected<std::string> result =
       passes::runPipelineOnText(options.pipeline, *text, options.file, &reporter);
   if (!result) return report(result.takeError(), options);
-  std::cout << *result << std::flush;
-  return std::cout ? 0 : fail("the result cannot be written", kBadInput);
+  std::cout << *result;
+  return 0;
+}
+
+/// An answer that nobody could read is no answer.
+int finishOutput(int code) {
+  std::cout << std::flush;
+  return std::cout ? code : fail("standard output: cannot write", kEnvironment);
 }
 
 std::string describePasses() { return "passes: " + llvm::join(passes::textPassNames(), " "); }
@@ -159,7 +155,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     const int code = app.exit(error);
-    return code == 0 ? 0 : stowage::tools::kUsage;
+    return stowage::tools::finishOutput(code == 0 ? 0 : stowage::tools::kUsage);
   }
-  return stowage::tools::run(options);
+  return stowage::tools::finishOutput(stowage::tools::run(options));
 }

@@ -13,8 +13,10 @@
 #include "ir/format_apart.h"
 #include "tools/budget_flag.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
 #include "tools/plan_summary.h"
 #include "tools/planning_flags.h"
+#include "tools/printable_stream.h"
 #include "tools/progress.h"
 #include "tools/sweep_chart.h"
 #include "tools/verbs.h"
@@ -145,7 +147,7 @@ VerbResult runSweep(const SweepFlags& flags) {
   if (!planner) return planner.takeError();
   Progress progress(!flags.quiet);
   Json rows = Json::array();
-  llvm::raw_ostream& os = llvm::outs();
+  llvm::raw_ostream& os = answers();
   std::vector<SweepPoint> points;
   if (!flags.json) printHeading(*inputs, os);
   for (const Size& size : *sizes) {
@@ -174,8 +176,7 @@ VerbResult runSweep(const SweepFlags& flags) {
   const bool fitsSome = std::any_of(points.begin(), points.end(),
                                     [](const SweepPoint& point) { return point.plan.has_value(); });
   if (ir::Error error = writePicture(flags, *inputs, std::move(points))) return error;
-  if (flags.json)
-    os << Json{{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}}.dump(2) << '\n';
+  if (flags.json) printJson({{"unplanned_bytes", inputs->keepAll.value()}, {"budgets", rows}});
   if (!flags.svg.empty() && !flags.json) os << "wrote      " << flags.svg << '\n';
   return fitsSome ? kExitYes : kExitNo;
 }

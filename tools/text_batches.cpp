@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "tools/machine_memory.h"
 #include "tools/whole_file.h"
 
 namespace stowage::tools {
@@ -28,8 +29,9 @@ uint64_t nextRandom(uint64_t& state) {
 ir::Expected<TextBatches> TextBatches::open(const std::vector<std::string>& files, int64_t batch,
                                             int64_t sequence, uint64_t seed) {
   std::string text;
+  const Bytes most = usableMemory().bytes;
   for (const std::string& file : files) {
-    ir::Expected<std::string> content = readWholeFile(file);
+    ir::Expected<std::string> content = readWholeFile(file, most);
     if (!content) return content.takeError();
     text += *content;
   }

@@ -6,8 +6,11 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
+#include "ir/printable.h"
 #include "ir/units.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
+#include "tools/printable_stream.h"
 
 namespace stowage::tools {
 
@@ -18,12 +21,17 @@ using Json = nlohmann::ordered_json;
 constexpr size_t kHoldersShown = 8;
 
 Json toJson(const ir::PlanError& error) {
-  Json json = {{"code", ir::errorCodeName(error.code())}, {"message", error.text()}};
+  Json json = {{"code", ir::errorCodeName(error.code())}, {"message", ir::shortened(error.text())}};
   const ir::SourceLocation& place = error.location();
   if (!place.file.empty()) json["file"] = place.file;
   if (place.line > 0) json["line"] = place.line;
   if (place.column > 0) json["column"] = place.column;
-  if (!error.notes().empty()) json["notes"] = error.notes();
+  for (size_t i = 0; i < error.notes().size() && i < ir::kMostShown; ++i) {
+    json["notes"].push_back(ir::shortened(error.notes()[i]));
+  }
+  if (error.notes().size() > ir::kMostShown) {
+    json["notes_left_out"] = error.notes().size() - ir::kMostShown;
+  }
   if (const auto& no = error.infeasible()) {
     Json holders = Json::array();
     for (const auto& holder : no->holders) {
@@ -42,7 +50,8 @@ Json toJson(const ir::PlanError& error) {
 void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
   if (!no.holders.empty()) os << "  largest there:\n";
   for (size_t i = 0; i < no.holders.size() && i < kHoldersShown; ++i) {
-    os << "    " << formatBytes(no.holders[i].bytes) << "  " << no.holders[i].storage << '\n';
+    os << "    " << formatBytes(no.holders[i].bytes) << "  " << ir::printable(no.holders[i].storage)
+       << '\n';
   }
   if (no.smallestBudget.value() > 0) {
     const bool holdsOutside = no.outside > Bytes(0);
@@ -73,10 +82,10 @@ void addCommonFlags(CLI::App& command, CommonFlags& flags, bool writesFiles) {
 int reportError(ir::Error error, const CommonFlags& flags) {
   const ir::PlanError payload = ir::takePayload(std::move(error));
   if (flags.json) {
-    llvm::outs() << toJson(payload).dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
+    printJson(toJson(payload));
     llvm::outs().flush();
   }
-  llvm::raw_ostream& os = llvm::errs();
+  llvm::raw_ostream& os = messages();
   os << "error: ";
   payload.log(os);
   os << '\n';
@@ -88,7 +97,10 @@ int reportError(ir::Error error, const CommonFlags& flags) {
 }
 
 void remark(const std::string& text, const CommonFlags& flags) {
-  if (!flags.quiet && !text.empty()) llvm::errs() << "note: " << text << '\n';
+  if (flags.quiet || text.empty()) return;
+  messages() << "note: ";
+  ir::writeLine(messages(), text);
+  messages() << '\n';
 }
 
 }  // namespace stowage::tools

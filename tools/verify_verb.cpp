@@ -2,15 +2,16 @@
 //
 // stowage verify plan.json: proves the plan again, from the bytes of the file, by the verifier's
 // rules; and recomputes its times from --costs, else from the costs that it was made from.
-#include <llvm/Support/raw_ostream.h>
-
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "ir/printable.h"
 #include "planner/plan_verdict.h"
 #include "tools/exit_code.h"
+#include "tools/json_answer.h"
 #include "tools/load_files.h"
+#include "tools/printable_stream.h"
 #include "tools/verbs.h"
 
 namespace stowage::tools {
@@ -23,6 +24,8 @@ struct VerifyFlags : CommonFlags {
   std::string costs;
 };
 
+constexpr size_t kMostViolations = 100;
+
 VerbResult answer(const VerifyFlags& flags, const ir::Schedule& schedule,
                   const std::vector<ir::Violation>& violations) {
   if (flags.json) {
@@ -34,13 +37,17 @@ VerbResult answer(const VerifyFlags& flags, const ir::Schedule& schedule,
     }
     const nlohmann::ordered_json json = {{"commands", schedule.commands.size()},
                                          {"violations", rows}};
-    llvm::outs() << json.dump(2) << '\n';
+    printJson(json);
   } else {
-    for (const ir::Violation& violation : violations) {
-      llvm::outs() << flags.plan << ": V" << violation.rule << ": " << violation.message << '\n';
+    llvm::raw_ostream& os = answers();
+    for (size_t i = 0; i < violations.size() && i < kMostViolations; ++i) {
+      os << flags.plan << ": V" << violations[i].rule << ": "
+         << ir::printable(violations[i].message) << '\n';
     }
-    llvm::outs() << "verified   " << schedule.commands.size() << " commands, " << violations.size()
-                 << (violations.size() == 1 ? " violation\n" : " violations\n");
+    if (violations.size() > kMostViolations)
+      os << "and " << violations.size() - kMostViolations << " more, which --json lists\n";
+    os << "verified   " << schedule.commands.size() << " commands, " << violations.size()
+       << (violations.size() == 1 ? " violation\n" : " violations\n");
   }
   return violations.empty() ? kExitYes : kExitNo;
 }

@@ -2,7 +2,6 @@
 #include "tools/whole_file.h"
 
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Path.h>
 #include <unistd.h>
 
@@ -31,7 +30,9 @@ ir::Error checkWritable(const std::string& path, bool replace) {
   if (path == "-" || runtime::isStream(path)) return ir::success();
   if (llvm::sys::fs::is_directory(path))
     return badName(path, "is a directory, expected a file name");
-  if (!replace && llvm::sys::fs::exists(path)) {
+  // A link that leads nowhere is there, too.
+  const bool isThere = llvm::sys::fs::exists(path) || llvm::sys::fs::is_symlink_file(path);
+  if (!replace && isThere) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          path + ": exists already; -f replaces it");
   }
@@ -41,12 +42,14 @@ ir::Error checkWritable(const std::string& path, bool replace) {
     return badName(path, "folder '" + folder.str() + "' does not exist");
   if (::access(folder.str().c_str(), W_OK) != 0)
     return outputError(path, "folder '" + folder.str() + "' is not writable");
-  return ir::success();
+  return runtime::checkReplaceable(path);
 }
 
 ir::Error checkOutputFolder(const std::string& folder) {
   llvm::StringRef there = folder;
   while (!there.empty() && !llvm::sys::fs::exists(there)) {
+    if (llvm::sys::fs::is_symlink_file(there))
+      return badName(there.str(), "is a link that leads nowhere, expected a folder");
     there = llvm::sys::path::parent_path(there);
   }
   if (there.empty()) there = ".";
@@ -77,14 +80,17 @@ ir::Error writeWholeFile(const std::string& name, bool replace,
   return runtime::replaceFile(name, write);
 }
 
-ir::Expected<std::string> readWholeFile(const std::string& path) {
-  if (path != "-") return runtime::readFile(path);
-  auto buffer = llvm::MemoryBuffer::getSTDIN();
-  if (!buffer) {
-    return ir::makeError(ir::ErrorCode::kIo,
-                         path + ": cannot read: " + buffer.getError().message());
-  }
-  return (*buffer)->getBuffer().str();
+ir::Expected<std::string> readWholeFile(const std::string& path, Bytes most) {
+  if (path == "-") return runtime::readDescriptor(STDIN_FILENO, "standard input", most);
+  ir::Expected<std::string> text = runtime::readInput(path, most);
+  llvm::sys::fs::file_status status;
+  const bool isPipe =
+      !llvm::sys::fs::status(path, status) && status.type() == llvm::sys::fs::file_type::fifo_file;
+  if (text || !isPipe) return text;
+  const ir::PlanError found = ir::takePayload(text.takeError());
+  return ir::makeError(
+      ir::PlanError(found.code(), found.text() + "; '-' reads what is piped into the command")
+          .at(found.location()));
 }
 
 }  // namespace stowage::tools

@@ -14,6 +14,8 @@
 #include <string>
 
 #include "ir/error.h"
+#include "ir/units.h"
+#include "runtime/input_file.h"
 
 namespace stowage::tools {
 
@@ -30,7 +32,9 @@ ir::Error checkOutputFolder(const std::string& folder);
 /// Refuses to write over what is read, under whatever name or link; "" stands for no file. Errors:
 /// kInvalidArgument.
 ir::Error checkIsNoInput(const std::string& output, llvm::ArrayRef<std::string> inputs);
-ir::Expected<std::string> readWholeFile(const std::string& path);
+/// Regular files, and standard input for "-"; `most` bytes at most. Errors: kIo with the file.
+ir::Expected<std::string> readWholeFile(const std::string& path,
+                                        Bytes most = runtime::kLargestText);
 
 }  // namespace stowage::tools
 

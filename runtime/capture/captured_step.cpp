@@ -126,6 +126,10 @@ ir::Expected<at::Tensor> CapturedStep::makeState(ir::StorageId storage,
 }
 
 ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
+  if (impl_->stored) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "storeTo has given the tensors back already: they are the module's");
+  }
   std::vector<std::pair<at::Tensor, FakeId>> held;
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
     held.emplace_back(entry.tensor, entry.id);

@@ -3,7 +3,6 @@
 
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/Path.h>
 
 #include <optional>
@@ -19,6 +18,7 @@
 #include "runtime/capture/pt2_weights.h"
 #include "runtime/capture/pt2_zip.h"
 #include "runtime/host_state.h"
+#include "runtime/input_file.h"
 
 namespace stowage::runtime {
 namespace {
@@ -152,13 +152,9 @@ class Importer {
       if (beside == path_ || !llvm::sys::fs::exists(beside)) return ir::success();
       sideFile_ = beside.str().str();
     }
-    const auto buffer = llvm::MemoryBuffer::getFile(sideFile_);
-    if (!buffer) {
-      return ir::makeError(
-          ir::PlanError(ir::ErrorCode::kIo, "cannot be read: " + buffer.getError().message())
-              .at({.file = sideFile_}));
-    }
-    ir::Expected<Pt2SideFile> side = readPt2SideFile((*buffer)->getBuffer(), sideFile_);
+    ir::Expected<std::string> text = readInput(sideFile_);
+    if (!text) return text.takeError();
+    ir::Expected<Pt2SideFile> side = readPt2SideFile(*text, sideFile_);
     if (!side) return side.takeError();
     side_ = std::move(*side);
     return ir::success();

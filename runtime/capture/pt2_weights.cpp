@@ -2,7 +2,6 @@
 #include "runtime/capture/pt2_weights.h"
 
 #include <llvm/ADT/StringExtras.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/xxhash.h>
 
 #include <optional>
@@ -13,6 +12,7 @@
 #include "runtime/capture/pt2_json.h"
 #include "runtime/capture/pt2_json_fields.h"
 #include "runtime/capture/pt2_zip.h"
+#include "runtime/input_file.h"
 
 namespace stowage::runtime {
 
@@ -170,13 +170,8 @@ ir::Expected<llvm::StringRef> ArchiveWeights::read(const std::string& name,
 }
 
 ir::Expected<std::string> archiveFingerprint(const std::string& path) {
-  const auto buffer = llvm::MemoryBuffer::getFile(path, /*IsText=*/false,
-                                                  /*RequiresNullTerminator=*/false);
-  if (!buffer) {
-    return ir::makeError(
-        ir::PlanError(ir::ErrorCode::kIo, "cannot be read: " + buffer.getError().message())
-            .at({.file = path}));
-  }
+  ir::Expected<std::unique_ptr<llvm::MemoryBuffer>> buffer = mapInput(path);
+  if (!buffer) return buffer.takeError();
   std::string digits = llvm::utohexstr(llvm::xxHash64((*buffer)->getBuffer()), /*LowerCase=*/true);
   return "xxh64:" + std::string(16 - digits.size(), '0') + digits;
 }

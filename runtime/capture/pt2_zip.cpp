@@ -10,6 +10,8 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/input_file.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -177,12 +179,8 @@ class DirectoryReader {
 ir::Expected<ZipArchive> ZipArchive::open(const std::string& path) {
   ZipArchive archive;
   archive.path_ = path;
-  auto file = llvm::MemoryBuffer::getFile(path, /*IsText=*/false, /*RequiresNullTerminator=*/false);
-  if (!file) {
-    return ir::makeError(
-        ir::PlanError(ir::ErrorCode::kIo, "cannot be read: " + file.getError().message())
-            .at({.file = path}));
-  }
+  ir::Expected<std::unique_ptr<llvm::MemoryBuffer>> file = mapInput(path);
+  if (!file) return file.takeError();
   archive.file_ = std::move(*file);
   ir::Expected<std::vector<ZipEntry>> entries =
       DirectoryReader(archive.file_->getBuffer(), path).read();

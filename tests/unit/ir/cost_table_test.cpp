@@ -126,7 +126,7 @@ TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
   const PlanError error = takePayload(missing.takeError());
   EXPECT_EQ(error.code(), ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.text(),
-            "the cost table has no row for 1 of 1 nodes, first n0 aten.add.Tensor (forward): " +
+            "1 of 1 nodes have no row in the table of costs, first n0 aten.add.Tensor (forward): " +
                 nodeSignature(graph, NodeId(0)));
   ASSERT_EQ(error.notes().size(), 1u);
   EXPECT_EQ(error.notes()[0],

@@ -38,6 +38,10 @@ TEST_P(SessionRefusesAStep, WhoseModuleWasSwitched) {
   train(runner, captured, 3, 6);
   runner.storeTo(captured.model);
   expectSame(eager, captured);
+  const Failed again = failureOf([&] { runner.storeTo(captured.model); });
+  EXPECT_EQ(again.code, ir::ErrorCode::kInvalidArgument);
+  expectSays(again.text, {"storeTo has given the tensors back already"});
+  expectSame(eager, captured);
 }
 
 INSTANTIATE_TEST_SUITE_P(

@@ -69,7 +69,7 @@ const LateChange kLateChanges[] = {
      [](Numbered& own, const Tensor& loss) { return loss * (own.updates < 6 ? 1 : 2); },
      6,
      {"aten.mul.", "is 2 now and was 1", "LossNumbers::kEachStep", "an input of the step",
-      "step 6 was ended without its updates"}},
+      "step 7 was ended without its updates"}},
     {"a_weight_that_warms_up_late",
      [](Numbered& own, const Tensor& loss) { return loss * (std::max(0, own.updates - 5) / 10.); },
      6,
@@ -166,7 +166,7 @@ TEST(ClosureCheck, WithHiddenHostStateTheFirstFourStepsAreSaidNotToBeCompared) {
   const Trained trained = trainTwice(changedByLoop(2, /*declared=*/false));
   EXPECT_EQ(trained.refusal.code, ir::ErrorCode::kPlanMismatch);
   EXPECT_EQ(trained.steps, 4);
-  expectSays(trained.refusal.text, {"steps 0 to 3 were not compared", "declared host state"});
+  expectSays(trained.refusal.text, {"steps 1 to 4 were not compared", "declared host state"});
 }
 
 // One number varies from the beginning, so the loss is traced in each step; the other one changes
@@ -553,7 +553,7 @@ TEST(ClosureCheck, AChangeBetweenCheckedStepsNamesTheStepsThatWereNotCompared) {
   const Trained trained = trainTwice(make, {.steps = 24, .run = {.checkEvery = 4}});
   EXPECT_EQ(trained.steps, 20);
   expectSays(trained.refusal.text,
-             {"steps 17 to 19 were not compared", "checkEvery = 1", "checkpoint"});
+             {"steps 18 to 20 were not compared", "checkEvery = 1", "checkpoint"});
 }
 
 }  // namespace

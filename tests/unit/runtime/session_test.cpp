@@ -147,7 +147,7 @@ TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   planned.losses.push_back(runner.loss(issued.back()).item<float>());
   // Of the last two steps alone, and as often as one likes.
   EXPECT_EQ(runner.loss(issued[2]).item<float>(), planned.losses[2]);
-  expectSays(failureOf([&] { runner.loss(issued[1]); }).text, {"step 1 are not kept"});
+  expectSays(failureOf([&] { runner.loss(issued[1]); }).text, {"step 2 are not kept"});
   expectSays(failureOf([&] { runner.loss(9); }).text, {"4 steps were issued"});
   runner.storeTo(planned.model);
   expectSame(eager, planned);

@@ -172,16 +172,20 @@ TEST_F(VerbErrors, WhatCannotBeWrittenIsNoBadInput) {
 }
 
 TEST_F(VerbErrors, InputsWithoutAnEndAreRefused) {
-  expectRefused("verify /dev/zero", 3, "/dev/zero: is a device, expected a file");
-  expectRefused("plan /dev/zero --budget 1GiB", 3, "/dev/zero: is a device, expected a file");
+  expectRefused("verify /dev/zero", 3, "/dev/zero: is a device, expected a regular file");
+  expectRefused("plan /dev/zero --budget 1GiB", 3, "/dev/zero: is a device, expected a regular file");
 }
 
 TEST_F(VerbErrors, RefusedMemoryIsTheEnvironmentsFault) {
   writeText(at("sparse"), "");
   std::filesystem::resize_file(at("sparse"), uintmax_t{5} << 30);
-  // Enough for the program and the file, not for a copy of it.
   for (const char* verb : {"verify ", "plan --budget 1GiB "}) {
-    const Outcome outcome = stowage(verb + at("sparse"), "ulimit -v 8388608; ");
+    expectRefused(verb + at("sparse"), 3, "sparse: has 5.00 GiB, expected at most 1.00 GiB");
+  }
+  // Enough for the program, not for the file.
+  std::filesystem::resize_file(at("sparse"), uintmax_t{1} << 30);
+  for (const char* verb : {"verify ", "plan --budget 1GiB "}) {
+    const Outcome outcome = stowage(verb + at("sparse"), "ulimit -v 1000000; ");
     EXPECT_EQ(outcome.code, 4) << outcome.text;
     EXPECT_EQ(outcome.text.find("error: out of memory: this machine refused "), 0U) << outcome.text;
   }
@@ -281,8 +285,10 @@ TEST_F(VerbErrors, BadRowsAreBadFiles) {
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak --costs ";
   expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
   expectRefused(plan + edited("costs.json", "aten.addmm.default", "aten.other.default"), 3,
-                "edited: the cost table has no row for");
-  EXPECT_TRUE(stowage(plan + at("edited")).says("profile the step again"));
+                "step.stow: 1");
+  const Outcome row = stowage(plan + at("edited"));
+  EXPECT_TRUE(row.says(" nodes have no row in the table of costs, first n")) << row.text;
+  EXPECT_TRUE(row.says(at("edited") + " was measured for another step")) << row.text;
   expectRefused(
       "lower -f --estimate -o " + at("o") + " " + edited("plan.json", "\"gap\":[", "\"gap\":[1"), 3,
       "edited");
