@@ -202,11 +202,52 @@ void changeEnvelope(std::vector<Entry>& entries, int64_t& extraCount, Random& ra
   }
 }
 
+/// A tensor of the program with other sizes, and the strides that go with them, or another element
+/// type: all else agrees.
+bool changeTensor(Json& program, Random& random, std::string& kind) {
+  const Json::json_pointer place("/graph_module/graph/tensor_values");
+  if (!program.contains(place) || program[place].empty()) return false;
+  auto tensor = program[place].begin();
+  std::advance(tensor, random.between(0, static_cast<int64_t>(program[place].size()) - 1));
+  if (random.chance(25)) {
+    kind += "tensor-dtype ";
+    (*tensor)["dtype"] = random.between(1, 13);
+    return true;
+  }
+  kind += "tensor-sizes ";
+  std::vector<int64_t> sizes;
+  for (const Json& size : (*tensor)["sizes"]) sizes.push_back(size["as_int"].get<int64_t>());
+  if (sizes.empty() || random.chance(20)) {
+    sizes = {random.between(0, 9)};
+  } else {
+    auto& size =
+        sizes[static_cast<size_t>(random.between(0, static_cast<int64_t>(sizes.size()) - 1))];
+    size = random.chance(70) ? random.between(0, 9) : otherNumber(size, random);
+  }
+  Json stated = Json::array();
+  Json strides = Json::array();
+  uint64_t stride = 1;
+  for (size_t i = sizes.size(); i-- > 0;) {
+    stated.insert(stated.begin(), Json{{"as_int", sizes[i]}});
+    strides.insert(strides.begin(), Json{{"as_int", static_cast<int64_t>(stride)}});
+    stride *= static_cast<uint64_t>(sizes[i]);
+  }
+  (*tensor)["sizes"] = stated;
+  (*tensor)["strides"] = strides;
+  return true;
+}
+
 bool isJson(const Entry& entry) { return !entry.bytes.empty() && entry.bytes.front() == '{'; }
 
 void changeEntry(Entry& entry, Random& random, std::string& kind) {
-  const Json document = Json::parse(entry.bytes, nullptr, /*allow_exceptions=*/false);
-  if (document.is_discarded()) return changeContents(entry.bytes, random, kind);
+  // What an earlier change nested too deeply is not for this program's own stack.
+  const bool isDeep = entry.bytes.find(std::string(50, '[')) != std::string::npos;
+  Json document = isDeep ? Json() : Json::parse(entry.bytes, nullptr, /*allow_exceptions=*/false);
+  if (isDeep || document.is_discarded()) return changeContents(entry.bytes, random, kind);
+  if (random.chance(40) && changeTensor(document, random, kind)) {
+    entry.bytes = document.dump();
+    return;
+  }
   entry.bytes = mutateJson(document, random, kind);
 }
 
@@ -244,7 +285,7 @@ std::string mutateSafetensors(const std::string& file, Random& random, std::stri
   std::string data = file.substr(kLengthBytes + headerBytes);
   uint64_t length = 0;
   const int64_t draw = random.between(0, 99);
-  if (draw < 80) {
+  if (draw < 70) {
     Json document = Json::parse(header);
     // Sums would refuse every change before anything else is looked at.
     if (document.contains("__metadata__") && random.chance(80)) {

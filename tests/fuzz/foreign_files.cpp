@@ -12,6 +12,7 @@
 #include <regex>
 #include <sstream>
 
+#include "tests/fuzz/kernel_steps.h"
 #include "tests/support/sample_graph.h"
 #include "tests/support/small_pt2.h"
 
@@ -88,6 +89,34 @@ const std::map<std::string, Arguments>& modelSettings() {
   return kSettings;
 }
 
+/// The inputs of two steps as a safetensors file: floats of 0.25, `integer`, true.
+std::string makeDataFile(const std::string& step, int64_t integer) {
+  static const std::regex kInput(
+      R"re(\n  input %([^ "]+)(?: "([^"]+)")? : (f32|i64|bool)\[([0-9,]*)\])re");
+  static const std::map<std::string, std::string> kNames = {
+      {"f32", "F32"}, {"i64", "I64"}, {"bool", "BOOL"}};
+  std::string word;  // lowest byte first
+  for (size_t i = 0; i < 8; ++i) word += static_cast<char>(integer >> (8 * i));
+  const std::map<std::string, std::string> values = {
+      {"f32", std::string("\0\0\x80\x3e", 4)}, {"i64", word}, {"bool", "\1"}};
+  json header = json::object();
+  std::string data;
+  for (std::sregex_iterator i(step.begin(), step.end(), kInput), end; i != end; ++i) {
+    const std::smatch& input = *i;
+    const json shape = json::parse(input[4].length() > 0 ? "[2," + input[4].str() + "]" : "[2]");
+    int64_t count = 1;
+    for (const json& size : shape) count *= size.get<int64_t>();
+    const size_t begin = data.size();
+    for (int64_t k = 0; k < count; ++k) data += values.at(input[3]);
+    header[input[2].matched ? input[2].str() : input[1].str()] = {
+        {"dtype", kNames.at(input[3])}, {"shape", shape}, {"data_offsets", {begin, data.size()}}};
+  }
+  const std::string text = header.dump();
+  std::string length;
+  for (size_t i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i));
+  return length + text + data;
+}
+
 }  // namespace
 
 ForeignFiles::ForeignFiles()
@@ -145,35 +174,6 @@ void ForeignFiles::makeModel(const Base& base) {
   writeText(base.folder + "/step.stow", step);
 }
 
-/// The inputs of two steps as a safetensors file: floats of 0.25, integers of 1.
-void ForeignFiles::makeData(const Base& base) {
-  static const std::regex kInput(
-      R"re(\n  input %([^ "]+)(?: "([^"]+)")? : (f32|i64)\[([0-9,]*)\])re");
-  json header = json::object();
-  std::string data;
-  const std::string step = base.read("step.stow");
-  for (std::sregex_iterator i(step.begin(), step.end(), kInput), end; i != end; ++i) {
-    const std::smatch& input = *i;
-    const bool isFloat = input[3] == "f32";
-    const json shape = json::parse(input[4].length() > 0 ? "[2," + input[4].str() + "]" : "[2]");
-    int64_t count = 1;
-    for (const json& size : shape) count *= size.get<int64_t>();
-    const size_t begin = data.size();
-    for (int64_t k = 0; k < count; ++k) {
-      // 0.25 and 1, lowest byte first.
-      data += isFloat ? std::string("\0\0\x80\x3e", 4) : std::string("\1\0\0\0\0\0\0\0", 8);
-    }
-    header[input[2].matched ? input[2].str() : input[1].str()] = {
-        {"dtype", isFloat ? "F32" : "I64"},
-        {"shape", shape},
-        {"data_offsets", {begin, data.size()}}};
-  }
-  const std::string text = header.dump();
-  std::string length;
-  for (size_t i = 0; i < 8; ++i) length += static_cast<char>(text.size() >> (8 * i));
-  writeText(base.folder + "/data.safetensors", length + text + data);
-}
-
 void ForeignFiles::makeBase(Base& base) {
   fs::create_directories(base.folder);
   base.runFlags = {"--random-weights"};
@@ -186,6 +186,9 @@ void ForeignFiles::makeBase(Base& base) {
     // State on the host that a step writes does not run.
     step.erase(step.find(" host"), 5);
     writeText(base.folder + "/step.stow", step.substr(1));
+  } else if (base.name == "kernels") {
+    base.runFlags = {"--random-weights", "--lr", "0.01"};
+    writeText(base.folder + "/step.stow", kKernelStep);
   } else if (base.name == "example") {
     base.runFlags.clear();
     must(base, {"capture", "gpt2", "-q", "-o", "step.stow", "--set", "layers=1", "--set",
@@ -194,7 +197,8 @@ void ForeignFiles::makeBase(Base& base) {
   } else {
     makeModel(base);
   }
-  makeData(base);
+  writeText(base.folder + "/data.safetensors", makeDataFile(base.read("step.stow"), 1));
+  writeText(base.folder + "/far.safetensors", makeDataFile(base.read("step.stow"), 10'000'000));
   must(base, {"profile", "step.stow", "-q", "--threads", "1", "-o", "costs.json"});
   must(base, {"plan", "step.stow", "-q", "--threads", "1", "--budget", "70%peak", "--costs",
               "costs.json", "-o", "plan.json"});

@@ -24,7 +24,8 @@ namespace stowage::tests {
 using Arguments = std::vector<std::string>;
 
 /// A folder of undamaged files: step.stow, costs.json, plan.json, and as far as they are there
-/// step.pt2 and step.json, checkpoint/, data.safetensors.
+/// step.pt2 and step.json; checkpoint/, data.safetensors, and far.safetensors, whose integers are
+/// far beyond all that they may index.
 struct Base {
   std::string name;
   std::string folder;
@@ -68,7 +69,6 @@ class ForeignFiles {
   void makeBase(Base& base);
   void makeArchive(const Base& base);
   void makeModel(const Base& base);
-  static void makeData(const Base& base);
   bool must(const Base& base, const Arguments& arguments);
 
   void judge(const Arguments& arguments, const Listing& before);

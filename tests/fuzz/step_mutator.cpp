@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <regex>
 #include <sstream>
 
@@ -95,7 +96,16 @@ std::string otherSizes(const std::string& text, Random& random) {
   return toList(sizes);
 }
 
+/// Of what the step is given, half the time: nothing in the file contradicts that.
 bool changeSizes(std::string& text, Random& random) {
+  static const std::string kGiven =
+      std::string(
+          R"(\n  (?:input|parameter|state|gradient|buffer|frozen|step_counter) %[^\n]* : )") +
+      kType;
+  if (random.chance(50)) {
+    const auto other = [&](const std::string& old) { return otherSizes(old, random); };
+    if (changeOne(text, kGiven.c_str(), random, other, 2)) return true;
+  }
   return changeOne(
       text, kType, random, [&](const std::string& old) { return otherSizes(old, random); }, 2);
 }
@@ -238,8 +248,32 @@ bool changeOp(std::string& text, const std::vector<KnownCall>& known, Random& ra
   return true;
 }
 
+/// Values by name, with the type that their declaration states: "f32[4,6]".
+std::map<std::string, std::string> findTypes(const std::string& text) {
+  static const std::regex kDeclared(std::string(R"((%[A-Za-z0-9_.]+)(?: [^:%\n(]*)? : )") + kType);
+  std::map<std::string, std::string> types;
+  for (std::sregex_iterator i(text.begin(), text.end(), kDeclared), end; i != end; ++i) {
+    types[(*i)[1]] = (*i)[2].str() + "[" + (*i)[3].str() + "]";
+  }
+  return types;
+}
+
+/// Those whose type is that of `name`, or as much of it as its element type.
+std::vector<std::string> findAlike(const std::string& text, const std::string& name, bool whole) {
+  const std::map<std::string, std::string> types = findTypes(text);
+  std::vector<std::string> alike;
+  const auto own = types.find(name);
+  if (own == types.end()) return alike;
+  const size_t part = whole ? own->second.size() : own->second.find('[') + 1;
+  for (const auto& [other, type] : types) {
+    const bool fits = type.compare(0, part, own->second, 0, part) == 0;
+    if (fits && other != name) alike.push_back(other);
+  }
+  return alike;
+}
+
 std::string otherArgument(const std::string& old, const std::vector<std::string>& values,
-                          Random& random) {
+                          const std::string& text, Random& random) {
   static const std::vector<std::string> kWords = {"none",
                                                   "true",
                                                   "false",
@@ -276,7 +310,10 @@ std::string otherArgument(const std::string& old, const std::vector<std::string>
                                 old[end] == '_' || old[end] == '.')) {
       ++end;
     }
-    return old.substr(0, at) + random.pick(values) + old.substr(end);
+    const std::string name = old.substr(at, end - at);
+    std::vector<std::string> alike;
+    if (random.chance(65)) alike = findAlike(text, name, random.chance(50));
+    return old.substr(0, at) + random.pick(alike.empty() ? values : alike) + old.substr(end);
   }
   const size_t digit = old.find_first_of("0123456789");
   if (!isValue && digit != std::string::npos && random.chance(60)) {
@@ -307,7 +344,7 @@ bool changeArgument(std::string& text, Random& random) {
       return true;
     }
     case 1:
-      text.insert(span.begin, otherArgument(old, values, random) + ", ");
+      text.insert(span.begin, otherArgument(old, values, text, random) + ", ");
       return true;
     case 2: {
       const Span other = random.pick(call.arguments);
@@ -315,7 +352,7 @@ bool changeArgument(std::string& text, Random& random) {
       return true;
     }
     default:
-      text.replace(span.begin, span.length, otherArgument(old, values, random));
+      text.replace(span.begin, span.length, otherArgument(old, values, text, random));
       return true;
   }
 }

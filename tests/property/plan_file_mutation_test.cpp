@@ -5,6 +5,7 @@
 // device under random delays, with the bits of the unplanned step. More with STOWAGE_PLAN_MUTANTS
 // (of each kind and plan).
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <cstdlib>
 #include <map>
@@ -83,8 +84,7 @@ class Original {
     options.hostBytes = file.schedule.arenaBytes(ir::Space::kHost);
     options.intraOpThreads = 1;
     if (std::max(options.deviceBytes, options.hostBytes) > Bytes(kMostArena)) return "";
-    // The CPU device has none, and says so.
-    if (file.schedule.arenaBytes(ir::Space::kDisk) > Bytes(0)) return runDelayed(file);
+    if (!isForTheCpuDevice(file.schedule)) return runDelayed(file);
     auto device = runtime::CpuDevice::open(options);
     if (!device) return ir::describe(device.takeError());
     const std::string difference = compareWithReplay(
@@ -102,6 +102,14 @@ class Original {
   }
 
  private:
+  /// It has no disk and no stream for ops on the host, and says so.
+  static bool isForTheCpuDevice(const ir::Schedule& schedule) {
+    return schedule.arenaBytes(ir::Space::kDisk) == Bytes(0) &&
+           llvm::none_of(schedule.commands, [](const ir::Command& command) {
+             return command.stream == ir::Stream::kHostCompute;
+           });
+  }
+
   static std::nullopt_t forget(ir::Error error) {
     (void)ir::takePayload(std::move(error));
     return std::nullopt;
