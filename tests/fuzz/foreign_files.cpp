@@ -297,6 +297,7 @@ void ForeignFiles::judge(const Arguments& arguments, const Listing& before) {
   if (findUnprintable(end_.text) != std::string::npos) {
     complain(arguments, "printed bytes that no terminal should get");
   }
+  if (!end_.strays.empty()) complain(arguments, "wrote outside of its folder: " + end_.strays);
   const Listing around = surroundings();
   if (around != surroundings_) {
     complain(arguments, "changed what lies outside of its folder");

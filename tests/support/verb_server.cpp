@@ -107,6 +107,7 @@ VerbEnd VerbServer::run(const std::string& folder, const std::vector<std::string
   if (WIFEXITED(answer.status)) end.code = WEXITSTATUS(answer.status);
   if (WIFSIGNALED(answer.status)) end.signal = WTERMSIG(answer.status);
   end.text = readText(output_);
+  end.strays = readText(output_ + kStrays);
   return end;
 }
 

@@ -19,6 +19,10 @@ namespace stowage::tests {
 /// The environment variable that holds the two file descriptors: "orders,answers".
 inline constexpr const char* kServerVariable = "STOWAGE_VERB_SERVER";
 
+/// Behind the name of the file that a verb prints to: where it tells which files it changed outside
+/// of its folder (tests/support/write_watch.h).
+inline constexpr const char* kStrays = ".strays";
+
 /// What a child does instead of a verb, named by its first argument: what the caller must notice.
 inline constexpr const char* kFaultHeap = "--fault-heap";      // writes behind a block of the heap
 inline constexpr const char* kFaultHang = "--fault-hang";      // never ends
@@ -50,7 +54,8 @@ struct VerbEnd {
   int signal = 0;  // that ended it
   bool timedOut = false;
   int elapsedMs = 0;
-  std::string text;  // standard output and error
+  std::string text;    // standard output and error
+  std::string strays;  // paths outside of its folder that it changed or tried to, a line each
 };
 
 struct VerbLimits {

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "tests/support/verb_server.h"
+#include "tests/support/write_watch.h"
 
 namespace stowage::tests {
 namespace {
@@ -112,6 +113,7 @@ void commitFault(const char* name) {
   dup2(file, STDOUT_FILENO);
   dup2(file, STDERR_FILENO);
   closefrom(STDERR_FILENO + 1);
+  watchWrites({folder, std::getenv("TMPDIR")}, std::string(output) + kStrays);
   limit(RLIMIT_CORE, 0);
   limit(RLIMIT_FSIZE, head.fileBytes);
   limit(RLIMIT_AS, mappedBytes() + head.memoryBytes);
