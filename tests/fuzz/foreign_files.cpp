@@ -84,8 +84,7 @@ const std::map<std::string, Arguments>& modelSettings() {
       {"vit", {"layers=1", "hidden=16", "heads=2", "batch=2"}},
       {"llama",
        {"layers=1", "hidden=16", "heads=2", "kv_heads=1", "intermediate=16", "sequence=8",
-        "vocabulary=16", "batch=2"}},
-      {"resnet", {"batch=2", "width=4", "layers=14"}}};
+        "vocabulary=16", "batch=2"}}};
   return kSettings;
 }
 
@@ -200,7 +199,7 @@ void ForeignFiles::makeBase(Base& base) {
   writeText(base.folder + "/data.safetensors", makeDataFile(base.read("step.stow"), 1));
   writeText(base.folder + "/far.safetensors", makeDataFile(base.read("step.stow"), 10'000'000));
   must(base, {"profile", "step.stow", "-q", "--threads", "1", "-o", "costs.json"});
-  must(base, {"plan", "step.stow", "-q", "--threads", "1", "--budget", "70%peak", "--costs",
+  must(base, {"plan", "step.stow", "-q", "--threads", "1", "--budget", "80%peak", "--costs",
               "costs.json", "-o", "plan.json"});
   Arguments run = {"run",    "plan.json",  "-q",     "--threads",       "1", "--steps", "2",
                    "--save", "checkpoint", "--data", "data.safetensors"};
@@ -257,12 +256,17 @@ void ForeignFiles::write(const std::string& file, const std::string& text) const
   writeText(at(file), text);
 }
 
+/// A file that is there, or one or a flag of the command.
 bool ForeignFiles::namesAPlace(const Arguments& arguments) const {
+  const auto isNamed = [&](const std::string& name) {
+    return end_.text.find(name) != std::string::npos;
+  };
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(work_)) {
-    if (end_.text.find(entry.path().filename().string()) != std::string::npos) return true;
+    if (isNamed(entry.path().filename().string())) return true;
   }
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
-    return argument.rfind("--", 0) == 0 && end_.text.find(argument) != std::string::npos;
+    const bool isFile = argument.find('.') != std::string::npos && argument[0] != '0';
+    return (isFile || argument.rfind("--", 0) == 0) && isNamed(argument);
   });
 }
 

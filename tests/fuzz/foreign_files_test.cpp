@@ -54,6 +54,35 @@ class ForeignFile : public testing::Test {
     return files().base(random.pick(names));
   }
 
+  static Arguments runWith(const Arguments& flags, const Base& base, bool needsWeights) {
+    Arguments run = {"run", "plan.json", "-q", "--threads", "1"};
+    run.insert(run.end(), flags.begin(), flags.end());
+    const bool isArchive = base.name == "archive";  // weights inside, and its rate may be data
+    if (needsWeights && !isArchive && base.name != "example") run.push_back("--random-weights");
+    return run;
+  }
+  static Arguments resume(const Base& base) {
+    return runWith({"--steps", "1", "--resume", "checkpoint", "--data", "data.safetensors"}, base,
+                   /*needsWeights=*/false);
+  }
+  static Arguments useWeights(const Base& base) {
+    return runWith({"--steps", "1", "--weights", "weights.safetensors", "--compare-unplanned"},
+                   base, /*needsWeights=*/false);
+  }
+  static Arguments useData(const Base& base, const std::string& file) {
+    return runWith({"--steps", "2", "--data", file, "--compare-unplanned"}, base,
+                   /*needsWeights=*/true);
+  }
+  static Arguments planFrom(const std::string& plan) {
+    Arguments from = {"plan", "step.stow", "-q", "-f", "--threads", "1", "-o", "again.json"};
+    from.insert(from.end(), {"--budget", "80%peak", "--costs", "costs.json", "--from", plan});
+    return from;
+  }
+  static Arguments profileKnown() {
+    return {"profile", "step.stow", "-q",         "-f", "--threads",
+            "1",       "--known",   "costs.json", "-o", "more.json"};
+  }
+
   /// From a step to a run.
   static void useStep(const Base& base, Random& random) {
     const bool measured =
@@ -70,12 +99,7 @@ class ForeignFile : public testing::Test {
     files().runPlan("plan.json", base.runFlags);
     files().run({"explain", "plan.json"});
     if (random.chance(30)) files().run({"lower", "plan.json", "-q", "-f", "-o", "low.json"});
-    if (random.chance(30)) {
-      Arguments run = {"run",     "plan.json", "-q",     "--threads",      "1",
-                       "--steps", "2",         "--data", "far.safetensors"};
-      if (base.name != "archive") run.push_back("--random-weights");
-      files().run(run);
-    }
+    if (random.chance(30)) files().run(useData(base, "far.safetensors"));
   }
 
   static std::unique_ptr<ForeignFiles> files_;
@@ -143,8 +167,7 @@ TEST_F(ForeignFile, Plan) {
     files().runPlan("plan.json", base.runFlags);
     files().run({"explain", "plan.json"});
     files().run({"lower", "plan.json", "-q", "-f", "-o", "low.json"});
-    files().run({"plan", "step.stow", "-q", "--threads", "1", "--budget", "70%peak", "--from",
-                 "plan.json", "-o", "again.json"});
+    files().run(planFrom("plan.json"));
   });
 }
 
@@ -174,8 +197,7 @@ TEST_F(ForeignFile, Costs) {
     files().write("costs.json", text);
     files().runPlan("plan.json", base.runFlags);
     files().run({"lower", "plan.json", "-q", "-f", "-o", "low.json"});
-    files().run({"profile", "step.stow", "-q", "-f", "--threads", "1", "--known", "costs.json",
-                 "-o", "more.json"});
+    files().run(profileKnown());
     Arguments run = {"run",     "plan.json", "-q",      "--threads",  "1",
                      "--steps", "2",         "--costs", "costs.json", "--replan"};
     if (random.chance(30)) run.push_back("--throttle-links");
@@ -198,8 +220,7 @@ TEST_F(ForeignFile, Weights) {
         mutateSafetensors(base.read("checkpoint/model.safetensors"), random, kind);
     files().describe(kind);
     files().write("weights.safetensors", text);
-    files().run({"run", "plan.json", "-q", "--threads", "1", "--steps", "1", "--weights",
-                 "weights.safetensors", "--compare-unplanned"});
+    files().run(useWeights(base));
   });
 }
 
@@ -211,10 +232,7 @@ TEST_F(ForeignFile, Data) {
     const std::string text = mutateSafetensors(base.read("data.safetensors"), random, kind);
     files().describe(kind);
     files().write("data.safetensors", text);
-    Arguments run = {"run",     "plan.json", "-q",     "--threads",        "1",
-                     "--steps", "2",         "--data", "data.safetensors", "--compare-unplanned"};
-    if (base.name != "archive" && base.name != "example") run.push_back("--random-weights");
-    files().run(run);
+    files().run(useData(base, "data.safetensors"));
   });
 }
 
@@ -253,8 +271,7 @@ TEST_F(ForeignFile, Checkpoint) {
       files().write(file, mutateSafetensors(base.read(file), random, kind));
     }
     files().describe(kind);
-    Arguments run = {"run",     "plan.json", "-q",       "--threads", "1",
-                     "--steps", "1",         "--resume", "checkpoint"};
+    Arguments run = resume(base);
     if (random.chance(50)) run.insert(run.end(), {"--save", "checkpoint"});
     if (base.name == "archive" && random.chance(50))
       run.insert(run.end(), base.runFlags.begin(), base.runFlags.end());
@@ -266,6 +283,26 @@ TEST_F(ForeignFile, Checkpoint) {
     save.insert(save.end(), base.runFlags.begin(), base.runFlags.end());
     files().run(save);
   });
+}
+
+/// What all of the above damages is accepted as it is, or nothing above gets far.
+TEST_F(ForeignFile, UndamagedFilesAreAccepted) {
+  for (const char* name : {"archive", "sample", "kernels", "gpt2", "example"}) {
+    const Base& base = files().base(name);
+    files().begin(0, base);
+    files().describe(std::string(name) + " as it is");
+    // An archive has its own weights, and a rate that the kernels' step takes is none.
+    if (base.name != "archive" && base.name != "kernels") {
+      fs::copy(files().at("checkpoint/model.safetensors"), files().at("weights.safetensors"));
+      EXPECT_TRUE(files().run(useWeights(base))) << files().last().text;
+    }
+    EXPECT_TRUE(files().run(resume(base))) << files().last().text;
+    EXPECT_TRUE(files().run(useData(base, "data.safetensors"))) << files().last().text;
+    EXPECT_TRUE(files().run(planFrom("plan.json"))) << files().last().text;
+    EXPECT_TRUE(files().run(profileKnown())) << files().last().text;
+    files().runPlan("plan.json", base.runFlags);
+    EXPECT_EQ(files().last().code, 0) << files().last().text;
+  }
 }
 
 /// Each way to go wrong is noticed, or all of the above says nothing.

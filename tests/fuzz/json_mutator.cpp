@@ -18,6 +18,38 @@ void collect(Json& node, std::vector<Json*>& nodes) {
   for (Json& child : node) collect(child, nodes);
 }
 
+/// A text that states a number, or several: another one.
+std::string otherNumberText(const std::string& text, Random& random) {
+  static const std::vector<std::string> kTexts = {"nan",
+                                                  "inf",
+                                                  "-inf",
+                                                  "-1",
+                                                  "0",
+                                                  "1",
+                                                  "9223372036854775807",
+                                                  "9223372036854775808",
+                                                  "1e999",
+                                                  "1e308",
+                                                  "-0.0",
+                                                  "0x10",
+                                                  " 1",
+                                                  "1 ",
+                                                  "1,",
+                                                  "100000",
+                                                  "5e-324"};
+  const size_t digit = text.find_first_of("0123456789");
+  if (random.chance(40)) return random.pick(kTexts);
+  const size_t end = std::min(text.find_first_not_of("0123456789", digit), text.size());
+  const std::string number =
+      random.chance(60) ? std::to_string(random.between(0, 40)) : random.pick(kTexts);
+  return text.substr(0, digit) + number + text.substr(end);
+}
+
+bool statesNumbers(const std::string& text) {
+  return text.find_first_of("0123456789") != std::string::npos &&
+         text.find_first_not_of("0123456789.,e+- []") == std::string::npos;
+}
+
 /// Large documents consist of their arrays: a member of an object is as likely as all items of one.
 Json& pickNode(Json& document, Random& random) {
   if (random.chance(40)) {
@@ -158,6 +190,10 @@ void changeLeaf(Json& leaf, Random& random, std::string& kind) {
   } else if (leaf.is_string()) {
     kind += "text ";
     std::string text = leaf.get<std::string>();
+    if (statesNumbers(text) && random.chance(70)) {
+      leaf = otherNumberText(text, random);
+      return;
+    }
     const auto at = static_cast<size_t>(random.between(0, static_cast<int64_t>(text.size())));
     switch (random.between(0, 3)) {
       case 0:

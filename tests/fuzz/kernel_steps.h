@@ -19,6 +19,9 @@ inline constexpr const char* kKernelStep =
   parameter %w : f32[4,6]
   parameter %scale : f32[8]
   parameter %shift : f32[8]
+  parameter %kernel : f32[3,3,3,3]
+  buffer %rm "running_mean" : f32[3]
+  buffer %rv "running_var" : f32[3]
   parameter %gamma : f32[3]
   parameter %beta : f32[3]
   state %m "m(w)" : f32[4,6]
@@ -34,12 +37,16 @@ forward "":
   %e : f32[4,6] = aten.embedding.default(%table, %tokens, -1, false, false)
   %picked : f32[4,6] = aten.index.Tensor(%table, [%tokens])
   %p : f32[4,6] = aten._softmax.default(%e, 1, false)
+  %cv : f32[2,3,8,8] = aten.convolution.default(%x, %kernel, %gamma, [1, 1], [1, 1], [1, 1], false, [0, 0], 1)
+  %bn : f32[2,3,8,8], %bmean : f32[3], %binv : f32[3] = aten.native_batch_norm.default(%cv, %gamma, %beta, inout %rm, inout %rv, true, 0.1, 1e-05)
   %loss "loss" output : f32[] = aten.sum.default(%sa, none)
 backward "":
   %dpool : f32[2,3,8,8] = aten.max_pool2d_with_indices_backward.default(%pool, %x, [2, 2], [2, 2], [0, 0], [1, 1], false, %at)
   %dq : f32[2,3,8,8] strides=[192,8,24,1], %dk : f32[2,3,8,8] strides=[192,8,24,1], %dv : f32[2,3,8,8] strides=[192,8,24,1] = aten._scaled_dot_product_flash_attention_for_cpu_backward.default(%dpool, %gn, %gn, %ln, %sa, %lse, 0.0, false, none, none)
   %dgn : f32[2,3,8,8], %dgamma : f32[3], %dbeta : f32[3] = aten.native_group_norm_backward.default(%dpool, %ln, %gmean, %grstd, %gamma, 2, 3, 64, 3, [true, true, true])
   %dln : f32[2,3,8,8], %dscale : f32[8], %dshift : f32[8] = aten.native_layer_norm_backward.default(%dgn, %x, [8], %mean, %rstd, %scale, %shift, [true, true, true])
+  %dbn : f32[2,3,8,8], %dg2 : f32[3], %db2 : f32[3] = aten.native_batch_norm_backward.default(%bn, %cv, %gamma, %rm, %rv, %bmean, %binv, true, 1e-05, [true, true, true])
+  %dx : f32[2,3,8,8], %dkernel : f32[3,3,3,3], %dg3 : f32[3] = aten.convolution_backward.default(%dbn, %x, %kernel, [3], [1, 1], [1, 1], [1, 1], false, [0, 0], 1, [true, true, true])
   %de : f32[10,6] = aten.embedding_dense_backward.default(%p, %tokens, 10, -1, false)
   %dp : f32[4,6] = aten._softmax_backward_data.default(%e, %p, 1, dtype(f32))
   %dm : f32[4,6] = aten.native_dropout_backward.default(%dp, %mask, 2.0)
@@ -52,6 +59,7 @@ optimizer "":
   aten._fused_adagrad_.default([inout %w], [inout %g], [inout %a], [%t], 0.01, 0.0, 0.0, 1e-08, false, none, none)
   aten.add_.Tensor(inout %scale, %dscale, -0.01)
   aten.add_.Tensor(inout %shift, %dshift, -0.01)
+  aten.add_.Tensor(inout %kernel, %dkernel, -0.01)
   aten.addcmul_.default(inout %gamma, %dgamma, %dbeta, -0.01)
   aten.addcdiv_.default(inout %beta, %dbeta, %gamma, -0.01)
 }
