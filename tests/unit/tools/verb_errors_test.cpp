@@ -173,7 +173,8 @@ TEST_F(VerbErrors, WhatCannotBeWrittenIsNoBadInput) {
 
 TEST_F(VerbErrors, InputsWithoutAnEndAreRefused) {
   expectRefused("verify /dev/zero", 3, "/dev/zero: is a device, expected a regular file");
-  expectRefused("plan /dev/zero --budget 1GiB", 3, "/dev/zero: is a device, expected a regular file");
+  expectRefused("plan /dev/zero --budget 1GiB", 3,
+                "/dev/zero: is a device, expected a regular file");
 }
 
 TEST_F(VerbErrors, RefusedMemoryIsTheEnvironmentsFault) {
