@@ -132,7 +132,7 @@ ir::Expected<planner::PlansCosts> costsOf(const planner::PlanFile& file, const i
   }
   return planner::findPlansCosts(file, graph, [](const std::string& path) -> ir::Expected<Found> {
     if (!llvm::sys::fs::exists(path)) return Found();
-    ir::Expected<std::string> text = runtime::readFile(path);
+    ir::Expected<std::string> text = runtime::readInput(path);
     if (!text) return text.takeError();
     ir::Expected<planner::CostFile> costs = planner::readCosts(*text, path);
     if (!costs) return costs.takeError();
