@@ -116,7 +116,7 @@ TEST_F(ForeignFile, Step) {
     texts.push_back(files().base(name).read("step.stow"));
   }
   const std::vector<KnownCall> calls = findCalls(texts);
-  forEachSeed(14, [&](uint64_t seed, Random& random) {
+  forEachSeed(12, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, kBases);
     files().begin(seed, base);
     std::string kind = base.name + " step: ";
@@ -157,7 +157,7 @@ TEST_F(ForeignFile, SideFile) {
 }
 
 TEST_F(ForeignFile, Plan) {
-  forEachSeed(14, [&](uint64_t seed, Random& random) {
+  forEachSeed(8, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "gpt2", "example"});
     files().begin(seed, base);
     std::string kind = base.name + " plan: ";
@@ -174,7 +174,7 @@ TEST_F(ForeignFile, Plan) {
 /// Edits that keep the file well-formed (tests/property): `verify` and `run` agree about each.
 TEST_F(ForeignFile, EditedPlan) {
   const std::vector<PlanFileMutation> edits = planFileMutations();
-  forEachSeed(20, [&](uint64_t seed, Random& random) {
+  forEachSeed(12, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "kernels"});
     files().begin(seed, base);
     const PlanFileMutation& edit = random.pick(edits);
@@ -188,7 +188,7 @@ TEST_F(ForeignFile, EditedPlan) {
 }
 
 TEST_F(ForeignFile, Costs) {
-  forEachSeed(10, [&](uint64_t seed, Random& random) {
+  forEachSeed(6, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "gpt2"});
     files().begin(seed, base);
     std::string kind = base.name + " costs: ";
