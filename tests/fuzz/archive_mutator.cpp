@@ -262,7 +262,8 @@ std::string mutateArchive(const std::string& archive, Random& random, std::strin
     for (size_t i = 0; i < entries.size(); ++i) {
       if (isJson(entries[i])) documents.push_back(i);
     }
-    Entry& entry = entries[random.pick(documents)];
+    // The program comes first.
+    Entry& entry = entries[random.chance(70) ? documents.front() : random.pick(documents)];
     for (int64_t i = random.chance(80) ? 1 : 2; i > 0; --i) changeEntry(entry, random, kind);
     if (random.chance(10)) entry.method = 8;
   } else if (draw < 85) {

@@ -106,9 +106,9 @@ class ForeignFile : public testing::Test {
 };
 std::unique_ptr<ForeignFiles> ForeignFile::files_;
 
-constexpr std::initializer_list<const char*> kBases = {
-    "archive", "archive", "kernels", "kernels", "kernels", "sample", "sample",
-    "gpt2",    "lstm",    "vit",     "llama",   "resnet",  "example"};
+constexpr std::initializer_list<const char*> kBases = {"archive", "archive", "kernels", "kernels",
+                                                       "kernels", "sample",  "sample",  "gpt2",
+                                                       "lstm",    "vit",     "llama",   "example"};
 
 TEST_F(ForeignFile, Step) {
   std::vector<std::string> texts;
@@ -116,7 +116,7 @@ TEST_F(ForeignFile, Step) {
     texts.push_back(files().base(name).read("step.stow"));
   }
   const std::vector<KnownCall> calls = findCalls(texts);
-  forEachSeed(14, [&](uint64_t seed, Random& random) {
+  forEachSeed(12, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, kBases);
     files().begin(seed, base);
     std::string kind = base.name + " step: ";
@@ -157,7 +157,7 @@ TEST_F(ForeignFile, SideFile) {
 }
 
 TEST_F(ForeignFile, Plan) {
-  forEachSeed(14, [&](uint64_t seed, Random& random) {
+  forEachSeed(8, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "gpt2", "example"});
     files().begin(seed, base);
     std::string kind = base.name + " plan: ";
@@ -174,7 +174,7 @@ TEST_F(ForeignFile, Plan) {
 /// Edits that keep the file well-formed (tests/property): `verify` and `run` agree about each.
 TEST_F(ForeignFile, EditedPlan) {
   const std::vector<PlanFileMutation> edits = planFileMutations();
-  forEachSeed(20, [&](uint64_t seed, Random& random) {
+  forEachSeed(12, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "kernels"});
     files().begin(seed, base);
     const PlanFileMutation& edit = random.pick(edits);
@@ -188,7 +188,7 @@ TEST_F(ForeignFile, EditedPlan) {
 }
 
 TEST_F(ForeignFile, Costs) {
-  forEachSeed(10, [&](uint64_t seed, Random& random) {
+  forEachSeed(6, [&](uint64_t seed, Random& random) {
     const Base& base = pickBase(random, {"archive", "sample", "gpt2"});
     files().begin(seed, base);
     std::string kind = base.name + " costs: ";
@@ -198,6 +198,10 @@ TEST_F(ForeignFile, Costs) {
     files().runPlan("plan.json", base.runFlags);
     files().run({"lower", "plan.json", "-q", "-f", "-o", "low.json"});
     files().run(profileKnown());
+    if (random.chance(30)) {
+      files().run({"sweep", "step.stow", "-q", "--threads", "1", "--costs", "costs.json",
+                   "--budgets", "80%peak"});
+    }
     Arguments run = {"run",     "plan.json", "-q",      "--threads",  "1",
                      "--steps", "2",         "--costs", "costs.json", "--replan"};
     if (random.chance(30)) run.push_back("--throttle-links");
