@@ -184,7 +184,8 @@ ir::Error inInput(ir::Error error, const std::string& path) {
   const bool isOfFile = found.code() == ir::ErrorCode::kInvalidArgument && !path.empty();
   ir::PlanError problem(isOfFile ? ir::ErrorCode::kPlanMismatch : found.code(), found.text());
   problem.at(found.location());
-  if (isOfFile && found.location().file.empty()) problem.at({.file = path});
+  const bool isAboutFile = problem.code() == ir::ErrorCode::kPlanMismatch && !path.empty();
+  if (isAboutFile && found.location().file.empty()) problem.at({.file = path});
   problem.notesOf(found);
   if (found.infeasible()) problem.because(*found.infeasible());
   return ir::makeError(std::move(problem));

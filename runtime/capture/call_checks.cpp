@@ -280,7 +280,7 @@ std::optional<WrongCall> findForbiddenCall(const ir::Graph& graph) {
         node, ir::ErrorCode::kUnsupported,
         graph.describeNode(node) +
             ": may not be called from a file, expected an op of training that is known "
-            "to touch nothing but its tensors ('stowage doctor --ops' lists them)"};
+            "to touch nothing but its tensors"};
   }
   return std::nullopt;
 }

@@ -56,7 +56,7 @@ optimizer "":
   aten._fused_adamw_.tensor_lr([inout %w], [inout %g], [inout %m], [inout %v], values[], [%t], %rate, 0.9, 0.95, 0.1, 1e-08, false, false, none, none)
   aten._fused_adam_.default([inout %w], [inout %g], [inout %m], [inout %v], [inout %a], [%t], 0.01, 0.9, 0.95, 0.1, 1e-08, true, false, none, none)
   aten._fused_sgd_.default([inout %w], [inout %g], [inout %b], 0.1, 0.9, 0.01, 0.0, false, false, false, none, none)
-  aten._fused_adagrad_.default([inout %w], [inout %g], [inout %a], [%t], 0.01, 0.0, 0.0, 1e-08, false, none, none)
+  aten._fused_adagrad_.default([inout %w], [inout %g], [inout %a], [inout %t], 0.01, 0.0, 0.0, 1e-08, false, none, none)
   aten.add_.Tensor(inout %scale, %dscale, -0.01)
   aten.add_.Tensor(inout %shift, %dshift, -0.01)
   aten.add_.Tensor(inout %kernel, %dkernel, -0.01)

@@ -203,7 +203,7 @@ TEST_F(HostileText, ACheckpointOfDamagedStepCountsIsRefused) {
     const Outcome outcome = resumeEdited();
     EXPECT_EQ(outcome.code, 3) << outcome.text;
     EXPECT_TRUE(outcome.says("edited/optimizer.safetensors: tensor '" + name + "' " + words +
-                             ", expected a number of steps"))
+                             ", expected a whole number of steps"))
         << outcome.text;
   }
 }
