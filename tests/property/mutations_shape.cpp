@@ -274,7 +274,8 @@ std::vector<MutationKind> runMutations() {
                       hasClone = true;
                     }
                   }
-                  command.rngSlot += 100;
+                  // The last slot that there may be, which nobody else has taken.
+                  command.rngSlot = static_cast<int32_t>(changed.schedule.commands.size()) - 1;
                   return hasClone;
                 }),
       atCommand("rng slot of a run that draws nothing", 26,
