@@ -7,6 +7,8 @@
 #include <array>
 #include <string_view>
 
+#include "runtime/capture/operand_rules.h"
+
 namespace stowage::runtime {
 namespace {
 
@@ -137,6 +139,7 @@ OpFacts::OpFacts(const c10::OperatorHandle& op) : handle(op), name(irName(op.ope
     rule = found->rule;
     ruleOnlyForCpu = found->onlyForCpu;
   }
+  operandRule = findOperandRule(name);
   resultsBy = findWay(op, rule);
 }
 

@@ -42,6 +42,7 @@ struct OpFacts {
   bool changesShape = false;      // changes the tensor object, not its bytes (t_, squeeze_)
   const char* refusal = nullptr;  // why it cannot be captured
   ShapeRule rule = nullptr;
+  OperandCheck operandRule = nullptr;
   bool ruleOnlyForCpu = false;
   ResultsBy resultsBy = ResultsBy::kNothing;
 

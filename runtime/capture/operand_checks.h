@@ -21,7 +21,7 @@ namespace stowage::runtime {
 /// Of every overload: "aten._fused_adam_".
 struct OperandRule {
   std::string_view op;
-  void (*check)(const TracedCall& call);
+  OperandCheck check;
 };
 
 // The tables, one per file of rules.
@@ -41,7 +41,6 @@ class Operands {
   /// Undefined when absent.
   at::Tensor tensor(std::string_view name) const;
   std::vector<at::Tensor> list(std::string_view name) const { return at(name).toTensorVector(); }
-  const TracedCall& call() const { return call_; }
 
   void checkSizes(std::string_view name, at::IntArrayRef expected) const;
   /// As many elements, one behind the other.

@@ -13,13 +13,13 @@
 namespace stowage::runtime {
 namespace {
 
-const llvm::StringMap<const OperandRule*>& allRules() {
+const llvm::StringMap<OperandCheck>& allRules() {
   static const auto* const kRules = [] {
-    auto* rules = new llvm::StringMap<const OperandRule*>();
+    auto* rules = new llvm::StringMap<OperandCheck>();
     for (const llvm::ArrayRef<OperandRule> table :
          {optimizerOperandRules(), normOperandRules(), imageOperandRules(), lossOperandRules(),
           otherOperandRules()}) {
-      for (const OperandRule& rule : table) rules->insert({rule.op, &rule});
+      for (const OperandRule& rule : table) rules->insert({rule.op, rule.check});
     }
     return rules;
   }();
@@ -40,16 +40,19 @@ void checkLists(const TracedCall& call) {
 
 }  // namespace
 
+OperandCheck findOperandRule(llvm::StringRef op) {
+  if (ir::startsWith(op, "aten._foreach_")) return checkLists;
+  const auto found = allRules().find(op.take_front(op.rfind('.')));
+  return found == allRules().end() ? nullptr : found->second;
+}
+
 void checkOperands(const TracedCall& call) {
   const auto& arguments = call.op.schema().arguments();
   const bool needsFirst =
       !arguments.empty() && arguments[0].type()->kind() == c10::TypeKind::TensorType;
   TORCH_CHECK(!needsFirst || call.hasTensor(0), "found no ", arguments[0].name(),
               ", expected a tensor");
-  const llvm::StringRef name(call.op.name);
-  if (ir::startsWith(name, "aten._foreach_")) checkLists(call);
-  const auto found = allRules().find(name.take_front(name.rfind('.')));
-  if (found != allRules().end()) found->second->check(call);
+  if (call.op.operandRule != nullptr) call.op.operandRule(call);
 }
 
 }  // namespace stowage::runtime

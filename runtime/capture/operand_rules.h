@@ -12,6 +12,9 @@
 
 namespace stowage::runtime {
 
+/// What is asked beside the look at the first operand; null: nothing. The pointer stays valid.
+OperandCheck findOperandRule(llvm::StringRef op);
+
 /// Throws c10::Error that says which argument is wrong, what was found and what was expected.
 void checkOperands(const TracedCall& call);
 

@@ -66,6 +66,7 @@ struct TracedCall {
 };
 
 using ShapeRule = Outputs (*)(const TracedCall& call);
+using OperandCheck = void (*)(const TracedCall& call);  // operand_rules.h
 
 struct NamedRule {
   const char* op;  // name in the IR
