@@ -179,16 +179,34 @@ ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan) {
           .at({.file = plan.file.path}));
 }
 
+namespace {
+
+/// `found` with another code, and `path` as its place where it has none; "" names no file.
+ir::Error placed(const ir::PlanError& found, ir::ErrorCode code, const std::string& path) {
+  ir::PlanError problem(code, found.text());
+  problem.at(found.location()).notesOf(found);
+  if (!path.empty() && found.location().file.empty()) problem.at({.file = path});
+  if (found.infeasible()) problem.because(*found.infeasible());
+  return ir::makeError(std::move(problem));
+}
+
+}  // namespace
+
 ir::Error inInput(ir::Error error, const std::string& path) {
   const ir::PlanError found = ir::takePayload(std::move(error));
   const bool isOfFile = found.code() == ir::ErrorCode::kInvalidArgument && !path.empty();
-  ir::PlanError problem(isOfFile ? ir::ErrorCode::kPlanMismatch : found.code(), found.text());
-  problem.at(found.location());
-  const bool isAboutFile = problem.code() == ir::ErrorCode::kPlanMismatch && !path.empty();
-  if (isAboutFile && found.location().file.empty()) problem.at({.file = path});
-  problem.notesOf(found);
-  if (found.infeasible()) problem.because(*found.infeasible());
-  return ir::makeError(std::move(problem));
+  const ir::ErrorCode code = isOfFile ? ir::ErrorCode::kPlanMismatch : found.code();
+  return placed(found, code, code == ir::ErrorCode::kPlanMismatch ? path : "");
+}
+
+ir::Error ofStepFile(ir::Error error, const std::string& path) {
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  const bool isOfFile = found.code() == ir::ErrorCode::kTorch;
+  const ir::ErrorCode code = isOfFile ? ir::ErrorCode::kPlanMismatch : found.code();
+  const bool isAboutStep = code == ir::ErrorCode::kPlanMismatch ||
+                           code == ir::ErrorCode::kUnsupported ||
+                           code == ir::ErrorCode::kInvalidIr || code == ir::ErrorCode::kParse;
+  return placed(found, code, isAboutStep ? path : "");
 }
 
 ir::Error notMeasured(ir::Error error, const std::string& step, const std::string& costs) {

@@ -43,6 +43,9 @@ ir::Expected<planner::CostFile> loadPlansCosts(const LoadedPlan& plan);
 
 /// An error that an input file caused, as one about that file: exit code 3, not wrong usage.
 ir::Error inInput(ir::Error error, const std::string& path);
+/// An error met while the step of file `path` was prepared, measured or run: what libtorch refuses
+/// then is the file's doing, and the file is named where no place is.
+ir::Error ofStepFile(ir::Error error, const std::string& path);
 
 /// The verdict on a plan, the same in every verb. `costs`: a file that the user names, "" for none;
 /// it counts where it is what the plan was made from. Errors: kViolation with the rules; kIo and

@@ -60,19 +60,4 @@ ir::Error checkMayRun(const ir::Graph& graph, const std::string& path) {
   return forbidden ? toError(*forbidden, {.file = path}) : ir::success();
 }
 
-ir::Error ofStepFile(ir::Error error, const std::string& path) {
-  if (!error) return error;
-  const ir::PlanError found = ir::takePayload(std::move(error));
-  const bool isOfFile = found.code() == ir::ErrorCode::kTorch;
-  ir::PlanError problem(isOfFile ? ir::ErrorCode::kPlanMismatch : found.code(), found.text());
-  problem.at(found.location()).notesOf(found);
-  const bool isAboutStep = problem.code() == ir::ErrorCode::kPlanMismatch ||
-                           problem.code() == ir::ErrorCode::kUnsupported ||
-                           problem.code() == ir::ErrorCode::kInvalidIr ||
-                           problem.code() == ir::ErrorCode::kParse;
-  if (isAboutStep && found.location().file.empty()) problem.at({.file = path});
-  if (found.infeasible()) problem.because(*found.infeasible());
-  return ir::makeError(std::move(problem));
-}
-
 }  // namespace stowage::tools

@@ -23,10 +23,6 @@ ir::Error checkLoadedCalls(const ir::Module& loaded);
 /// when an op may not be called from one.
 ir::Error checkMayRun(const ir::Graph& graph, const std::string& path);
 
-/// An error met while the step of file `path` was prepared, measured or run: what libtorch refuses
-/// then is the file's doing, and the file is named where no place is.
-ir::Error ofStepFile(ir::Error error, const std::string& path);
-
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_LOADED_CALLS_H_
