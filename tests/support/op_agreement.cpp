@@ -24,12 +24,6 @@ std::set<std::string>& agreed() {
 
 std::string nameOf(const std::string& text) { return text.substr(0, text.find(' ')); }
 
-at::Tensor standIn(const at::Tensor& real, c10::Device device) {
-  const c10::Storage storage =
-      runtime::makeFakeStorage(static_cast<int64_t>(real.storage().nbytes()), device, false);
-  return runtime::makeTensor(storage, runtime::shapeOf(real));
-}
-
 /// The same bytes in the same layout on `device`.
 at::Tensor moved(const at::Tensor& tensor, c10::Device device) {
   if (device.is_cpu()) return tensor;
@@ -65,6 +59,12 @@ ir::Expected<CallTexts> runReal(const OpCase& op, const Tensors& inputs, c10::De
 }
 
 }  // namespace
+
+at::Tensor standIn(const at::Tensor& real, c10::Device device) {
+  const c10::Storage storage =
+      runtime::makeFakeStorage(static_cast<int64_t>(real.storage().nbytes()), device, false);
+  return runtime::makeTensor(storage, runtime::shapeOf(real));
+}
 
 std::string disagreement(const OpCase& op, c10::Device device) {
   const Tensors inputs = op.inputs();

@@ -26,6 +26,9 @@ struct OpCase {
   Call code;
 };
 
+/// A tensor without memory on `device` that looks like `real`.
+at::Tensor standIn(const at::Tensor& real, c10::Device device);
+
 /// Empty when tracer and real op agree on `device`.
 std::string disagreement(const OpCase& op, c10::Device device = c10::Device(c10::kCPU));
 

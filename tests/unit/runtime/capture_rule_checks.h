@@ -41,6 +41,22 @@ void checkWeightNorms();
 
 void checkOpsOfCudaAlone();
 
+/// All that really call ops on the CPU.
+inline constexpr void (*kRuleChecks[])() = {checkConvolutions,   checkNormalisations,
+                                            checkAttention,      checkLosses,
+                                            checkActivations,    checkPointwise,
+                                            checkReductions,     checkIndexing,
+                                            checkPooling,        checkMatrices,
+                                            checkPadding,        checkImagePooling,
+                                            checkSampling,       checkFoldingAndShuffling,
+                                            checkChoices,        checkScans,
+                                            checkRandomOps,      checkEmbeddingBags,
+                                            checkMoreLosses,     checkBatchNormOverloads,
+                                            checkSmallMatrices,  checkPlainConvolutions,
+                                            checkUpdates,        checkTransforms,
+                                            checkComplexNumbers, checkLinearAlgebra,
+                                            checkDistances,      checkWeightNorms};
+
 }  // namespace stowage::tests
 
 #endif  // STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_RULE_CHECKS_H_

@@ -26,23 +26,8 @@ using runtime::ResultsBy;
 
 const std::set<std::string>& checkedOps() {
   static const bool kDone = [] {
-    for (const auto check : {checkConvolutions,  checkNormalisations,
-                             checkAttention,     checkLosses,
-                             checkActivations,   checkPointwise,
-                             checkReductions,    checkIndexing,
-                             checkPooling,       checkMatrices,
-                             checkPadding,       checkImagePooling,
-                             checkSampling,      checkFoldingAndShuffling,
-                             checkChoices,       checkScans,
-                             checkRandomOps,     checkEmbeddingBags,
-                             checkMoreLosses,    checkBatchNormOverloads,
-                             checkSmallMatrices, checkPlainConvolutions,
-                             checkUpdates,       checkOpsOfCudaAlone,
-                             checkTransforms,    checkComplexNumbers,
-                             checkLinearAlgebra, checkDistances,
-                             checkWeightNorms}) {
-      check();
-    }
+    for (const auto check : kRuleChecks) check();
+    checkOpsOfCudaAlone();
     return true;
   }();
   static_cast<void>(kDone);

@@ -18,13 +18,13 @@
 #include "ir/op_table.h"
 #include "runtime/capture/call_checks.h"
 #include "runtime/capture/call_results.h"
-#include "runtime/capture/fake_tensor.h"
 #include "runtime/capture/index_sources.h"
 #include "runtime/capture/op_facts.h"
 #include "runtime/torch_boundary.h"
 #include "runtime/torch_types.h"
 #include "tests/support/call_mutants.h"
 #include "tests/support/guarded_call.h"
+#include "tests/support/op_agreement.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/real_recorder.h"
 #include "tests/unit/runtime/capture_rule_checks.h"
@@ -66,39 +66,19 @@ const std::vector<KeptCall>& callsOfRows() {
     observeRealCalls([&](const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
       if (op.resultsBy != runtime::ResultsBy::kComposite) kept.keep(op, args);
     });
-    for (const auto check : {checkConvolutions,   checkNormalisations,
-                             checkAttention,      checkLosses,
-                             checkActivations,    checkPointwise,
-                             checkReductions,     checkIndexing,
-                             checkPooling,        checkMatrices,
-                             checkPadding,        checkImagePooling,
-                             checkSampling,       checkFoldingAndShuffling,
-                             checkChoices,        checkScans,
-                             checkRandomOps,      checkEmbeddingBags,
-                             checkMoreLosses,     checkBatchNormOverloads,
-                             checkSmallMatrices,  checkPlainConvolutions,
-                             checkUpdates,        checkTransforms,
-                             checkComplexNumbers, checkLinearAlgebra,
-                             checkDistances,      checkWeightNorms}) {
-      check();
-    }
+    for (const auto check : kRuleChecks) check();
     observeRealCalls({});
     return std::move(kept.calls);
   }();
   return kCalls;
 }
 
-at::Tensor standIn(const at::Tensor& tensor) {
-  const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
-  return runtime::makeTensor(runtime::makeFakeStorage(bytes, c10::kCPU, /*hostWritable=*/false),
-                             runtime::shapeOf(tensor));
-}
-
 bool isAccepted(const OpFacts& op, const CallMutant& mutant) {
   const ir::Target target;
   ir::Error error = runtime::callTorch("", [&] {
     const at::AutoDispatchBelowADInplaceOrView below;
-    const std::vector<c10::IValue> args = withTensors(mutant.args, standIn);
+    const std::vector<c10::IValue> args =
+        withTensors(mutant.args, [](const at::Tensor& real) { return standIn(real, c10::kCPU); });
     runtime::findOutputs({.op = op, .args = args, .target = target, .device = c10::kCPU});
   });
   const bool accepted = !error;
