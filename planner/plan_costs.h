@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The costs that a plan was made from, as far as they are at hand: the table where the plan says
-// that it is, or, of a profile's estimate, made again. A table counts as the plan's only with the
+// that it is, or, of a profile's estimate, recomputed. A table counts as the plan's only with the
 // fingerprint that the plan states. Not here: reading files, which the caller does.
 #ifndef STOWAGE_PLANNER_PLAN_COSTS_H_
 #define STOWAGE_PLANNER_PLAN_COSTS_H_
