@@ -132,6 +132,8 @@ ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions&
   if (!device) return device.takeError();
   auto host = MappedArena::map(options.hostBytes, "the host arena");
   if (!host) return host.takeError();
+  // Beside the arenas, which stay.
+  if (ir::Error error = checkThreadMemory(options.intraOpThreads + 1)) return error;
   installServedAllocator();
   auto shared = std::make_unique<Shared>(options, std::move(*device), std::move(*host));
   if (ir::Error error = ArenaRegistration::add(shared->allocator)) return error;

@@ -2,8 +2,11 @@
 #include "runtime/thread_trial.h"
 
 #include <pthread.h>
+#include <sys/mman.h>
 
+#include <cerrno>
 #include <condition_variable>
+#include <cstdint>
 #include <mutex>
 #include <string>
 #include <system_error>
@@ -24,6 +27,23 @@ void* waitAtGate(void* argument) {
   std::unique_lock<std::mutex> lock(gate.mutex);
   gate.opened.wait(lock, [&] { return gate.isOpen; });
   return nullptr;
+}
+
+/// What ops take for each thread beside tensors: MKL's packed blocks of a matrix product are 4.5
+/// MiB for float, twice that for double.
+constexpr int64_t kBufferBytes = int64_t{16} << 20;
+/// glibc asks for so much address space to place a thread's heap; refused, each of its allocations
+/// asks again.
+constexpr int64_t kHeapWindowBytes = int64_t{128} << 20;
+
+/// 0, or why the machine refused. `flags` beside those of a mapping without a file.
+int mapAndReturn(int64_t bytes, int protection, int flags) {
+  if (bytes == 0) return 0;
+  const auto size = static_cast<size_t>(bytes);
+  void* mapped = mmap(nullptr, size, protection, MAP_PRIVATE | MAP_ANONYMOUS | flags, -1, 0);
+  if (mapped == MAP_FAILED) return errno;
+  munmap(mapped, size);
+  return 0;
 }
 
 }  // namespace
@@ -51,11 +71,23 @@ ir::Error checkThreads(int count) {
                            std::to_string(count) + ": " + std::generic_category().message(failure));
 }
 
+ir::Error checkThreadMemory(int count) {
+  int failure = mapAndReturn(count * kBufferBytes, PROT_READ | PROT_WRITE, 0);
+  if (failure == 0) failure = mapAndReturn(count * kHeapWindowBytes, PROT_NONE, MAP_NORESERVE);
+  if (failure == 0) return ir::success();
+  return ir::makeError(
+      ir::ErrorCode::kEnvironment,
+      "out of memory: this machine refuses the address space that ops of " + std::to_string(count) +
+          " threads take beside tensors (" + std::to_string(count * kHeapWindowBytes >> 20) +
+          " MiB; `ulimit -v` limits it): " + std::generic_category().message(failure));
+}
+
 ir::Error checkOpThreads(int intraOpThreads) {
   // OpenMP's team and libtorch's own pool; three streams, and the step's code beside them.
   constexpr int kPools = 2;
   constexpr int kOthers = 4;
-  return checkThreads(kPools * intraOpThreads + kOthers);
+  if (ir::Error error = checkThreads(kPools * intraOpThreads + kOthers)) return error;
+  return checkThreadMemory(intraOpThreads + 1);
 }
 
 }  // namespace stowage::runtime

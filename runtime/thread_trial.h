@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process may start threads, found out before a library starts its own: libtorch's
-// pool waits for ever for threads that were refused, OpenMP's ends the process.
+// Whether this process may start threads and give each its memory, found out before a library
+// needs them: libtorch's pool waits for ever for threads that were refused, OpenMP's ends the
+// process, and MKL's matrix products, refused a buffer, take another way that gives other bits.
 #ifndef STOWAGE_RUNTIME_THREAD_TRIAL_H_
 #define STOWAGE_RUNTIME_THREAD_TRIAL_H_
 
@@ -12,7 +13,10 @@ namespace stowage::runtime {
 /// Starts so many threads at once and ends them; their stacks stay at hand for the next ones.
 /// Errors: kEnvironment.
 ir::Error checkThreads(int count);
-/// What libtorch starts for ops of so many threads, and the streams beside them.
+/// Whether this process may take buffers of so many threads and a heap for each; takes and returns
+/// them. Errors: kEnvironment.
+ir::Error checkThreadMemory(int count);
+/// Both, for what libtorch starts for ops of so many threads, and the streams beside them.
 ir::Error checkOpThreads(int intraOpThreads);
 
 }  // namespace stowage::runtime

@@ -7,10 +7,17 @@
 
 #include <ATen/Parallel.h>
 
+#include "ir/error.h"
 #include "ir/target.h"
 #include "runtime/deterministic_mode.h"
+#include "runtime/thread_trial.h"
 
 namespace stowage::tools {
+
+/// Whether this machine gives an unplanned run of `target` its threads and their memory.
+inline ir::Error checkReference(const ir::Target& target) {
+  return runtime::checkOpThreads(target.intraOpThreads);
+}
 
 class ReferenceMode {
  public:

@@ -139,6 +139,7 @@ class ReplayRun {
 
 ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_t seed,
                                            int64_t steps, const BatchSource& batches) {
+  if (ir::Error error = checkReference(replay.target)) return error;
   const ReferenceMode mode(replay.target);
   ReplayRun run(replay);
   if (ir::Error error = run.open()) return error;

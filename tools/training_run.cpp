@@ -233,25 +233,10 @@ bool sameBytes(const at::Tensor& a, const at::Tensor& b) {
 
 }  // namespace
 
-void TrainingRecord::add(const at::Tensor& report) {
-  reports.push_back(report.detach().cpu().clone());
-  losses.push_back(report.item<double>());
-}
-
-void TrainingRecord::dropBefore(int64_t first) {
-  const int64_t count = first - firstStep;
-  losses.erase(losses.begin(), losses.begin() + count);
-  reports.erase(reports.begin(), reports.begin() + count);
-  firstStep = first;
-}
-
-std::string TrainingRecord::lossName(size_t index) const {
-  return "the loss of step " + std::to_string(firstStep + static_cast<int64_t>(index) + 1);
-}
-
 ir::Expected<TrainingRecord> trainEagerly(const Recipe& recipe, const ir::Target& target,
                                           uint64_t seed, int64_t steps, const BatchSource& batches,
                                           const std::vector<std::string>& weights) {
+  if (ir::Error error = checkReference(target)) return error;
   const ReferenceMode mode(target);
   const c10::Device device = runtime::toDevice(target.device);
   if (device.is_cuda()) at::getDeviceAllocator(device.type())->resetPeakStats(device.index());

@@ -20,34 +20,15 @@
 #include "ir/target.h"
 #include "runtime/graph_step.h"
 #include "runtime/runner.h"
-#include "tools/byte_digest.h"
 #include "tools/model_step.h"
 #include "tools/step_pace.h"
 #include "tools/timed_part.h"
+#include "tools/training_record.h"
 
 namespace stowage::tools {
 
 using Batch = std::vector<at::Tensor>;
 using BatchSource = std::function<ir::Expected<Batch>(int64_t step)>;
-
-/// What a training leaves behind: one loss per step; parameters, buffers and optimizer
-/// state by name ("wte.weight", "m(wte.weight)").
-struct TrainingRecord {
-  int64_t firstStep = 0;  // of the training: steps done before those of `losses`
-  std::vector<double> losses;
-  std::vector<at::Tensor> reports;  // the first report of each step, bits included
-  std::vector<std::pair<std::string, ByteDigest>> state;  // by name, ascending
-  double secondsPerStep = 0;                              // mean of all steps but the first
-  std::optional<Bytes> peak;                              // of libtorch's own allocator on a GPU
-
-  Nanoseconds meanStep() const { return Nanoseconds(static_cast<int64_t>(secondsPerStep * 1e9)); }
-  /// One more step's first report.
-  void add(const at::Tensor& report);
-  /// Leaves what was reported from step `first` of the training on, which lies in it.
-  void dropBefore(int64_t first);
-  /// "the loss of step 3" for the third step of the training.
-  std::string lossName(size_t index) const;
-};
 
 /// Plain libtorch, with the target's threads and deterministic mode. `weights`: safetensors files
 /// with the first values of all parameters and buffers.

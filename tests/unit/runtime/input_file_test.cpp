@@ -106,6 +106,18 @@ TEST(InputFile, ReadsNoMoreThanItMay) {
   _exit(refused.code() == ir::ErrorCode::kEnvironment && isSaid ? 0 : 1);
 }
 
+/// Ends the process with 0 when there is no room for so many buffers, and that is what it says.
+[[noreturn]] void tryWithoutHeaps() {
+  const rlimit limit = {.rlim_cur = rlim_t{1} << 30, .rlim_max = rlim_t{1} << 30};
+  if (checkThreadMemory(16)) _exit(4);
+  if (setrlimit(RLIMIT_AS, &limit) != 0) _exit(3);
+  ir::Error error = checkThreadMemory(16);
+  if (!error) _exit(2);
+  const ir::PlanError refused = ir::takePayload(std::move(error));
+  const bool isSaid = refused.text().find("ops of 16 threads take beside") != std::string::npos;
+  _exit(refused.code() == ir::ErrorCode::kEnvironment && isSaid ? 0 : 1);
+}
+
 TEST(ThreadTrial, StartsThreads) {
   EXPECT_FALSE(static_cast<bool>(checkThreads(8)));
   EXPECT_FALSE(static_cast<bool>(checkThreads(0)));
@@ -116,6 +128,7 @@ TEST(ThreadTrial, SaysWhereItCannot) {
   GTEST_SKIP() << "sanitizers need the address space for themselves";
 #endif
   EXPECT_EXIT(tryWithoutRoom(), testing::ExitedWithCode(0), "");
+  EXPECT_EXIT(tryWithoutHeaps(), testing::ExitedWithCode(0), "");
 }
 
 }  // namespace
