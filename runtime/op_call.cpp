@@ -134,6 +134,10 @@ class StackMaker {
       call_.stack.emplace_back(at::Tensor());
       return ir::success();
     }
+    const bool isNone = std::holds_alternative<ir::NoneArg>(argument);
+    if (isNone && schemaType->kind() != TypeKind::OptionalType) {
+      return wrongArgument("none", *schemaType);
+    }
     auto value = convert(argument, withoutOptional(schemaType));
     if (!value) return value.takeError();
     call_.stack.push_back(std::move(*value));

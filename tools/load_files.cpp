@@ -105,6 +105,15 @@ ir::Expected<ir::Graph> parseStep(llvm::StringRef text, const std::string& path)
   return std::move(parsed->graph);
 }
 
+/// An error of the file that a plan says its graph is in: where that name came from.
+ir::Error ofPlan(ir::Error error, const std::string& planPath) {
+  ir::PlanError problem = ir::takePayload(std::move(error));
+  if (problem.code() == ir::ErrorCode::kIo) {
+    problem.note("plan " + planPath + " says that its graph is there; --graph names another file");
+  }
+  return ir::makeError(std::move(problem));
+}
+
 }  // namespace
 
 ir::Expected<ir::Graph> loadGraph(const std::string& path) {
@@ -123,7 +132,7 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   ir::Expected<ir::Graph> graph = path->empty()
                                       ? parseStep(*plan->graph.text, planPath + " (embedded graph)")
                                       : loadGraph(*path);
-  if (!graph) return graph.takeError();
+  if (!graph) return graphPath.empty() ? ofPlan(graph.takeError(), planPath) : graph.takeError();
   ir::Expected<passes::ArrangedGraph> arranged =
       passes::arrangeForPlan(*graph, *plan, path->empty() ? "embedded" : "of " + *path);
   if (!arranged) return arranged.takeError();
@@ -205,7 +214,8 @@ ir::Error ofStepFile(ir::Error error, const std::string& path) {
   const ir::ErrorCode code = isOfFile ? ir::ErrorCode::kPlanMismatch : found.code();
   const bool isAboutStep = code == ir::ErrorCode::kPlanMismatch ||
                            code == ir::ErrorCode::kUnsupported ||
-                           code == ir::ErrorCode::kInvalidIr || code == ir::ErrorCode::kParse;
+                           code == ir::ErrorCode::kInvalidIr || code == ir::ErrorCode::kParse ||
+                           code == ir::ErrorCode::kOutOfDeviceMemory;
   return placed(found, code, isAboutStep ? path : "");
 }
 

@@ -19,9 +19,10 @@ ir::Error checkMemory(const planner::PlanFile& plan) {
                        (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
   const UsableMemory usable = usableMemory();
   if (needed <= usable.bytes) return ir::success();
-  return ir::makeError(
-      ir::ErrorCode::kEnvironment,
-      "V3: the plan's arenas need " + formatBytes(needed) + " of memory, " + usable.source);
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                     "V3: the plan's arenas need " + formatBytes(needed) +
+                                         " of memory, " + usable.source)
+                           .at({.file = plan.path}));
 }
 
 /// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
@@ -29,10 +30,11 @@ ir::Error checkCostsVersion(const planner::PlanFile& plan) {
   if (plan.torchVersion.empty() || plan.torchVersion == runtime::torchVersion()) {
     return ir::success();
   }
-  return ir::makeError(ir::ErrorCode::kEnvironment, "V3: the plan was made from costs of torch " +
-                                                        plan.torchVersion + ", this is torch " +
-                                                        runtime::torchVersion() +
-                                                        ": profile and plan again");
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                     "V3: the plan was made from costs of torch " +
+                                         plan.torchVersion + ", this is torch " +
+                                         runtime::torchVersion() + ": profile and plan again")
+                           .at({.file = plan.path}));
 }
 
 }  // namespace
@@ -45,7 +47,7 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   if (!error) return checkCostsVersion(plan);
   const ir::PlanError found = ir::takePayload(std::move(error));
   ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
-  problem.notesOf(found);
+  problem.at({.file = plan.path}).notesOf(found);
   return ir::makeError(std::move(problem));
 }
 

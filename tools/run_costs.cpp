@@ -38,7 +38,29 @@ ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& c
                  path);
 }
 
+/// A copy's slowest link and longest latency that a throttled run waits for.
+constexpr BytesPerSecond kSlowestLink(int64_t{1} << 20);
+constexpr Nanoseconds kLongestLatency(1'000'000'000);
+
 }  // namespace
+
+ir::Error checkThrottle(const CostsHere& costs, const std::string& path) {
+  const ir::LinkModel& links = costs.table.links;
+  for (const auto& [name, link] :
+       {std::pair("d2h", links.deviceToHost), std::pair("h2d", links.hostToDevice)}) {
+    if (link.bandwidth >= kSlowestLink && link.latency <= kLongestLatency) continue;
+    return ir::makeError(
+        ir::PlanError(
+            ir::ErrorCode::kPlanMismatch,
+            std::string("links.") + name + ": found " + std::to_string(link.bandwidth.value()) +
+                " bytes a second and " + std::to_string(link.latency.value()) +
+                " ns of latency, expected at least " + std::to_string(kSlowestLink.value()) +
+                " and at most " + std::to_string(kLongestLatency.value()) +
+                " for --throttle-links: each copy would take as long")
+            .at({.file = path}));
+  }
+  return ir::success();
+}
 
 ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   const LoadedPlan& plan = request.plan;
@@ -60,7 +82,7 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   }
   ir::Expected<ir::CostTable> table =
       calibrateShowing(request.flags, plan.graph, std::move(options));
-  if (!table) return table.takeError();
+  if (!table) return ofStepFile(table.takeError(), stepPath(plan));
   ir::Expected<ir::NodeCosts> nodes =
       ir::resolveCosts(plan.graph, *table, plan.file.schedule.graphMode);
   if (!nodes) return nodes.takeError();

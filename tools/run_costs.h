@@ -34,6 +34,10 @@ struct CostsRequest {
 /// How each op allocates here.
 ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 
+/// Whether copies may take as long as over the links of `costs`, which are those of file `path`.
+/// Errors: kPlanMismatch for a link that would carry a step's bytes for hours.
+ir::Error checkThrottle(const CostsHere& costs, const std::string& path);
+
 /// A costs file with what the plan's steps say (tools/step_costs.h); links are measured where the
 /// costs have none.
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,

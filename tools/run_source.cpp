@@ -52,7 +52,6 @@ ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSo
   options.folder = llvm::sys::path::parent_path(stepPath(plan)).str();
   ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
   if (!run) return ofStepFile(run.takeError(), stepPath(plan));
-  source.file = stepPath(plan);
   source.imported = std::move(*run);
   source.graph = plan.graph;
   return ir::success();
@@ -62,6 +61,7 @@ ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSo
 
 ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions options) {
   RunSource source;
+  source.file = stepPath(plan);
   const std::string& text = plan.graph.provenance().recipe;
   ir::Expected<Recipe> recipe = parseRecipe(text);
   if (!recipe) return inInput(recipe.takeError(), stepPath(plan));
@@ -69,10 +69,11 @@ ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions o
   const bool isModel = llvm::any_of(
       modelCatalogue(), [&](const ModelInfo& model) { return model.name == source.recipe.model; });
   if (!isModel && !source.recipe.isArchive()) {
-    return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "the graph was captured from '" + text +
-                             "', expected an example model or a .pt2 archive: steps of other code "
-                             "run through the C++ interface");
+    return ir::makeError(ir::PlanError(ir::ErrorCode::kUnsupported,
+                                       "the graph was captured from '" + text +
+                                           "', expected an example model or a .pt2 archive: steps "
+                                           "of other code run through the C++ interface")
+                             .at({.file = stepPath(plan)}));
   }
   ir::Error error = source.recipe.isArchive()
                         ? openImported(plan, std::move(options.imported), source)
@@ -97,10 +98,10 @@ BatchSource batchesOf(const RunSource& source, RunData& data) {
 
 ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
                                   const RunOptions& options) {
-  if (source.model) return runByPlan(*source.model, plan, options);
-  ir::Expected<RunRecord> record = runByPlan(source.imported->step(), plan, options);
+  ir::Expected<RunRecord> record = source.model ? runByPlan(*source.model, plan, options)
+                                                : runByPlan(source.imported->step(), plan, options);
   if (record) return record;
-  return ofStepFile(record.takeError(), source.file);
+  return inInput(ofStepFile(record.takeError(), source.file), source.file);
 }
 
 }  // namespace stowage::tools

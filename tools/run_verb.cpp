@@ -172,7 +172,7 @@ ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training&
                                       .target = plan.file.target,
                                       .weights = flags.weights},
                                      training.seed, steps, batches);
-    if (!eager) return eager;
+    if (!eager) return ofStepFile(eager.takeError(), source.file);
     eager->dropBefore(run.training.firstStep);
     return eager;
   };
@@ -238,6 +238,9 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<CostsHere> costs =
       measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
   if (!costs) return costs.takeError();
+  if (flags.throttle) {
+    if (ir::Error error = checkThrottle(*costs, flags.costs)) return error;
+  }
   const LadderRequest ladder = {.costs = *costs, .replan = flags.replan, .flags = flags};
   if (ir::Error error = fitToMachine(*plan, ladder)) return error;
   if (ir::Error error = arrangeAs(*plan, *source)) return error;

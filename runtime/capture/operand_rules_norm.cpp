@@ -64,7 +64,10 @@ void checkLayerNormBackward(const TracedCall& call) {
 
 void checkGroupNorm(const TracedCall& call) {
   const Operands operands(call);
-  for (const std::string_view row : {"weight", "bias"}) operands.checkContiguous(row);
+  for (const std::string_view row : {"weight", "bias"}) {
+    operands.checkSizes(row, {operands.at("C").toInt()});
+    operands.checkContiguous(row);
+  }
 }
 
 void checkGroupNormBackward(const TracedCall& call) {

@@ -256,7 +256,7 @@ void ForeignFiles::write(const std::string& file, const std::string& text) const
   writeText(at(file), text);
 }
 
-/// A file that is there, or one or a flag of the command.
+/// A file that is there, a file or a flag of the command, or the flag that it lacks.
 bool ForeignFiles::namesAPlace(const Arguments& arguments) const {
   const auto isNamed = [&](const std::string& name) {
     return end_.text.find(name) != std::string::npos;
@@ -264,6 +264,7 @@ bool ForeignFiles::namesAPlace(const Arguments& arguments) const {
   for (const fs::directory_entry& entry : fs::recursive_directory_iterator(work_)) {
     if (isNamed(entry.path().filename().string())) return true;
   }
+  if (end_.code == 2 && isNamed(" --")) return true;
   return std::any_of(arguments.begin(), arguments.end(), [&](const std::string& argument) {
     const bool isFile = argument.find('.') != std::string::npos && argument[0] != '0';
     return (isFile || argument.rfind("--", 0) == 0) && isNamed(argument);

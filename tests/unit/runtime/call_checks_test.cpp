@@ -103,6 +103,9 @@ TEST(CallChecks, OperandsAreWhatTheOpAsksFor) {
   expectSays(findWrong(sample, "native_dropout.default(%h, 0.5, true)",
                        "native_dropout.default(%h, \"half\", true)"),
              "argument 'p': found a string");
+  expectSays(findWrong(sample, "native_dropout.default(%h, 0.5, true)",
+                       "native_dropout.default(%h, none, true)"),
+             "argument 'p': found none");
   expectSays(findWrong(sample, "aten.mm.default(%e, %w)", "aten.mm.default(%e, [1, 2])"),
              "argument 'mat2'");
 }

@@ -297,7 +297,7 @@ TEST_F(RunVerb, RefusesCostsOfAnotherTorchAndMemoryThatIsNotThere) {
   writeText(at("old.json"), text);
   const Outcome old = stowage("run " + at("old.json") + " --graph " + at("step.stow"));
   EXPECT_EQ(old.code, 4) << old.text;
-  EXPECT_TRUE(old.says("made from costs of torch 1.2.11")) << old.text;
+  EXPECT_TRUE(old.says("old.json: V3: the plan was made from costs of torch 1.2.11")) << old.text;
 
   text = readText(at("plan.json"));
   for (const char* name : {"\"budget_bytes\":", "\"arena_bytes\":"}) {  // the device's is first
@@ -307,7 +307,7 @@ TEST_F(RunVerb, RefusesCostsOfAnotherTorchAndMemoryThatIsNotThere) {
   writeText(at("huge.json"), text);
   const Outcome huge = stowage("run " + at("huge.json") + " --graph " + at("step.stow"));
   EXPECT_EQ(huge.code, 4) << huge.text;
-  EXPECT_TRUE(huge.says("V3: the plan's arenas need 1")) << huge.text;
+  EXPECT_TRUE(huge.says("huge.json: V3: the plan's arenas need 1")) << huge.text;
 }
 
 TEST_F(RunVerb, RefusesADamagedCheckpoint) {

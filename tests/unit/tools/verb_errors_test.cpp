@@ -129,6 +129,29 @@ TEST_F(VerbErrors, APartOfTheDeviceIsForGpus) {
   }
 }
 
+TEST_F(VerbErrors, WaitsForNoLinkOfHours) {
+  const std::string costs = readText(at("costs.json"));
+  const size_t rate = costs.find("\"bytes_per_s\":", costs.find("\"h2d\":"));
+  ASSERT_NE(rate, std::string::npos) << costs.substr(0, 500);
+  const size_t digits = costs.find(':', rate) + 1;
+  std::string slow = costs;
+  slow.replace(digits, costs.find_first_not_of("0123456789", digits) - digits, "7");
+  writeText(at("slow.json"), slow);
+  expectRefused("run --throttle-links " + at("plan.json") + " --costs " + at("slow.json"), 3,
+                "slow.json: links.h2d: found 7 bytes a second");
+}
+
+TEST_F(VerbErrors, SaysWhoNamedAGraphThatIsNotThere) {
+  std::string plan = readText(at("plan.json"));
+  const size_t file = plan.find("step.stow");
+  ASSERT_NE(file, std::string::npos);
+  plan.replace(file, std::string("step").size(), "gone");
+  writeText(at("lost.json"), plan);
+  expectRefused("run " + at("lost.json"), 3, "gone.stow: cannot be read");
+  expectRefused("verify " + at("lost.json"), 3,
+                "plan " + at("lost.json") + " says that its graph is there");
+}
+
 TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {
   namespace fs = std::filesystem;
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak -o ";
