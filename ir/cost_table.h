@@ -2,7 +2,7 @@
 //
 // What each distinct op signature costs: nanoseconds of its work and of handing it over, temporary
 // bytes inside the call, and the order of its allocations. Filled by measurement
-// (runtime/calibrate), by a target's roofline (planner/roofline), or by hand in tests. Keyed by
+// (runtime/calibrate), by a target's roofline (planner/targets), or by hand in tests. Keyed by
 // signature, not by node, so that a table serves every graph with the same shapes.
 #ifndef STOWAGE_IR_COST_TABLE_H_
 #define STOWAGE_IR_COST_TABLE_H_
@@ -57,7 +57,7 @@ std::string nodeSignature(const Graph& graph, NodeId node);
 struct NodeCosts {
   /// `time` is a node's work and what compute waits for the issuing thread before it, under a
   /// launch mode, in steps that copy and wait for nothing else (ir/issue_waits.h): what a search
-  /// reckons with. A schedule is timed by work and issue (planner/timing.h).
+  /// reckons with. A schedule is timed by work and issue (planner/evaluate/timing.h).
   std::vector<OpCost> nodes;
   std::vector<Nanoseconds> waits;  // of `time` that part, by node; empty: none
   Nanoseconds scalars;             // CostTable::scalars

@@ -8,8 +8,9 @@
 // not handed over before they are there, which a step bound by issuing may have to wait for.
 //
 // In: work and issue of a graph's nodes. Out: waits, in steps that follow each other and do nothing
-// but their nodes, which every schedule of the graph has at least. What copies and re-runs add to
-// issuing, and that the thread gains on compute which waits for bytes: planner/timing.h.
+// but their nodes, which every schedule of the graph has at least. What copies and recomputes add
+// to issuing, and that the thread gains on compute which waits for bytes:
+// planner/evaluate/timing.h.
 #ifndef STOWAGE_IR_ISSUE_WAITS_H_
 #define STOWAGE_IR_ISSUE_WAITS_H_
 

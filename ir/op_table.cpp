@@ -31,8 +31,8 @@ constexpr OpInfo noWork(const char* op) { return pure(op, kFree); }
 // every operand before it writes element i.
 constexpr OpInfo landsOn(const char* op, int8_t operand, int8_t operand2 = -1) {
   OpInfo row = pure(op);
-  row.takeOverOperand = operand;
-  row.takeOverOperand2 = operand2;
+  row.inPlaceOperand = operand;
+  row.inPlaceOperand2 = operand2;
   return row;
 }
 constexpr OpInfo inMode(const char* op, CostKind cost = kBytes) {

@@ -18,7 +18,7 @@ namespace stowage::ir {
 /// algorithms switched on (attention backward on CUDA, index_put accumulate on CPU).
 enum class Repeatable : uint8_t { kYes, kInDeterministicMode, kNo };
 
-/// How work is counted for the roofline (planner/roofline.h).
+/// How work is counted for the roofline (planner/targets/roofline.h).
 enum class CostKind : uint8_t {
   kBytes,        // every operand and result once through memory (pointwise, copies, reductions)
   kMatmul,       // mm addmm bmm baddbmm: 2 m n k
@@ -40,8 +40,8 @@ struct OpInfo {
   /// Schema index of the operand whose bytes result 0 may land on; -1: none. Only when its type is
   /// the result's (dtype included), dense, and no other operand views that storage with another
   /// type.
-  int8_t takeOverOperand = -1;
-  int8_t takeOverOperand2 = -1;  // a second candidate
+  int8_t inPlaceOperand = -1;
+  int8_t inPlaceOperand2 = -1;  // a second candidate
   CostKind cost = CostKind::kBytes;
   bool known = false;  // false: the cautious default for an op not in the table
 };

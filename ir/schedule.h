@@ -83,7 +83,7 @@ struct Command {
   Stream stream = Stream::kCompute;
   // run
   NodeId node;
-  int clone = 0;  // 0: the original; k: its k-th re-run
+  int clone = 0;  // 0: the original; k: its k-th recompute
   llvm::SmallVector<ResidencyId, 4> in;
   llvm::SmallVector<ResidencyId, 2> out;
   TempRegion temp;

@@ -2,7 +2,7 @@
 //
 // A size that somebody asks for: bytes, or a share of a size that is known elsewhere (the unplanned
 // peak of a step, a device's memory). Shares are whole millionths, so that 33.3 % is exact. Written
-// as text on the command line (tools/budget_flag.h), as a value in C++.
+// as text on the command line (tools/cli/budget_flag.h), as a value in C++.
 #ifndef STOWAGE_IR_SIZE_H_
 #define STOWAGE_IR_SIZE_H_
 

@@ -30,7 +30,7 @@ std::vector<Violation> verify(const VerifyInput& input) {
   checkShape(facts, report);
   checkClones(facts, report);
   checkData(facts, report);
-  checkTakeOvers(facts, report);
+  checkInPlaceReuse(facts, report);
   checkDecisions(facts, report);
   if (facts.isAtLeast(Level::kPlaced)) {
     checkPlaces(facts, report);

@@ -35,7 +35,7 @@
 //   V10 read after write, V11 write after read, V12 write after      placed: in issue order;
 //       write of one residency are ordered                          synced: by streams and waits
 //   V13 residencies that share device bytes: all uses of the one     as V10
-//       before all of the other (a stay may span the seam); the
+//       before all of the other (a stay may span the step boundary); the
 //       bytes of inputs' and outputs' host residencies are theirs
 //   V14 waits point backwards                                       ordered
 //   V15 commands on streams of their kind; a run on the host uses    ordered
@@ -48,12 +48,12 @@
 //       host arena is at most its limit, and no arena there far
 //       larger than what is put into it
 //   V20 peaks and bytes moved as claimed, arena = budget            placed
-//   V21 take-over: the op table allows it, one type, one place,      ordered; order as V10
+//   V21 in-place reuse: the op table allows it, one type, one place,      ordered; order as V10
 //       the operand's last use, dies with the step
 //   V22 in place: one residency                                     ordered
 //   V23 boundary: one entry per persistent storage and input, right  copied
 //       kind and flag, holds the last version at the end
-//   V24 V10 to V13 across the seam                                  as V10
+//   V24 V10 to V13 across the step boundary                                  as V10
 //   V25 joined: no prev; one graph of the step: joined, no disk,     ordered
 //       no host runs; nothing that is recorded uses bytes of the
 //       host that change

@@ -9,7 +9,7 @@
 // residency's bytes are its own from its first write to its last use.
 // A schedule at level kOrdered has no copies yet: there, a residency that no run has written yet
 // counts as filled in time, with any version that exists by then; so does one of the boundary when
-// it is read: its stay may begin late in a step and reach over the seam into the next one.
+// it is read: its stay may begin late in a step and reach over the step boundary into the next one.
 #include <llvm/ADT/STLExtras.h>
 
 #include "ir/verify_internal.h"

@@ -50,14 +50,15 @@ class HazardCheck {
     }
   }
 
-  // The second step repeats the first, so there only pairs across the seam are new.
+  // The second step repeats the first, so there only pairs across the step boundary are new.
   void violate(int rule, Moment now, Moment before, const Use& use, const char* what) {
     if (now.step == 1 && before.step == 1) return;
-    const bool acrossSeam = now.step != before.step;
-    report_.add(acrossSeam ? 24 : rule, now.command,
+    const bool acrossBoundary = now.step != before.step;
+    report_.add(acrossBoundary ? 24 : rule, now.command,
                 facts_.describe(now.command) + " may start before " +
-                    facts_.describe(before.command) + (acrossSeam ? " of the step before" : "") +
-                    " has finished, but " + what + ": " + facts_.describe(use.residency));
+                    facts_.describe(before.command) +
+                    (acrossBoundary ? " of the step before" : "") + " has finished, but " + what +
+                    ": " + facts_.describe(use.residency));
   }
 
   const Facts& facts_;

@@ -132,14 +132,14 @@ void checkShape(const Facts& facts, Report& report);
 void checkClones(const Facts& facts, Report& report);
 /// V6 (outputs), V7, V8, V9, V22, V23: what every residency holds when it is read.
 void checkData(const Facts& facts, Report& report);
-/// V10, V11, V12 and across the seam V24: order of the uses of each residency.
+/// V10, V11, V12 and across the step boundary V24: order of the uses of each residency.
 void checkHazards(const Facts& facts, const HappensBefore& order, Report& report);
 /// V16, V17, V18, V19: each residency, temp region and reserved region on its own.
 void checkPlaces(const Facts& facts, Report& report);
-/// V13, V17, V19, V21 and across the seam V24: who shares bytes, and in which order.
+/// V13, V17, V19, V21 and across the step boundary V24: who shares bytes, and in which order.
 void checkSharing(const Facts& facts, const HappensBefore& order, Report& report);
 /// V21 but for its order.
-void checkTakeOvers(const Facts& facts, Report& report);
+void checkInPlaceReuse(const Facts& facts, Report& report);
 /// V20, V30.
 void checkClaims(const Facts& facts, Report& report);
 /// V31.

@@ -1,12 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who uses the same bytes, and whether all uses of the one are over before the other begins (V13 on
-// the device, V19 on host and disk, V17 with a temp region, V21 for a take-over, V24 across the
-// seam). A sweep over the stays in issue order keeps, for every byte, the stay that had it last;
-// a new stay is compared with those alone, because "all of A before all of B" is transitive. So a
-// stay costs the logarithm of the number of stays, however often an address is used again.
-// The second step is swept over what the first left behind. The seam is right when the last stay of
-// each byte in a step is over before the first of the next: the rest repeats the first step.
+// the device, V19 on host and disk, V17 with a temp region, V21 for a in-place reuse, V24 across
+// the step boundary). A sweep over the stays in issue order keeps, for every byte, the stay that
+// had it last; a new stay is compared with those alone, because "all of A before all of B" is
+// transitive. So a stay costs the logarithm of the number of stays, however often an address is
+// used again. The second step is swept over what the first left behind. The step boundary is right
+// when the last stay of each byte in a step is over before the first of the next: the rest repeats
+// the first step.
 #include <algorithm>
 #include <map>
 
@@ -158,16 +159,16 @@ class Sweep {
       violate(ownRule(a, b), a, b, "which is held into the next step");
       return;
     }
-    const bool isTakeOver = inOneStep && takesFrom(a, b);
+    const bool isInPlaceReuse = inOneStep && takesFrom(a, b);
     const Moment begin{after.step, b.begin};
-    const Clock until = isTakeOver ? order_.end(begin) : order_.start(begin);
+    const Clock until = isInPlaceReuse ? order_.end(begin) : order_.start(begin);
     if (isWithin(a.last, until)) return;
     size_t lane = 0;
     while (a.last[lane] <= until[lane]) ++lane;
     const CommandId late = order_.lastOf(lane, a.last[lane]).command;
-    violate(isTakeOver  ? 21
-            : inOneStep ? ownRule(a, b)
-                        : 24,
+    violate(isInPlaceReuse ? 21
+            : inOneStep    ? ownRule(a, b)
+                           : 24,
             a, b,
             facts_.describe(b.begin) + " may start before " + facts_.describe(late) +
                 (inOneStep ? "" : " of the step before") + " has finished");

@@ -63,7 +63,7 @@ ir::Expected<PassReport> AssignOffsets::run(PassState& state) const {
   schedule.level = ir::Level::kPlaced;
   return PassReport{.changed = true,
                     .counters = {{"residencies", static_cast<int64_t>(schedule.residencies.size())},
-                                 {"taken_over", taken},
+                                 {"reused_in_place", taken},
                                  {"device_bytes", schedule.predicted.peakBytes.value()},
                                  {"host_bytes", schedule.predicted.hostPeakBytes.value()}}};
 }

@@ -8,7 +8,7 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
-#include "planner/timetable.h"
+#include "planner/problem/timetable.h"
 
 namespace stowage::passes {
 

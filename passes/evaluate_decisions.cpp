@@ -4,7 +4,7 @@
 #include <utility>
 
 #include "passes/pass_options.h"
-#include "planner/evaluate.h"
+#include "planner/evaluate/evaluate.h"
 
 namespace stowage::passes {
 

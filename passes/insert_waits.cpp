@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/insert_waits.h"
 
-#include "planner/dependencies.h"
+#include "planner/evaluate/dependencies.h"
 
 namespace stowage::passes {
 
@@ -10,7 +10,7 @@ ir::Expected<PassReport> InsertWaits::run(PassState& state) const {
   const planner::Dependencies needed = planner::computeDependencies(
       state.graph, state.target, schedule.residencies, schedule.boundary, schedule.commands);
   int64_t waits = 0;
-  int64_t seam = 0;
+  int64_t boundary = 0;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     ir::Command& command = schedule.commands[i];
     command.wait.assign(needed.wait[i].begin(), needed.wait[i].end());
@@ -18,10 +18,10 @@ ir::Expected<PassReport> InsertWaits::run(PassState& state) const {
     command.prev.clear();
     if (!schedule.joined) command.prev.assign(needed.prev[i].begin(), needed.prev[i].end());
     waits += static_cast<int64_t>(command.wait.size());
-    seam += static_cast<int64_t>(command.prev.size());
+    boundary += static_cast<int64_t>(command.prev.size());
   }
   schedule.level = ir::Level::kSynced;
-  return PassReport{.changed = true, .counters = {{"waits", waits}, {"across_steps", seam}}};
+  return PassReport{.changed = true, .counters = {{"waits", waits}, {"across_steps", boundary}}};
 }
 
 }  // namespace stowage::passes

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Makes every command wait for all that must be finished before it starts (planner/dependencies.h):
-// data it reads, bytes that it writes again, within the step and across the seam of two steps. The
-// safe and wasteful set: thin-waits removes what other waits imply. Needs level kPlaced, gives
-// kSynced.
+// Makes every command wait for all that must be finished before it starts
+// (planner/evaluate/dependencies.h): data it reads, bytes that it writes again, within the step and
+// across the step boundary. The safe and wasteful set: thin-waits removes what other waits
+// imply. Needs level kPlaced, gives kSynced.
 #ifndef STOWAGE_PASSES_INSERT_WAITS_H_
 #define STOWAGE_PASSES_INSERT_WAITS_H_
 

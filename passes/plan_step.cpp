@@ -7,7 +7,7 @@
 
 #include "passes/hoist_updates.h"
 #include "passes/lower.h"
-#include "planner/timing.h"
+#include "planner/evaluate/timing.h"
 
 namespace stowage::passes {
 

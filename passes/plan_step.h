@@ -18,7 +18,7 @@
 #include "ir/schedule.h"
 #include "ir/target.h"
 #include "planner/plan.h"
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 
 namespace stowage::passes {
 

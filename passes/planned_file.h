@@ -2,14 +2,14 @@
 //
 // Between what was planned and what a plan's file holds: a PlannedStep -> its PlanFile; a step's
 // graph and a PlanFile -> the graph in the order that the plan is about. Not here: JSON
-// (planner/plan_json.h), files.
+// (planner/files/plan_json.h), files.
 #ifndef STOWAGE_PASSES_PLANNED_FILE_H_
 #define STOWAGE_PASSES_PLANNED_FILE_H_
 
 #include <string>
 
 #include "passes/plan_step.h"
-#include "planner/plan_file.h"
+#include "planner/files/plan_file.h"
 
 namespace stowage::passes {
 

@@ -2,8 +2,8 @@
 //
 // Drops waits that say nothing new: those on commands that the stream's order, or another wait of
 // the command, puts before it already, directly or through any chain, within the step and across
-// the seam. What is left is the smallest set with the same order: each command is then waited for
-// only where that is the only reason. Needs and gives level kSynced.
+// the step boundary. What is left is the smallest set with the same order: each command is then
+// waited for only where that is the only reason. Needs and gives level kSynced.
 #ifndef STOWAGE_PASSES_THIN_WAITS_H_
 #define STOWAGE_PASSES_THIN_WAITS_H_
 

@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
-#include "planner/limited_frontier.h"
-#include "planner/refusal.h"
+#include "planner/search/limited_frontier.h"
+#include "planner/search/refusal.h"
 
 namespace stowage::planner {
 

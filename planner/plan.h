@@ -2,7 +2,7 @@
 //
 // The planner's front door: a budget in, the fastest known schedule that fits out, or a useful
 // "no". Plans come from a frontier that does not depend on the budget asked for
-// (planner/frontier.h), so more budget never makes the predicted time worse, for any pair of
+// (planner/search/frontier.h), so more budget never makes the predicted time worse, for any pair of
 // budgets.
 #ifndef STOWAGE_PLANNER_PLAN_H_
 #define STOWAGE_PLANNER_PLAN_H_
@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "planner/problem.h"
-#include "planner/timetable.h"
+#include "planner/problem/problem.h"
+#include "planner/problem/timetable.h"
 
 namespace stowage::planner {
 
@@ -25,7 +25,7 @@ struct FrontierPoint {
 
 struct PlanResult {
   Timetable timetable;
-  Nanoseconds bound;       // lower bound at this budget (planner/lower_bound.h)
+  Nanoseconds bound;       // lower bound at this budget (planner/bound/lower_bound.h)
   Bytes keepAllHeight;     // bytes the step needs when nothing is moved or recomputed
   bool planNeeded = true;  // false: everything fits anyway, no copies, no clones
 };

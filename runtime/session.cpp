@@ -5,8 +5,8 @@
 
 #include "passes/pass_manager.h"
 #include "passes/pipeline.h"
-#include "planner/roofline.h"
-#include "runtime/gpu_library.h"
+#include "planner/targets/roofline.h"
+#include "runtime/gpu/gpu_library.h"
 #include "runtime/session_impl.h"
 
 namespace stowage {

@@ -33,9 +33,9 @@
 #include "ir/size.h"
 #include "ir/target.h"
 #include "ir/units.h"
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 #include "runtime/capture/capture.h"
-#include "runtime/runner.h"
+#include "runtime/runner/runner.h"
 
 namespace stowage {
 
@@ -270,7 +270,7 @@ class Runner {
     }
   }
 
-  /// A checkpoint (runtime/checkpoint.h).
+  /// A checkpoint (runtime/checkpoint/checkpoint.h).
   void save(const std::string& folder);
   runtime::ResumePoint load(const std::string& folder);
   /// Gives the values to the captured module and its optimizer; this runner takes no more steps.

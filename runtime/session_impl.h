@@ -7,7 +7,7 @@
 #include <memory>
 #include <optional>
 
-#include "planner/plan_file.h"
+#include "planner/files/plan_file.h"
 #include "runtime/session.h"
 
 namespace stowage {

@@ -7,8 +7,8 @@
 #define STOWAGE_RUNTIME_STOWAGE_H_
 
 #include "ir/units.h"
-#include "runtime/adamw.h"
-#include "runtime/capture/without_memory.h"
+#include "runtime/capture/graph/without_memory.h"
 #include "runtime/session.h"
+#include "runtime/torch/adamw.h"
 
 #endif  // STOWAGE_RUNTIME_STOWAGE_H_

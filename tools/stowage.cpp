@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // `stowage`: one program, one verb per question. Adds the verbs, parses the command line, runs the
-// one that was chosen, and turns what comes back into an exit code (tools/exit_code.h).
+// one that was chosen, and turns what comes back into an exit code (tools/cli/exit_code.h).
 #include <fcntl.h>
 #include <llvm/Support/raw_ostream.h>
 #include <unistd.h>
@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "tools/exit_code.h"
-#include "tools/nearest_name.h"
-#include "tools/printable_stream.h"
-#include "tools/refused_resources.h"
-#include "tools/verbs.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/nearest_name.h"
+#include "tools/cli/printable_stream.h"
+#include "tools/cli/refused_resources.h"
+#include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
 namespace {

@@ -19,7 +19,7 @@
 #include "ir/error.h"
 #include "passes/pass_manager.h"
 #include "passes/pipeline_text.h"
-#include "tools/whole_file.h"
+#include "tools/files/whole_file.h"
 
 namespace stowage::tools {
 namespace {

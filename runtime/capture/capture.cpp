@@ -17,13 +17,13 @@
 
 #include "ir/check_graph.h"
 #include "runtime/capture/captured_step_impl.h"
-#include "runtime/capture/host_rewind.h"
-#include "runtime/capture/known_storages.h"
-#include "runtime/capture/scopes.h"
-#include "runtime/deterministic_mode.h"
-#include "runtime/host_state.h"
-#include "runtime/torch_boundary.h"
-#include "runtime/torch_types.h"
+#include "runtime/capture/graph/known_storages.h"
+#include "runtime/capture/graph/scopes.h"
+#include "runtime/capture/host_state/host_rewind.h"
+#include "runtime/executor/host_state.h"
+#include "runtime/torch/deterministic_mode.h"
+#include "runtime/torch/torch_boundary.h"
+#include "runtime/torch/torch_types.h"
 
 namespace stowage::runtime {
 namespace {

@@ -25,9 +25,9 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
-#include "runtime/capture/optimizer_list.h"
-#include "runtime/runnable_step.h"
-#include "runtime/scalar_feed.h"
+#include "runtime/capture/host_state/optimizer_list.h"
+#include "runtime/executor/scalar_feed.h"
+#include "runtime/runner/runnable_step.h"
 
 namespace torch::nn {
 class Module;

@@ -9,11 +9,11 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/capture/captured_step_impl.h"
-#include "runtime/capture/construction.h"
-#include "runtime/capture/graph_replay.h"
-#include "runtime/capture/host_rewind.h"
-#include "runtime/capture/optimizer_state.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/capture/graph/construction.h"
+#include "runtime/capture/graph/graph_replay.h"
+#include "runtime/capture/host_state/host_rewind.h"
+#include "runtime/capture/host_state/optimizer_state.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 ScalarValue toScalarValue(const HostNumber& number) {

@@ -11,18 +11,18 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/capture/before_capture.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/first_values.h"
-#include "runtime/capture/graph_assembly.h"
-#include "runtime/capture/module_modes.h"
-#include "runtime/capture/module_tensors.h"
-#include "runtime/capture/optimizer_state.h"
-#include "runtime/capture/outside_tensors.h"
-#include "runtime/capture/sdpa_choice.h"
-#include "runtime/capture/step_diff.h"
-#include "runtime/capture/step_recorder.h"
-#include "runtime/capture/tracer.h"
+#include "runtime/capture/dispatch/tracer.h"
+#include "runtime/capture/fake/sdpa_choice.h"
+#include "runtime/capture/graph/first_values.h"
+#include "runtime/capture/graph/graph_assembly.h"
+#include "runtime/capture/host_state/before_capture.h"
+#include "runtime/capture/host_state/module_modes.h"
+#include "runtime/capture/host_state/module_tensors.h"
+#include "runtime/capture/host_state/optimizer_state.h"
+#include "runtime/capture/host_state/outside_tensors.h"
+#include "runtime/capture/trace/step_diff.h"
+#include "runtime/capture/trace/step_recorder.h"
 
 namespace stowage::runtime {
 

@@ -11,8 +11,8 @@
 #include <vector>
 
 #include "runtime/capture/captured_step_impl.h"
-#include "runtime/capture/graph_replay.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/capture/graph/graph_replay.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 namespace {

@@ -16,7 +16,7 @@
 
 #include "ir/literal.h"
 #include "runtime/capture/captured_step_impl.h"
-#include "runtime/capture/host_rewind.h"
+#include "runtime/capture/host_state/host_rewind.h"
 
 namespace stowage::runtime {
 namespace {

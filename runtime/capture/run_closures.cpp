@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "runtime/capture/captured_step_impl.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

@@ -13,7 +13,7 @@
 #include "ir/units.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

@@ -19,6 +19,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/calibrate/op_measurement.h"
+#include "runtime/calibrate/valid_values.h"
 #include "runtime/cuda/background_copies.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_status.h"
@@ -26,10 +28,8 @@
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/cuda/stopwatch.h"
 #include "runtime/cuda/used_memory.h"
-#include "runtime/deterministic_mode.h"
-#include "runtime/op_measurement.h"
-#include "runtime/torch_boundary.h"
-#include "runtime/valid_values.h"
+#include "runtime/torch/deterministic_mode.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

@@ -9,7 +9,7 @@
 #include "ir/cost_table.h"
 #include "ir/error.h"
 #include "ir/graph.h"
-#include "runtime/calibrate.h"
+#include "runtime/calibrate/calibrate.h"
 
 namespace stowage::runtime {
 

@@ -14,9 +14,9 @@
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_state.h"
 #include "runtime/cuda/used_memory.h"
-#include "runtime/deterministic_mode.h"
-#include "runtime/launcher.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/torch/deterministic_mode.h"
+#include "runtime/torch/launcher.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

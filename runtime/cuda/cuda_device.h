@@ -11,8 +11,8 @@
 
 #include <memory>
 
-#include "runtime/device.h"
-#include "runtime/gpu_library.h"
+#include "runtime/executor/device.h"
+#include "runtime/gpu/gpu_library.h"
 
 namespace stowage::runtime {
 

@@ -8,8 +8,8 @@
 #include <memory>
 
 #include "runtime/cuda/cuda_state.h"
-#include "runtime/device.h"
-#include "runtime/launcher.h"
+#include "runtime/executor/device.h"
+#include "runtime/torch/launcher.h"
 
 namespace stowage::runtime {
 

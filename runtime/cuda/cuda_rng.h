@@ -7,7 +7,7 @@
 
 #include <memory>
 
-#include "runtime/rng_keeper.h"
+#include "runtime/torch/rng_keeper.h"
 
 namespace stowage::runtime {
 

@@ -20,8 +20,8 @@
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/served_cuda_allocator.h"
-#include "runtime/step_allocator.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/memory/step_allocator.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

@@ -13,8 +13,8 @@
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/link_bench.h"
 #include "runtime/cuda/used_memory.h"
-#include "runtime/gpu_library.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/gpu/gpu_library.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 

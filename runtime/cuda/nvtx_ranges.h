@@ -13,7 +13,7 @@
 #include <optional>
 #include <vector>
 
-#include "runtime/device.h"
+#include "runtime/executor/device.h"
 
 namespace stowage::runtime {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/arena_registry.h"
+#include "runtime/memory/arena_registry.h"
 
 namespace stowage::runtime {
 

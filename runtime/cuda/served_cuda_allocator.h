@@ -12,7 +12,7 @@
 #include <cstdint>
 
 #include "ir/error.h"
-#include "runtime/served_allocator.h"
+#include "runtime/torch/served_allocator.h"
 
 namespace stowage::runtime {
 

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The comparison with plain libtorch turns red when something that makes bits equal is taken away:
-// the random state of re-run ops, the fed step scalars, one wait between a copy and its reader.
+// the random state of recomputed ops, the fed step scalars, one wait between a copy and its reader.
 #include <gtest/gtest.h>
 #include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
 
-#include "runtime/scalar_feed.h"
+#include "runtime/executor/scalar_feed.h"
 #include "tests/support/chain.h"
 
 namespace stowage::tests {
@@ -81,7 +81,7 @@ std::vector<std::pair<size_t, ir::CommandId>> waitsForArrivals(const ir::Schedul
 TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
   constexpr int64_t kSlow = int64_t{50} << 20;
   const passes::PlannedStep planned = orFail(
-      chain().plan(chain().share(50), {.offload = true, .recompute = false, .takeOver = true}));
+      chain().plan(chain().share(50), {.offload = true, .recompute = false, .inPlaceReuse = true}));
   EXPECT_EQ(chain().differenceOnSlowLinks(planned, kSlow), "");
   auto waits = waitsForArrivals(planned.schedule);
   ASSERT_FALSE(waits.empty());

@@ -13,11 +13,11 @@
 #include <thread>
 
 #include "passes/plan_step.h"
-#include "planner/plan_file.h"
-#include "planner/plan_json.h"
-#include "planner/roofline.h"
+#include "planner/files/plan_file.h"
+#include "planner/files/plan_json.h"
+#include "planner/targets/roofline.h"
 #include "tests/support/or_fail.h"
-#include "tools/model_step.h"
+#include "tools/training/model_step.h"
 
 namespace stowage::tests {
 namespace {
@@ -67,7 +67,7 @@ class SweepChain : public testing::TestWithParam<const char*> {
             orFail(tools::captureModel({.model = GetParam(), .settings = {}}, {.target = target_}))
                 ->graph),
         costs_(planner::rooflineCosts(graph_, target_)) {
-    // Links so slow that copies, re-runs and waits all have their place.
+    // Links so slow that copies, recomputes and waits all have their place.
     for (ir::LinkRate* rate : {&costs_.links.deviceToHost, &costs_.links.hostToDevice}) {
       rate->bandwidth = BytesPerSecond(rate->bandwidth.value() / 3);
     }

@@ -103,7 +103,7 @@ int64_t countIf(const passes::PlannedStep& step, bool (*holds)(const ir::Command
 }
 bool copies(const ir::Command& command) { return command.kind == ir::CommandKind::kCopy; }
 bool runsAgain(const ir::Command& command) { return command.clone > 0; }
-bool takesOver(const ir::Command& command) { return command.takes.isValid(); }
+bool reusesInPlace(const ir::Command& command) { return command.takes.isValid(); }
 
 void expectEqualAtEveryShare(const Chain& chain, const Training& training) {
   for (const int64_t percent : training.shares) {
@@ -115,28 +115,28 @@ void expectEqualAtEveryShare(const Chain& chain, const Training& training) {
     if (percent < 100) {
       EXPECT_GT(countIf(step, copies), 0) << percent;
     }
-    EXPECT_GT(countIf(step, takesOver), 0) << percent;
+    EXPECT_GT(countIf(step, reusesInPlace), 0) << percent;
     EXPECT_EQ(chain.difference(step), "") << percent << " % of " << chain.keepAll().value();
   }
 }
 
 /// Under the smallest budget that works without a host.
-void expectEqualWithRerunsAlone(const Chain& chain) {
-  constexpr planner::Allowed kRerunsAlone = {.offload = false};
-  const ir::PlanError answer = ir::takePayload(chain.plan(Bytes(1), kRerunsAlone).takeError());
+void expectEqualWithRecomputesAlone(const Chain& chain) {
+  constexpr planner::Allowed kRecomputesAlone = {.offload = false};
+  const ir::PlanError answer = ir::takePayload(chain.plan(Bytes(1), kRecomputesAlone).takeError());
   ASSERT_EQ(answer.code(), ir::ErrorCode::kInfeasible) << answer.text();
   const Bytes smallest = answer.infeasible()->smallestBudget;
   EXPECT_LT(smallest, chain.keepAll());
-  const passes::PlannedStep step = orFail(chain.plan(smallest, kRerunsAlone));
+  const passes::PlannedStep step = orFail(chain.plan(smallest, kRecomputesAlone));
   EXPECT_GT(countIf(step, runsAgain), 0);
-  EXPECT_EQ(chain.difference(step), "") << "re-runs alone, " << smallest.value();
+  EXPECT_EQ(chain.difference(step), "") << "recomputes alone, " << smallest.value();
 }
 
 TEST_P(TrainingChain, EqualsPlainLibtorchAtEveryBudget) {
   const Chain chain({.model = GetParam().model, .settings = GetParam().settings}, kSteps);
   ASSERT_EQ(chain.eager().reports.size(), static_cast<size_t>(kSteps));
   expectEqualAtEveryShare(chain, GetParam());
-  expectEqualWithRerunsAlone(chain);
+  expectEqualWithRecomputesAlone(chain);
 }
 
 INSTANTIATE_TEST_SUITE_P(All, TrainingChain, testing::ValuesIn(trainings()),

@@ -108,15 +108,15 @@ std::string randomWord(Random& random) {
 }
 
 // A position at which a word or line begins or ends, so that damage meets the grammar.
-size_t seam(Random& random, const std::string& text) {
+size_t tokenEdge(Random& random, const std::string& text) {
   const auto start = static_cast<size_t>(random.between(0, static_cast<int64_t>(text.size())));
   const size_t found = text.find_first_of(" \n,()[]=:", start);
   return found == std::string::npos || random.chance(10) ? start : found;
 }
 
 void mutate(Random& random, std::string& text) {
-  const size_t a = seam(random, text);
-  const size_t b = seam(random, text);
+  const size_t a = tokenEdge(random, text);
+  const size_t b = tokenEdge(random, text);
   const size_t from = std::min(a, b);
   const size_t length = std::min<size_t>(std::max(a, b) - from, 200);
   switch (random.between(0, 6)) {

@@ -8,8 +8,8 @@
 #include <cstdlib>
 #include <string>
 
-#include "planner/cost_json.h"
-#include "planner/plan_json.h"
+#include "planner/files/cost_json.h"
+#include "planner/files/plan_json.h"
 
 namespace {
 

@@ -47,7 +47,7 @@ def parts_alone(options):
     # Hundreds of copies a step.
     yield "copies_gpt2", script(options, "bits_table.py", "--only", "gpt2_bfloat16", *timed,
                                 "--budgets", "80,60", "--launch", "none,no_update",
-                                "--allow", "offload,takeover,reorder")
+                                "--allow", "offload,in-place-reuse,reorder")
 
 
 def find_unknown(options):

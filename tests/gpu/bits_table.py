@@ -9,7 +9,7 @@ run, bits are compared where eager libtorch repeats itself.
 
     bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
                   [--launch none,no_update,whole] [--only gpt2] [--nondeterministic] [--repeats 20]
-                  [--in-steps 80%peak] [--allow offload,takeover,reorder] [--runs 3]
+                  [--in-steps 80%peak] [--allow offload,in-place-reuse,reorder] [--runs 3]
 """
 
 import argparse
@@ -205,7 +205,7 @@ def main():
     parser.add_argument("--runs", type=at_least_one, default=1,
                         help="run each plan so often, in processes of their own; the first is "
                              "compared with eager libtorch")
-    parser.add_argument("--allow", default="offload,recompute,takeover,reorder",
+    parser.add_argument("--allow", default="offload,recompute,in-place-reuse,reorder",
                         help="what plans may do, as in 'plan --allow'")
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()

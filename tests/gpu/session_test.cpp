@@ -16,8 +16,8 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "runtime/deterministic_mode.h"
-#include "runtime/gpu_library.h"
+#include "runtime/gpu/gpu_library.h"
+#include "runtime/torch/deterministic_mode.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/session_training.h"
 

@@ -6,9 +6,9 @@
 
 #include <random>
 
-#include "planner/bound_solver.h"
-#include "planner/evaluation.h"
-#include "planner/timeline.h"
+#include "planner/bound/bound_solver.h"
+#include "planner/evaluate/evaluation.h"
+#include "planner/evaluate/timeline.h"
 #include "tests/support/random_step.h"
 #include "tests/support/schedule_player.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Choosing copies and re-runs together is worth more than either alone, and is chosen storage by
+// Choosing copies and recomputes together is worth more than either alone, and is chosen storage by
 // storage, not block by block: a step of equal blocks in which each makes one activation that is
 // cheap to make again and one that is dear, over a link that has time for some of the dear ones.
 #include <gtest/gtest.h>
@@ -55,12 +55,12 @@ class Joint : public testing::Test {
   ir::Target target_;
 };
 
-TEST_F(Joint, IsFasterThanCopiesAloneAndThanRerunsAlone) {
+TEST_F(Joint, IsFasterThanCopiesAloneAndThanRecomputesAlone) {
   const int64_t joint = timeOf(planWith(true, true));
   const int64_t copies = timeOf(planWith(true, false));
-  const int64_t reruns = timeOf(planWith(false, true));
+  const int64_t recomputes = timeOf(planWith(false, true));
   EXPECT_LT(joint, copies);
-  EXPECT_LT(joint, reruns);
+  EXPECT_LT(joint, recomputes);
 }
 
 TEST_F(Joint, DecisionsInsideOneBlockDiffer) {

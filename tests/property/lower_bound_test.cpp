@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <cstdlib>
 
-#include "planner/bound_solver.h"
+#include "planner/bound/bound_solver.h"
 #include "planner/plan.h"
 #include "tests/support/exhaustive_search.h"
 #include "tests/support/reference_bound.h"

@@ -12,8 +12,8 @@
 #include "ir/liveness.h"
 #include "ir/verify.h"
 #include "passes/lower.h"
-#include "planner/evaluate.h"
-#include "planner/plan_json.h"
+#include "planner/evaluate/evaluate.h"
+#include "planner/files/plan_json.h"
 #include "tests/support/random.h"
 #include "tests/support/random_graph.h"
 

@@ -11,9 +11,9 @@
 #include <random>
 #include <thread>
 
-#include "planner/in_parallel.h"
+#include "planner/files/plan_json.h"
 #include "planner/plan.h"
-#include "planner/plan_json.h"
+#include "planner/search/in_parallel.h"
 #include "tests/support/random_step.h"
 
 namespace stowage::planner {

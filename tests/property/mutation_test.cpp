@@ -34,7 +34,7 @@ ScheduleStyle styleOf(uint64_t plan) {
     style.joined = false;
   } else if (plan % 4 == 1) {
     style.recompute = 700;
-    style.takeOver = 900;
+    style.inPlaceReuse = 900;
     style.temp = 500;
   } else if (plan % 4 == 2) {
     style.host = 100;

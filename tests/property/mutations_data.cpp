@@ -118,7 +118,7 @@ std::vector<MutationKind> versionMutations() {
                   }
                   return {};
                 }),
-      atCommand("copy out of a dirty storage dropped", 7,
+      atCommand("offload of a dirty storage dropped", 7,
                 [](Case& changed, size_t i) -> Change {
                   const Command& copy = changed.schedule.commands[i];
                   return isCopy(copy, Stream::kDeviceToHost) ? dropFill(changed, i) : Change{};
@@ -206,9 +206,9 @@ std::vector<MutationKind> copyMutations() {
   return kinds;
 }
 
-std::vector<MutationKind> takeOverMutations() {
+std::vector<MutationKind> inPlaceReuseMutations() {
   return {
-      atCommand("reader after a take-over", 21,
+      atCommand("reader after a in-place reuse", 21,
                 [](Case& changed, size_t i) -> Change {
                   ir::Schedule& schedule = changed.schedule;
                   const ResidencyId taken = schedule.commands[i].takes;
@@ -223,7 +223,7 @@ std::vector<MutationKind> takeOverMutations() {
                   insertCommand(schedule, i + 1, copy);
                   return {.applies = true};
                 }),
-      atCommand("take-over during a copy out", 21,
+      atCommand("in-place reuse during an offload", 21,
                 [](Case& changed, size_t i) -> Change {
                   ir::Schedule& schedule = changed.schedule;
                   const ResidencyId taken = schedule.commands[i].takes;
@@ -242,21 +242,21 @@ std::vector<MutationKind> takeOverMutations() {
                   insertCommand(schedule, i, copy);
                   return {.applies = true};
                 }),
-      atCommand("overlap with an operand without a take-over", 13,
+      atCommand("overlap with an operand without a in-place reuse", 13,
                 [](Case& changed, size_t i) -> Change {
                   ResidencyId& takes = changed.schedule.commands[i].takes;
                   if (!takes.isValid()) return {};
                   takes = {};
                   return {.applies = true};
                 }),
-      atCommand("take-over of an operand that lies elsewhere", 21,
+      atCommand("in-place reuse of an operand that lies elsewhere", 21,
                 [](Case& changed, size_t i) -> Change {
                   Command& run = changed.schedule.commands[i];
                   if (!isRun(run) || run.takes.isValid() || run.in.empty()) return {};
                   run.takes = run.in.front();
                   return {.applies = true};
                 }),
-      atCommand("take-over of no operand", 21,
+      atCommand("in-place reuse of no operand", 21,
                 [](Case& changed, size_t i) -> Change {
                   Command& run = changed.schedule.commands[i];
                   if (!isRun(run)) return {};
@@ -365,7 +365,7 @@ std::vector<MutationKind> decisionMutations() {
 std::vector<MutationKind> dataMutations() {
   std::vector<MutationKind> kinds = versionMutations();
   for (const auto& more :
-       {copyMutations(), takeOverMutations(), boundaryMutations(), decisionMutations()}) {
+       {copyMutations(), inPlaceReuseMutations(), boundaryMutations(), decisionMutations()}) {
     kinds.insert(kinds.end(), more.begin(), more.end());
   }
   return kinds;

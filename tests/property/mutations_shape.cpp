@@ -241,7 +241,7 @@ std::vector<MutationKind> runMutations() {
                    }
                    return false;
                  }),
-      atPosition("output not copied out", 6,
+      atPosition("output not offloaded", 6,
                  [](ir::Schedule& schedule, size_t i, const Case& original) {
                    const Command& copy = schedule.commands[i];
                    if (isRun(copy) || copy.stream != Stream::kDeviceToHost) return false;
@@ -305,7 +305,7 @@ std::vector<MutationKind> streamMutations() {
              changed.schedule.graphMode = ir::GraphMode::kWhole;
              return !changed.schedule.joined;
            }),
-      atCommand("wait across a joined seam", 25,
+      atCommand("wait across a joined step boundary", 25,
                 [](Case& changed, Command& command) {
                   command.prev = {CommandId(0)};
                   return changed.schedule.joined;

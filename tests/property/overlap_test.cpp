@@ -9,9 +9,9 @@
 #include <array>
 
 #include "passes/plan_step.h"
-#include "planner/roofline.h"
-#include "planner/timeline.h"
-#include "runtime/fake_device.h"
+#include "planner/evaluate/timeline.h"
+#include "planner/targets/roofline.h"
+#include "runtime/fake/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/step_builder.h"
@@ -80,7 +80,7 @@ class Overlap : public testing::Test {
   passes::PlannedStep planOffload(int64_t percent) {
     passes::PlanStepOptions options;
     options.budget = Bytes(int64_t{1} << 30);
-    options.allowed = {.offload = true, .disk = false, .recompute = false, .takeOver = true};
+    options.allowed = {.offload = true, .disk = false, .recompute = false, .inPlaceReuse = true};
     const Bytes all =
         llvm::cantFail(passes::planStep(graph_, target_, costs_, options)).result.keepAllHeight;
     options.budget = Bytes(all.value() * percent / 100 / 512 * 512);

@@ -183,7 +183,7 @@ std::vector<PlanFileMutation> temporaryMutations() {
            }}};
 }
 
-std::vector<PlanFileMutation> takeOverMutations() {
+std::vector<PlanFileMutation> inPlaceReuseMutations() {
   return {
       {"in-place reuse dropped", atCommandWith("takes", [](PlanJson& command, Random&,
                                                            PlanJson&) { command.erase("takes"); })},
@@ -272,7 +272,7 @@ std::vector<PlanFileMutation> arenaMutations() {
 
 std::vector<PlanFileMutation> placeMutations() {
   std::vector<PlanFileMutation> all = residencyMutations();
-  for (const auto& more : {temporaryMutations(), takeOverMutations(), arenaMutations()}) {
+  for (const auto& more : {temporaryMutations(), inPlaceReuseMutations(), arenaMutations()}) {
     all.insert(all.end(), more.begin(), more.end());
   }
   return all;

@@ -9,9 +9,9 @@
 #include <set>
 
 #include "ir/verify.h"
-#include "planner/evaluate.h"
+#include "planner/evaluate/evaluate.h"
+#include "planner/files/plan_json.h"
 #include "planner/plan.h"
-#include "planner/plan_json.h"
 #include "tests/support/random_step.h"
 
 namespace stowage::planner {

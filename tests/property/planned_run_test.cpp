@@ -14,9 +14,9 @@
 
 #include "ir/verify.h"
 #include "passes/plan_step.h"
-#include "planner/timing.h"
-#include "runtime/fake_device.h"
-#include "runtime/issue_plan.h"
+#include "planner/evaluate/timing.h"
+#include "runtime/executor/issue_plan.h"
+#include "runtime/fake/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
@@ -33,20 +33,20 @@ uint64_t seedCount() {
 
 constexpr int kSteps = 3;
 constexpr std::array<planner::Allowed, 4> kAllowed = {
-    {{}, {.recompute = false}, {.offload = false}, {.takeOver = false}}};
+    {{}, {.recompute = false}, {.offload = false}, {.inPlaceReuse = false}}};
 
 /// What the schedules that ran had in them.
 struct Met {
   int64_t copies = 0;
-  int64_t reruns = 0;
-  int64_t takeOvers = 0;
+  int64_t recomputes = 0;
+  int64_t inPlaceReuses = 0;
   std::vector<double> shares;  // of played and predicted step times
 
   void add(const ir::Schedule& schedule) {
     for (const ir::Command& command : schedule.commands) {
       copies += command.kind == ir::CommandKind::kCopy ? 1 : 0;
-      reruns += command.clone > 0 ? 1 : 0;
-      takeOvers += command.takes.isValid() ? 1 : 0;
+      recomputes += command.clone > 0 ? 1 : 0;
+      inPlaceReuses += command.takes.isValid() ? 1 : 0;
     }
   }
 };
@@ -108,7 +108,7 @@ class PlannedRun {
   Recorded expectRightFromARecord(Bytes budget, ir::GraphMode mode) const {
     const passes::PlannedStep planned = orFail(plan(budget, mode));
     EXPECT_EQ(planned.schedule.graphMode, mode);
-    expectOneSeam(planned, mode);
+    expectOneBoundary(planned, mode);
     expectProven(planned, budget);
     const ir::NodeCosts costs = costsOf(planned);
     runtime::FakeDevice device(planned.schedule.arenas,
@@ -129,7 +129,7 @@ class PlannedRun {
   }
 
   /// Planner and executor end a graph at the same command.
-  void expectOneSeam(const passes::PlannedStep& planned, ir::GraphMode mode) const {
+  void expectOneBoundary(const passes::PlannedStep& planned, ir::GraphMode mode) const {
     if (mode != ir::GraphMode::kNoUpdate) return;
     const runtime::IssuePlan issued =
         orFail(runtime::makeIssuePlan(planned.graph, planned.schedule));
@@ -187,14 +187,15 @@ TEST(PlannedRun, IsProvenAndGivesWhatThePlainStepGives) {
     const int64_t smallest = run.smallestBudget().value();
     for (const int64_t quarters : {4, 5, 7}) run.expectRight(Bytes(smallest * quarters / 4), met);
   }
-  std::printf("%ld copies, %ld re-runs, %ld take-overs\n", met.copies, met.reruns, met.takeOvers);
+  std::printf("%ld copies, %ld recomputes, %ld in-place reuses\n", met.copies, met.recomputes,
+              met.inPlaceReuses);
   // For some the caller waits for an input's place or for an output, which no prediction counts.
   std::sort(met.shares.begin(), met.shares.end());
   EXPECT_LE(met.shares[met.shares.size() * 3 / 4], 1.01);
   EXPECT_LE(met.shares.back(), 1.5);
   EXPECT_GT(met.copies, 0);
-  EXPECT_GT(met.reruns, 0);
-  EXPECT_GT(met.takeOvers, 0);
+  EXPECT_GT(met.recomputes, 0);
+  EXPECT_GT(met.inPlaceReuses, 0);
 }
 
 TEST(PlannedRun, GivesTheSameFromARecordedStep) {
@@ -207,7 +208,7 @@ TEST(PlannedRun, GivesTheSameFromARecordedStep) {
     ir::Expected<passes::PlannedStep> asked = run.plan(budget, ir::GraphMode::kWhole);
     if (!asked) {
       const ir::PlanError no = ir::takePayload(asked.takeError());
-      // Either more is needed when nothing crosses the seam, or results stay on the host.
+      // Either more is needed when nothing crosses the step boundary, or results stay on the host.
       EXPECT_EQ(no.code(), ir::ErrorCode::kInfeasible);
       EXPECT_EQ(run.hasHostState(), no.text().find("on the host, which") != std::string::npos);
       continue;

@@ -7,10 +7,10 @@
 
 #include <algorithm>
 
-#include "planner/choose_actions.h"
-#include "planner/known_plan.h"
 #include "planner/plan.h"
-#include "planner/roofline.h"
+#include "planner/search/choose_actions.h"
+#include "planner/search/known_plan.h"
+#include "planner/targets/roofline.h"
 #include "tests/support/random_step.h"
 #include "tests/support/small_step.h"
 #include "tools/bench/llama_step.h"
@@ -89,12 +89,12 @@ double meanGap(bool alike) {
 
 TEST(Quality, RandomStepsAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(true), 0.042); }
 
-// Addresses cost something here, less if fetches wait for a place that is free soon.
+// Addresses cost something here, less if prefetches wait for a place that is free soon.
 TEST(Quality, StepsOfManySizesAreCloseToTheirBoundOnAverage) { EXPECT_LT(meanGap(false), 0.05); }
 
-// In a residual stream what one re-run reads must be there for all, which is easily too much: what
-// is chosen keeps to its target all the same, at any price of re-runs.
-TEST(Quality, RerunsDoNotBringBackMoreThanTheyFree) {
+// In a residual stream what one recompute reads must be there for all, which is easily too much:
+// what is chosen keeps to its target all the same, at any price of recomputes.
+TEST(Quality, RecomputesDoNotBringBackMoreThanTheyFree) {
   const ir::Graph graph = tools::makeLlamaStep(
       {.layers = 24, .hidden = 1024, .wide = 4096, .heads = 8, .vocabulary = 4096, .tokens = 1024});
   const ir::Target target = llvm::cantFail(findTargetProfile("h200"));

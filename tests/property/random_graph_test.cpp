@@ -133,7 +133,7 @@ class Counter {
     count(std::string("phase ") + phaseName(node.phase));
     if (info.random) count("random draws");
     if (info.replayForm[0] != '\0') count("replay form");
-    if (info.takeOverOperand >= 0) count("take-over");
+    if (info.inPlaceOperand >= 0) count("in-place reuse");
     if (node.results.size() > 1) count("several results");
     for (const ValueId result : node.results) {
       if (!result.isValid()) count("undefined result");
@@ -179,7 +179,7 @@ TEST(RandomGraph, EveryFeatureTurnsUp) {
                               "phase optimizer",
                               "random draws",
                               "replay form",
-                              "take-over",
+                              "in-place reuse",
                               "several results",
                               "undefined result",
                               "whole write",

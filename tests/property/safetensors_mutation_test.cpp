@@ -9,7 +9,7 @@
 #include <iterator>
 #include <string>
 
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/text_mutator.h"

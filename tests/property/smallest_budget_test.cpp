@@ -4,7 +4,7 @@
 // alignment less is refused, and the decisions of its own plan do not fit below it either.
 #include <gtest/gtest.h>
 
-#include "planner/evaluate.h"
+#include "planner/evaluate/evaluate.h"
 #include "planner/plan.h"
 #include "tests/support/random_step.h"
 

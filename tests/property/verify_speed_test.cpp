@@ -59,7 +59,7 @@ Measured measure(int blocks) {
   const ir::Graph graph = makeLongStep(blocks);
   const ir::Target target = makeTestTarget();
   const ir::Schedule schedule = makeRandomSchedule(
-      graph, target, {.host = 300, .takeOver = 300, .temp = 200, .serialWaits = true});
+      graph, target, {.host = 300, .inPlaceReuse = 300, .temp = 200, .serialWaits = true});
   const std::clock_t begin = std::clock();
   const auto violations = ir::verify({.graph = graph, .schedule = schedule, .target = target});
   const std::clock_t end = std::clock();

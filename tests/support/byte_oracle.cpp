@@ -172,7 +172,7 @@ class Judge {
   bool takes(const Event& b, const Event& a) const {
     if (a.owner < 0 || b.owner < 0) return false;
     for (const Event& event : events_) {
-      // The take-over happens where `b` is touched first.
+      // The in-place reuse happens where `b` is touched first.
       if (event.owner != b.owner) continue;
       return schedule_.commands[event.moment % count_].takes.raw() == a.owner;
     }
@@ -203,19 +203,20 @@ class Judge {
         const Event& b = events_[j];
         if (!(a.writes || b.writes) || !meets(a, b)) continue;
         if (stepOf(a.moment) == 1) continue;  // as in the first step
-        const bool acrossSeam = stepOf(b.moment) == 1;
-        if (acrossSeam && a.owner == b.owner && slots_.count(a.owner) > 0) continue;
-        const bool takesOver = !acrossSeam && takes(b, a);
-        const bool isOrdered = before_[b.moment][a.moment] || (takesOver && a.moment == b.moment);
+        const bool acrossBoundary = stepOf(b.moment) == 1;
+        if (acrossBoundary && a.owner == b.owner && slots_.count(a.owner) > 0) continue;
+        const bool reusesInPlace = !acrossBoundary && takes(b, a);
+        const bool isOrdered =
+            before_[b.moment][a.moment] || (reusesInPlace && a.moment == b.moment);
         if (isOrdered || (a.moment == b.moment && a.owner == b.owner)) continue;
-        if (acrossSeam) {
+        if (acrossBoundary) {
           rules_.insert(24);
         } else if (a.owner == b.owner) {
           if (a.writes && b.reads) rules_.insert(10);
           if (a.reads && b.writes) rules_.insert(11);
           if (a.writes && b.writes) rules_.insert(12);
         } else {
-          rules_.insert(takesOver ? 21 : ruleOfSharing(a, b));
+          rules_.insert(reusesInPlace ? 21 : ruleOfSharing(a, b));
         }
       }
     }
@@ -252,8 +253,8 @@ class Judge {
     for (int64_t at = event.begin; at < event.end; ++at) {
       const std::vector<Event>& history = written_[{event.space, at}];
       for (auto it = history.rbegin(); it != history.rend() && it->owner != event.owner; ++it) {
-        const bool acrossSeam = step == 1 && stepOf(it->moment) == 0;
-        rules_.insert(acrossSeam ? 24 : takes(*it, event) ? 21 : ruleOfSharing(*it, event));
+        const bool acrossBoundary = step == 1 && stepOf(it->moment) == 0;
+        rules_.insert(acrossBoundary ? 24 : takes(*it, event) ? 21 : ruleOfSharing(*it, event));
       }
     }
   }

@@ -10,7 +10,7 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/capture/encode_argument.h"
+#include "runtime/capture/ops/encode_argument.h"
 
 namespace stowage::tests {
 

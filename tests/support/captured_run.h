@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "runtime/capture/capture.h"
-#include "runtime/capture/graph_replay.h"
+#include "runtime/capture/graph/graph_replay.h"
 
 namespace stowage::tests {
 

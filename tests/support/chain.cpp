@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/chain.h"
 
-#include "planner/roofline.h"
-#include "runtime/calibrate.h"
+#include "planner/targets/roofline.h"
+#include "runtime/calibrate/calibrate.h"
 
 namespace stowage::tests {
 

@@ -12,9 +12,9 @@
 #include <vector>
 
 #include "passes/plan_step.h"
-#include "runtime/runner.h"
+#include "runtime/runner/runner.h"
 #include "tests/support/or_fail.h"
-#include "tools/training_run.h"
+#include "tools/training/training_run.h"
 
 namespace stowage::tests {
 

@@ -7,7 +7,7 @@
 #include <memory>
 #include <vector>
 
-#include "runtime/runnable_step.h"
+#include "runtime/runner/runnable_step.h"
 
 namespace stowage::tests {
 

@@ -8,8 +8,8 @@
 #include <random>
 #include <utility>
 
-#include "runtime/boundary_state.h"
-#include "runtime/replay.h"
+#include "runtime/executor/boundary_state.h"
+#include "runtime/runner/replay.h"
 #include "tests/support/fake_training.h"
 
 namespace stowage::tests {

@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cpu_device.h"
-#include "runtime/executor.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/executor/executor.h"
 
 namespace stowage::tests {
 

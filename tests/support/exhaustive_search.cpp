@@ -23,7 +23,7 @@ struct State {
   int8_t next = 0;  // original node that starts next
   int8_t run = kNone;
   int8_t runLeft = 0;
-  int8_t rerunOf = kNone;  // item that a re-run makes; kNone: an original runs
+  int8_t recomputeOf = kNone;  // item that a recompute makes; kNone: an original runs
   int8_t out = kNone, outLeft = 0;
   int8_t in = kNone, inLeft = 0;
   Mask device = 0;  // has bytes there: valid, or being written by the node that runs
@@ -38,7 +38,7 @@ struct State {
     add(next, 4);
     add(run, 4);
     add(runLeft, 5);
-    add(rerunOf, 3);
+    add(recomputeOf, 3);
     add(out, 3);
     add(outLeft, 5);
     add(in, 3);
@@ -203,8 +203,8 @@ class Search {
       const State state = pool_[index];
       if (best_.at(state.key()) < time) continue;
       if (state.next == nodes_ && state.run == kNone) {
-        State seam = state;
-        if (crossSeam(seam)) ends.push_back({seam, time});
+        State boundary = state;
+        if (crossBoundary(boundary)) ends.push_back({boundary, time});
         continue;
       }
       expand(state, time);
@@ -214,7 +214,7 @@ class Search {
   }
 
   // What may not or need not run on into the next step is a schedule that is looked at elsewhere.
-  bool crossSeam(State& state) const {
+  bool crossBoundary(State& state) const {
     for (int i = 0; i < items_; ++i) {
       if (isPersistent(item(i)) || (state.ahead & bit(i)) != 0) continue;
       if (state.out == i || state.in == i) return false;
@@ -246,20 +246,20 @@ class Search {
 
   Mask inUse(const State& state) const {
     if (state.run == kNone) return 0;
-    if (state.rerunOf == kNone) {
+    if (state.recomputeOf == kNone) {
       Mask mask = maskOf(node(state.run).reads) | written(state.run);
       return mask & state.device;
     }
-    const std::vector<int> nodes = chain(state.rerunOf, state.next);
-    Mask mask = chainInputs(state.rerunOf, nodes);
+    const std::vector<int> nodes = chain(state.recomputeOf, state.next);
+    Mask mask = chainInputs(state.recomputeOf, nodes);
     for (const int k : nodes) mask |= written(k);
     return mask & state.device;
   }
   Mask beingWritten(const State& state) const {
     if (state.run == kNone) return 0;
-    if (state.rerunOf == kNone) return written(state.run);
+    if (state.recomputeOf == kNone) return written(state.run);
     Mask mask = 0;
-    for (const int k : chain(state.rerunOf, state.next)) mask |= written(k);
+    for (const int k : chain(state.recomputeOf, state.next)) mask |= written(k);
     return mask;
   }
 
@@ -271,8 +271,9 @@ class Search {
   int temporaries(const State& state) const {
     if (state.run == kNone) return 0;
     int most = 0;
-    if (state.rerunOf == kNone) return node(state.run).temporary;
-    for (const int k : chain(state.rerunOf, state.next)) most = std::max(most, node(k).temporary);
+    if (state.recomputeOf == kNone) return node(state.run).temporary;
+    for (const int k : chain(state.recomputeOf, state.next))
+      most = std::max(most, node(k).temporary);
     return most;
   }
   int used(const State& state) const {
@@ -284,11 +285,11 @@ class Search {
   void expand(const State& state, int64_t time) {
     if (state.run == kNone) {
       startOriginal(state, time);
-      for (int i = 0; i < items_; ++i) startRerun(state, time, i);
+      for (int i = 0; i < items_; ++i) startRecompute(state, time, i);
     }
     for (int i = 0; i < items_; ++i) {
-      startCopyOut(state, time, i);
-      startFetch(state, time, i);
+      startOffload(state, time, i);
+      startPrefetch(state, time, i);
     }
     advance(state, time);
   }
@@ -313,8 +314,7 @@ class Search {
     after.host &= ~written(k);
     pushFitting(after, time, reads | written(k));
     const ir::OpInfo& info = ir::lookUpOp(started.op);
-    if (info.takeOverOperand < 0 || started.reads.size() != 1 || started.results.size() != 1)
-      return;
+    if (info.inPlaceOperand < 0 || started.reads.size() != 1 || started.results.size() != 1) return;
     const int operand = started.reads[0];
     if (isPersistent(item(operand)) || state.out == operand) return;
     if (item(operand).units != item(started.results[0]).units) return;
@@ -322,7 +322,7 @@ class Search {
     if (canLose(after, operand)) pushFitting(after, time, written(k));
   }
 
-  void startRerun(const State& state, int64_t time, int i) {
+  void startRecompute(const State& state, int64_t time, int i) {
     const Mask wanted = useful_[static_cast<size_t>(state.next)];
     if ((wanted & bit(i)) == 0 || (state.device & bit(i)) != 0 || state.in == i) return;
     const std::vector<int> nodes = chain(i, state.next);
@@ -330,12 +330,12 @@ class Search {
     if (nodes.empty() || !isValid(state, inputs) || (inputs & state.ahead) != 0) return;
     State after = state;
     after.run = static_cast<int8_t>(nodes.front());
-    after.rerunOf = static_cast<int8_t>(i);
+    after.recomputeOf = static_cast<int8_t>(i);
     int left = 0;
     for (const int k : nodes) left += node(k).time;
     after.runLeft = static_cast<int8_t>(left);
     // Other results of the first node are made as well, in the place of what is there if that is
-    // the same. Else they need bytes beside it while the re-run lasts.
+    // the same. Else they need bytes beside it while the recompute lasts.
     const Mask byproducts = written(nodes.front()) & ~bit(i);
     Mask kept = bit(i);
     int beside = 0;
@@ -381,7 +381,7 @@ class Search {
     return true;
   }
 
-  void startCopyOut(const State& state, int64_t time, int i) {
+  void startOffload(const State& state, int64_t time, int i) {
     const Mask wanted = useful_[static_cast<size_t>(state.next)];
     if (state.out != kNone || (wanted & state.device & bit(i)) == 0) return;
     if ((state.host & bit(i)) != 0 || state.in == i || (beingWritten(state) & bit(i)) != 0) return;
@@ -391,7 +391,7 @@ class Search {
     push(after, time);
   }
 
-  void startFetch(const State& state, int64_t time, int i) {
+  void startPrefetch(const State& state, int64_t time, int i) {
     if (state.in != kNone) return;
     const Mask wanted = useful_[static_cast<size_t>(state.next)] | state.ahead;
     State after = state;
@@ -416,7 +416,7 @@ class Search {
     const int8_t copied = state.out;
     if (state.run != kNone && (state.runLeft -= wait) == 0) {
       state.run = kNone;
-      state.rerunOf = kNone;
+      state.recomputeOf = kNone;
     }
     if (state.out != kNone && (state.outLeft -= wait) == 0) {
       state.out = kNone;
@@ -435,7 +435,7 @@ class Search {
   int nodes_ = 0;
   Mask inputs_ = 0;           // bound anew each step: the host has the next as soon as it is wanted
   std::vector<Mask> live_;    // by next node: some node reads the current version later
-  std::vector<Mask> useful_;  // ... or a re-run could use it
+  std::vector<Mask> useful_;  // ... or a recompute could use it
   std::unordered_map<uint64_t, int64_t> best_;
   std::vector<State> pool_;
   std::priority_queue<std::pair<int64_t, size_t>, std::vector<std::pair<int64_t, size_t>>,

@@ -5,9 +5,9 @@
 #include <map>
 #include <utility>
 
-#include "runtime/boundary_state.h"
-#include "runtime/fake_device.h"
-#include "runtime/fake_kernels.h"
+#include "runtime/executor/boundary_state.h"
+#include "runtime/fake/fake_device.h"
+#include "runtime/fake/fake_kernels.h"
 
 namespace stowage::tests {
 

@@ -12,8 +12,8 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
-#include "runtime/device.h"
-#include "runtime/executor.h"
+#include "runtime/executor/device.h"
+#include "runtime/executor/executor.h"
 
 namespace stowage::tests {
 

@@ -13,8 +13,8 @@
 #include <cstring>
 #include <utility>
 
-#include "runtime/capture/fake_tensor.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/capture/fake/fake_tensor.h"
+#include "runtime/torch/torch_boundary.h"
 #include "tests/support/guarded_memory.h"
 
 namespace stowage::tests {

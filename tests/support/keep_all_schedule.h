@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The simplest schedule there is, written without the planner and the passes: every storage has a
-// place of its own for ever, inputs are copied in, outputs are copied out, the order is the
+// place of its own for ever, inputs are copied in, outputs are offloaded, the order is the
 // graph's. For tests of what executes schedules. Level kSynced, identities set.
 #ifndef STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
 #define STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_

@@ -7,8 +7,8 @@
 
 #include <numeric>
 
-#include "runtime/capture/fake_tensor.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/capture/fake/fake_tensor.h"
+#include "runtime/torch/torch_boundary.h"
 #include "tests/support/real_recorder.h"
 
 namespace stowage::tests {

@@ -12,7 +12,7 @@
 #include <cerrno>
 #include <cstddef>
 
-#include "runtime/served_allocator.h"
+#include "runtime/torch/served_allocator.h"
 
 extern "C" {
 void* __libc_malloc(size_t bytes);                      // NOLINT: names of the C library

@@ -21,7 +21,8 @@ struct OutsideMemory {
 /// What all threads took since the program began, from 64 KiB on.
 OutsideMemory countAllMemory();
 
-/// What threads that belong to a device (runtime/served_allocator.h) took since the program began.
+/// What threads that belong to a device (runtime/torch/served_allocator.h) took since the program
+/// began.
 OutsideMemory countOutsideMemory();
 
 }  // namespace stowage::tests

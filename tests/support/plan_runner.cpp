@@ -11,8 +11,8 @@
 
 #include "ir/parser.h"
 #include "ir/verify.h"
-#include "planner/plan_json.h"
-#include "runtime/deterministic_mode.h"
+#include "planner/files/plan_json.h"
+#include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 
 namespace stowage::tests {

@@ -8,9 +8,9 @@
 #include <cstdlib>
 #include <filesystem>
 
-#include "runtime/capture/pt2_json.h"
-#include "runtime/capture/pt2_zip.h"
-#include "runtime/torch_types.h"
+#include "runtime/capture/pt2/pt2_json.h"
+#include "runtime/capture/pt2/pt2_zip.h"
+#include "runtime/torch/torch_types.h"
 
 namespace stowage::tests {
 

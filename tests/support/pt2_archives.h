@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/capture/pt2_graph.h"
-#include "runtime/capture/pt2_import.h"
+#include "runtime/capture/pt2/pt2_graph.h"
+#include "runtime/capture/pt2/pt2_import.h"
 
 namespace stowage::tests {
 

@@ -6,9 +6,9 @@
 #include <cstdint>
 #include <utility>
 
-#include "runtime/op_call.h"
-#include "runtime/torch_boundary.h"
-#include "runtime/torch_types.h"
+#include "runtime/torch/op_call.h"
+#include "runtime/torch/torch_boundary.h"
+#include "runtime/torch/torch_types.h"
 
 namespace stowage::tests {
 namespace {

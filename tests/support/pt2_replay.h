@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "runtime/capture/pt2_graph.h"
+#include "runtime/capture/pt2/pt2_graph.h"
 
 namespace stowage::tests {
 

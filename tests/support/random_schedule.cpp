@@ -21,12 +21,12 @@ using ir::StorageId;
 using ir::Stream;
 
 /// Where a persistent storage is between the steps.
-enum class Seam : uint8_t {
+enum class Boundary : uint8_t {
   kNone,      // it does not outlive the step
   kDevice,    // on the device, for ever
   kMirrored,  // on the device for ever, and a copy on the host
-  kHost,      // on the host; fetched anew each step
-  kTail,      // on the host, and fetched for the next step at the end of this one
+  kHost,      // on the host; prefetched anew each step
+  kTail,      // on the host, and prefetched for the next step at the end of this one
   kDisk,
   kNowhere  // overwritten whole before it is read
 };
@@ -35,7 +35,7 @@ struct StorageState {
   std::vector<int64_t> nodes;   // that access it, in order
   std::vector<ir::Access> how;  // what they do
   size_t next = 0;              // position in `nodes` of the next access
-  Seam seam = Seam::kNone;
+  Boundary boundary = Boundary::kNone;
   int32_t version = 0;       // current
   ResidencyId device;        // holds the current version; invalid: it is not there
   ResidencyId host;          // holds hostVersion
@@ -80,9 +80,9 @@ class ScheduleMaker {
   StorageState& state(StorageId id) { return states_[id.index()]; }
   bool isOnHost(StorageId id) const { return graph_.storage(id).home == Space::kHost; }
   bool isPinnedDown(StorageId id) {
-    const Seam seam = state(id).seam;
-    return graph_.storage(id).output || isOnHost(id) || seam == Seam::kDevice ||
-           seam == Seam::kMirrored;
+    const Boundary boundary = state(id).boundary;
+    return graph_.storage(id).output || isOnHost(id) || boundary == Boundary::kDevice ||
+           boundary == Boundary::kMirrored;
   }
 
   void collectAccesses() {
@@ -121,7 +121,7 @@ class ScheduleMaker {
       s.heldHost = addResidency(id, Space::kHost);
       if (isInput) exclusive_[s.heldHost.index()] = true;
     } else {
-      s.seam = chooseSeam(id);
+      s.boundary = chooseBoundary(id);
       addHeld(id, s);
     }
     for (const ResidencyId held : {s.heldDevice, s.heldHost, s.heldDisk}) {
@@ -141,36 +141,38 @@ class ScheduleMaker {
     }
   }
 
-  Seam chooseSeam(StorageId id) {
+  Boundary chooseBoundary(StorageId id) {
     const StorageState& s = state(id);
-    if (s.nodes.empty() || graph_.storage(id).output) return Seam::kDevice;
-    if (!s.how.front().reads() && chance(500)) return Seam::kNowhere;
-    if (chance(style_.host)) return chance(style_.tail) ? Seam::kTail : Seam::kHost;
-    if (chance(style_.disk)) return Seam::kDisk;
-    return chance(style_.host) ? Seam::kMirrored : Seam::kDevice;
+    if (s.nodes.empty() || graph_.storage(id).output) return Boundary::kDevice;
+    if (!s.how.front().reads() && chance(500)) return Boundary::kNowhere;
+    if (chance(style_.host)) return chance(style_.tail) ? Boundary::kTail : Boundary::kHost;
+    if (chance(style_.disk)) return Boundary::kDisk;
+    return chance(style_.host) ? Boundary::kMirrored : Boundary::kDevice;
   }
 
   void addHeld(StorageId id, StorageState& s) {
-    if (s.seam == Seam::kDevice || s.seam == Seam::kMirrored || s.seam == Seam::kTail) {
+    if (s.boundary == Boundary::kDevice || s.boundary == Boundary::kMirrored ||
+        s.boundary == Boundary::kTail) {
       s.heldDevice = addResidency(id, Space::kDevice);
     }
-    if (s.seam == Seam::kHost || s.seam == Seam::kTail || s.seam == Seam::kMirrored) {
+    if (s.boundary == Boundary::kHost || s.boundary == Boundary::kTail ||
+        s.boundary == Boundary::kMirrored) {
       s.heldHost = addResidency(id, Space::kHost);
     }
-    if (s.seam == Seam::kDisk) s.heldDisk = addResidency(id, Space::kDisk);
+    if (s.boundary == Boundary::kDisk) s.heldDisk = addResidency(id, Space::kDisk);
   }
 
-  /// After the last access, and for a storage that was fetched for clones since.
-  void leaveAtSeam(StorageId id) {
+  /// After the last access, and for a storage that was prefetched for clones since.
+  void leaveAtBoundary(StorageId id) {
     StorageState& s = state(id);
-    if (s.seam == Seam::kNowhere) {
+    if (s.boundary == Boundary::kNowhere) {
       s.device = {};
-    } else if (s.seam == Seam::kHost || s.seam == Seam::kTail) {
-      copyOut(id);
+    } else if (s.boundary == Boundary::kHost || s.boundary == Boundary::kTail) {
+      offload(id);
       s.device = {};
-    } else if (s.seam == Seam::kMirrored) {
-      copyOut(id);
-    } else if (s.seam == Seam::kDisk) {
+    } else if (s.boundary == Boundary::kMirrored) {
+      offload(id);
+    } else if (s.boundary == Boundary::kDisk) {
       copyToDisk(id);
       s.device = {};
     }
@@ -178,7 +180,7 @@ class ScheduleMaker {
 
   void endStorage(StorageId id) {
     StorageState& s = state(id);
-    if (s.seam == Seam::kTail) copy(s.heldHost, s.heldDevice, Stream::kHostToDevice);
+    if (s.boundary == Boundary::kTail) copy(s.heldHost, s.heldDevice, Stream::kHostToDevice);
     const bool needsDelivery = graph_.storage(id).output && !isOnHost(id) && s.version == 0 &&
                                graph_.storage(id).persistent;
     if (needsDelivery) deliver(id);
@@ -192,7 +194,7 @@ class ScheduleMaker {
 
   // --- leaving and coming back ---
 
-  void copyOut(StorageId id) {
+  void offload(StorageId id) {
     StorageState& s = state(id);
     if (s.hostVersion == s.version) return;
     s.host = s.heldHost.isValid() ? s.heldHost : addResidency(id, Space::kHost);
@@ -203,7 +205,7 @@ class ScheduleMaker {
   void copyToDisk(StorageId id) {
     StorageState& s = state(id);
     if (s.diskVersion != s.version) {
-      if (s.hostVersion != s.version) copyOut(id);
+      if (s.hostVersion != s.version) offload(id);
       s.disk = s.heldDisk.isValid() ? s.heldDisk : addResidency(id, Space::kDisk);
       copy(s.host, s.disk, Stream::kDiskWrite);
       s.diskVersion = s.version;
@@ -211,7 +213,7 @@ class ScheduleMaker {
     s.hostVersion = -1;
   }
 
-  void fetch(StorageId id) {
+  void prefetch(StorageId id) {
     StorageState& s = state(id);
     if (s.device.isValid() || isOnHost(id)) return;
     if (s.isRecomputed) {
@@ -242,7 +244,7 @@ class ScheduleMaker {
       s.isRecomputed = true;
       addRow(id, now, end, GapAction::kRecompute);
     } else if (chance(style_.host)) {
-      copyOut(id);
+      offload(id);
       s.device = {};
       addRow(id, now, end, GapAction::kHost);
     } else if (chance(style_.disk) && !s.heldHost.isValid()) {
@@ -317,7 +319,7 @@ class ScheduleMaker {
     }
     if (then != version) return false;
     const ir::Storage& storage = graph_.storage(id);
-    if (s.seam == Seam::kNowhere) return false;
+    if (s.boundary == Boundary::kNowhere) return false;
     if (storage.persistent || isOnHost(id)) return true;
     if (storage.role == ir::Role::kInput && version == 0) return true;
     for (size_t i = 0; i < s.nodes.size(); ++i) {
@@ -330,18 +332,18 @@ class ScheduleMaker {
     state(id).isRecomputed = false;
     const ResidencyId rebuilt = addResidency(id, Space::kDevice);
     for (const NodeId writer : writersOf(id)) {
-      std::vector<StorageId> fetched;
+      std::vector<StorageId> prefetched;
       for (const ir::Access& access : cloneAccesses(writer)) {
         if (!access.reads() || access.storage == id || isOnHost(access.storage)) continue;
         if (state(access.storage).device.isValid()) continue;
-        fetch(access.storage);
-        fetched.push_back(access.storage);
+        prefetch(access.storage);
+        prefetched.push_back(access.storage);
       }
       ir::Command clone = bind(writer, id, rebuilt);
       clone.clone = ++clones_[writer.index()];
       clone.rngSlot = slots_[writer.index()];
       schedule_.commands.push_back(clone);
-      for (const StorageId storage : fetched) {
+      for (const StorageId storage : prefetched) {
         const StorageState& s = state(storage);
         if (s.next == s.nodes.size()) state(storage).device = {};
       }
@@ -398,7 +400,7 @@ class ScheduleMaker {
         const StorageState& s = state(access.storage);
         const bool isAway = access.reads() && !s.device.isValid() && !s.isRecomputed &&
                             (s.hostVersion == s.version || s.diskVersion == s.version);
-        if (isAway && s.version == access.readVersion && chance(400)) fetch(access.storage);
+        if (isAway && s.version == access.readVersion && chance(400)) prefetch(access.storage);
       }
     }
   }
@@ -407,13 +409,13 @@ class ScheduleMaker {
     const NodeId node(static_cast<size_t>(now));
     prefetch(now);
     for (const ir::Access& access : graph_.accesses(node)) {
-      if (access.reads()) fetch(access.storage);
+      if (access.reads()) prefetch(access.storage);
     }
     ir::Command run = bind(node, {}, {});
     if (ir::lookUpOp(graph_.node(node).op).random) {
       run.rngSlot = slots_[node.index()] = static_cast<int>(slotCount_++);
     }
-    if (chance(style_.takeOver)) run.takes = findOperandToTake(run);
+    if (chance(style_.inPlaceReuse)) run.takes = findOperandToTake(run);
     schedule_.commands.push_back(run);
     for (const ir::Access& access : graph_.accesses(node)) afterAccess(now, access);
   }
@@ -433,11 +435,12 @@ class ScheduleMaker {
       s.device = {};
       return;
     }
-    leaveAtSeam(id);
-    const bool leaves = s.seam == Seam::kHost || s.seam == Seam::kTail || s.seam == Seam::kDisk;
+    leaveAtBoundary(id);
+    const bool leaves = s.boundary == Boundary::kHost || s.boundary == Boundary::kTail ||
+                        s.boundary == Boundary::kDisk;
     if (!leaves || !s.how.front().reads()) return;
     addRow(id, now, s.nodes.front() + static_cast<int64_t>(graph_.nodes().size()),
-           s.seam == Seam::kDisk ? GapAction::kDisk : GapAction::kHost);
+           s.boundary == Boundary::kDisk ? GapAction::kDisk : GapAction::kHost);
   }
 
   // --- taking bytes over ---
@@ -453,7 +456,7 @@ class ScheduleMaker {
     });
     if (!isFresh || isOnHost(result) || isPinnedDown(result) || state(result).heldDevice.isValid())
       return {};
-    for (const int index : {op.takeOverOperand, op.takeOverOperand2}) {
+    for (const int index : {op.inPlaceOperand, op.inPlaceOperand2}) {
       if (index < 0 || static_cast<size_t>(index) >= node.args.size()) continue;
       const auto* argument = std::get_if<ir::ValueArg>(&node.args[static_cast<size_t>(index)]);
       if (argument == nullptr || !argument->value.isValid()) continue;
@@ -526,7 +529,7 @@ ScheduleStyle randomStyle(uint64_t seed) {
           .host = permille(),
           .disk = permille() / 3,
           .recompute = permille(),
-          .takeOver = permille(),
+          .inPlaceReuse = permille(),
           .temp = permille(),
           .tail = permille(),
           .lookahead = static_cast<int>(dice() % 8),

@@ -19,11 +19,11 @@ namespace stowage::tests {
 /// Chances are in permille, per site; 0 everywhere keeps every storage where it is.
 struct ScheduleStyle {
   uint64_t seed = 1;
-  int host = 0;       // a gap is spent on the host
-  int disk = 0;       // a gap is spent on disk
-  int recompute = 0;  // a gap ends in clones, where that is legal
-  int takeOver = 0;   // a result lands on a dying operand, where the op table allows it
-  int temp = 0;       // a run has a temp region
+  int host = 0;          // a gap is spent on the host
+  int disk = 0;          // a gap is spent on disk
+  int recompute = 0;     // a gap ends in clones, where that is legal
+  int inPlaceReuse = 0;  // a result lands on a dying operand, where the op table allows it
+  int temp = 0;          // a run has a temp region
   int tail = 0;       // a persistent storage that left is copied back at the end of the step before
   int lookahead = 4;  // nodes by which a copy back may come before its reader
   bool joined = false;

@@ -14,8 +14,8 @@
 #include "ir/graph.h"
 #include "ir/schedule.h"
 #include "ir/target.h"
-#include "planner/dependencies.h"
-#include "planner/timetable.h"
+#include "planner/evaluate/dependencies.h"
+#include "planner/problem/timetable.h"
 
 namespace stowage::tests {
 

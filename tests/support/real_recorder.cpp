@@ -7,9 +7,9 @@
 #include <map>
 #include <sstream>
 
-#include "runtime/capture/call_results.h"
-#include "runtime/capture/encode_argument.h"
-#include "runtime/torch_boundary.h"
+#include "runtime/capture/ops/call_results.h"
+#include "runtime/capture/ops/encode_argument.h"
+#include "runtime/torch/torch_boundary.h"
 
 namespace stowage::tests {
 namespace {

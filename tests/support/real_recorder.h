@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ir/error.h"
-#include "runtime/capture/tracer.h"
+#include "runtime/capture/dispatch/tracer.h"
 
 namespace stowage::tests {
 

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "runtime/fake_device.h"
+#include "runtime/fake/fake_device.h"
 
 namespace stowage::tests {
 

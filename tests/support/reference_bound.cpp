@@ -5,7 +5,7 @@
 #include <map>
 
 #include "ir/op_table.h"
-#include "planner/dual_simplex.h"
+#include "planner/bound/dual_simplex.h"
 
 namespace stowage::tests {
 
@@ -58,7 +58,7 @@ class Deriver {
       bytes += static_cast<double>(graph_.storage(access.storage).bytes.value());
     }
     const ir::Node& launched = graph_.nodes()[node];
-    const int operand = ir::lookUpOp(launched.op).takeOverOperand;
+    const int operand = ir::lookUpOp(launched.op).inPlaceOperand;
     if (operand < 0 || isOld()) return bytes;
     const auto* argument = std::get_if<ir::ValueArg>(&launched.args[static_cast<size_t>(operand)]);
     const ir::StorageId from = graph_.value(argument->value).storage;
@@ -120,7 +120,7 @@ class Deriver {
     const auto [at, isNew] = makers_.try_emplace(key, static_cast<int32_t>(makers_.size()));
     if (isNew) peak_.makerTime.push_back(timeOf(static_cast<size_t>(maker)));
     item.maker = at->second;
-    item.ownRerun = own;
+    item.ownRecompute = own;
   }
 
   double timeOf(size_t node) const {
@@ -174,8 +174,8 @@ class Program {
     second[2] = 1;
     for (size_t q = 0; q < peak_.makerTime.size(); ++q) second[y(q)] = -peak_.makerTime[q];
     for (size_t i = 0; i < peak_.items.size(); ++i) {
-      if (peak_.items[i].ownRerun > 0) {
-        second[z(i)] = -peak_.items[i].ownRerun / peak_.items[i].bytes;
+      if (peak_.items[i].ownRecompute > 0) {
+        second[z(i)] = -peak_.items[i].ownRecompute / peak_.items[i].bytes;
       }
     }
     add(second, from(peak_.node));

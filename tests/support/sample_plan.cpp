@@ -8,7 +8,7 @@
 
 #include "ir/fingerprint.h"
 #include "ir/parser.h"
-#include "planner/plan_json.h"
+#include "planner/files/plan_json.h"
 
 namespace stowage::tests {
 

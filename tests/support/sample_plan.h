@@ -9,7 +9,7 @@
 
 #include "ir/graph.h"
 #include "ir/target.h"
-#include "planner/plan_file.h"
+#include "planner/files/plan_file.h"
 
 namespace stowage::tests {
 

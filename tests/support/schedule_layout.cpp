@@ -111,7 +111,7 @@ int64_t placeReserved(ir::Schedule& schedule, const ir::Target& target) {
 }
 
 /// Results that take an operand's bytes over: result's residency -> operand's.
-std::map<int64_t, int64_t> findTakeOvers(const ir::Schedule& schedule, const ir::Graph& graph) {
+std::map<int64_t, int64_t> findInPlaceReuse(const ir::Schedule& schedule, const ir::Graph& graph) {
   std::map<int64_t, int64_t> takes;
   for (const ir::Command& command : schedule.commands) {
     if (!command.takes.isValid()) continue;
@@ -147,7 +147,7 @@ void placeSpace(ir::Schedule& schedule, const ir::Graph& graph, const ir::Target
     const bool bHeld = b.busy.headEnd != -2;
     return aHeld != bHeld ? aHeld : a.busy.begin < b.busy.begin;
   });
-  const std::map<int64_t, int64_t> takes = findTakeOvers(schedule, graph);
+  const std::map<int64_t, int64_t> takes = findInPlaceReuse(schedule, graph);
   extendToTakers(items, takes);
   FirstFit fit(base, align);
   for (Item& item : items) {
@@ -241,7 +241,7 @@ void addReuseWaits(const Item& a, const Item& b, WaitList& waits) {
   for (const Touch& touch : a.touches) {
     if (!aIsHead || touch.command <= a.busy.headEnd) waits.add(firstOf(b), touch.command);
   }
-  // Around the seam: all of `b`, then `a` anew. A held `a` comes back within this step.
+  // Around the step boundary: all of `b`, then `a` anew. A held `a` comes back within this step.
   for (const Touch& touch : b.touches) {
     if (aIsHead) {
       if (firstOf(a) >= 0) waits.add(firstOf(a), touch.command);

@@ -21,8 +21,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/adamw.h"
 #include "runtime/session.h"
+#include "runtime/torch/adamw.h"
 
 namespace stowage::tests {
 

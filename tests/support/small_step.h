@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "ir/graph.h"
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 
 namespace stowage::tests {
 

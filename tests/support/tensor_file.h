@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/safetensors.h"
+#include "runtime/files/safetensors.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {

@@ -13,12 +13,12 @@
 #include <string>
 #include <vector>
 
-#include "planner/roofline.h"
-#include "runtime/calibrate.h"
-#include "runtime/runner.h"
+#include "planner/targets/roofline.h"
+#include "runtime/calibrate/calibrate.h"
+#include "runtime/runner/runner.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
-#include "tools/model_step.h"
+#include "tools/training/model_step.h"
 
 namespace stowage::tests {
 

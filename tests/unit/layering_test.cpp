@@ -2,7 +2,8 @@
 //
 // The arrows between the folders and the rules that go with them, checked on every source file:
 // ir <- planner <- passes, ir <- runtime (only runtime/session* sees planner and passes), all <-
-// tools; JSON only in planner/*_json*, runtime/capture/pt2_*json* (the archives' format) and tools;
+// tools; JSON only in planner/files/*_json*, runtime/capture/pt2/*json* (the archives' format) and
+// tools; which folder inside a library sees which: rooms_test.cpp;
 // libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the
 // libraries. The same arrows are checked on the libraries' link lines. Each rule is also run on
 // made-up text that breaks it. And every source is in a list of sources, so that no test is lost.
@@ -62,7 +63,7 @@ bool mayIncludeForeign(const std::string& path, const std::string& header) {
   const std::string library = topFolder(header);
   if (kJson.count(library) > 0) {
     static const std::regex kJsonFile(
-        "(planner/([a-z0-9_]+/)*[a-z0-9_]*|runtime/capture/pt2(_[a-z0-9]+)*)"
+        "(planner/files/[a-z0-9_]*|runtime/capture/pt2/pt2(_[a-z0-9]+)*)"
         "_json[a-z0-9_]*\\.(h|cpp)");
     return toolsOrTests || std::regex_match(path, kJsonFile);
   }
@@ -99,7 +100,9 @@ struct ForbiddenText {
 
 const std::vector<ForbiddenText>& forbiddenInLibraries() {
   static const std::vector<ForbiddenText> kRules = {
-      {std::regex(R"(\btry\s*(\{|$))"), "try", {"runtime/torch_boundary.h", "tools/stowage.cpp"}},
+      {std::regex(R"(\btry\s*(\{|$))"),
+       "try",
+       {"runtime/torch/torch_boundary.h", "tools/stowage.cpp"}},
       {std::regex(R"(std::(cout|cerr|clog)\b|\b(printf|fprintf|puts|fputs|putchar)\s*\()"),
        "prints",
        {}},
@@ -179,36 +182,36 @@ const std::vector<LineCase> kLineCases = {
     {"ir/graph.cpp", "#include \"ir/graph.h\"", true},
     {"ir/verify.cpp", "#include \"ir/liveness.h\"", false},
     {"ir/check_graph.cpp", "#include \"ir/liveness.h\"", true},
-    {"planner/frontier.cpp", "#include \"passes/pass.h\"", false},
-    {"planner/frontier.cpp", "#include <nlohmann/json.hpp>", false},
-    {"planner/plan_json.cpp", "#include <nlohmann/json.hpp>", true},
-    {"planner/plan_json_read.cpp", "#include <nlohmann/json.hpp>", true},
-    {"passes/pass.h", "#include \"planner/decisions.h\"", true},
-    {"passes/pass.h", "#include \"runtime/device.h\"", false},
+    {"planner/search/frontier.cpp", "#include \"passes/pass.h\"", false},
+    {"planner/search/frontier.cpp", "#include <nlohmann/json.hpp>", false},
+    {"planner/files/plan_json.cpp", "#include <nlohmann/json.hpp>", true},
+    {"planner/files/plan_json_read.cpp", "#include <nlohmann/json.hpp>", true},
+    {"passes/pass.h", "#include \"planner/problem/decisions.h\"", true},
+    {"passes/pass.h", "#include \"runtime/executor/device.h\"", false},
     {"passes/pass.h", "#include <ATen/core/Tensor.h>", false},
-    {"runtime/executor.cpp", "#include \"planner/decisions.h\"", false},
-    {"runtime/session.cpp", "#include \"planner/decisions.h\"", true},
+    {"runtime/executor/executor.cpp", "#include \"planner/problem/decisions.h\"", false},
+    {"runtime/session.cpp", "#include \"planner/problem/decisions.h\"", true},
     {"runtime/session.cpp", "#include \"tools/summary.h\"", false},
-    {"runtime/cpu_device.cpp", "#include <c10/core/Allocator.h>", true},
-    {"runtime/executor.cpp", "#include <nlohmann/json.hpp>", false},
-    {"runtime/capture/pt2_json.cpp", "#include <nlohmann/json.hpp>", true},
-    {"runtime/capture/pt2_json_fields.h", "#include <nlohmann/json.hpp>", true},
-    {"runtime/capture/pt2_import.cpp", "#include <nlohmann/json.hpp>", false},
+    {"runtime/cpu/cpu_device.cpp", "#include <c10/core/Allocator.h>", true},
+    {"runtime/executor/executor.cpp", "#include <nlohmann/json.hpp>", false},
+    {"runtime/capture/pt2/pt2_json.cpp", "#include <nlohmann/json.hpp>", true},
+    {"runtime/capture/pt2/pt2_json_fields.h", "#include <nlohmann/json.hpp>", true},
+    {"runtime/capture/pt2/pt2_import.cpp", "#include <nlohmann/json.hpp>", false},
     {"runtime/capture/state_json.cpp", "#include <nlohmann/json.hpp>", false},
     {"tools/stowage.cpp", "#include \"runtime/session.h\"", true},
     {"tools/stowage.cpp", "#include \"tests/support/source_files.h\"", false},
-    {"runtime/torch_boundary.h", "  try {", true},
-    {"runtime/executor.cpp", "  try {", false},
-    {"planner/plan_json.cpp", "  try {", false},
-    {"planner/plan_json.cpp", "  // nothing to try {", true},
+    {"runtime/torch/torch_boundary.h", "  try {", true},
+    {"runtime/executor/executor.cpp", "  try {", false},
+    {"planner/files/plan_json.cpp", "  try {", false},
+    {"planner/files/plan_json.cpp", "  // nothing to try {", true},
     {"ir/printer.cpp", "  std::cout << text;", false},
     {"ir/printer.cpp", "  std::printf(\"%d\", 1);", false},
     {"ir/printer.cpp", "  std::snprintf(buffer, n, \"%d\", 1);", true},
     {"ir/printer.cpp", "  const char* text = \"printf(\";", true},
     {"ir/printer.cpp", "  std::abort();", false},
     {"tools/summary.cpp", "  std::cout << text;", true},
-    {"planner/frontier.cpp", "  auto t = std::chrono::steady_clock::now();", false},
-    {"runtime/executor.cpp", "  auto t = std::chrono::steady_clock::now();", true},
+    {"planner/search/frontier.cpp", "  auto t = std::chrono::steady_clock::now();", false},
+    {"runtime/executor/executor.cpp", "  auto t = std::chrono::steady_clock::now();", true},
 };
 
 TEST(Layering, TellsLegalLinesFromOthers) {

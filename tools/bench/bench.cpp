@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage-bench: how long planning takes and how close plans come to their bound.
-//   g10 --data DIR     the training steps of the G10 data set, offload alone and with re-runs
+//   g10 --data DIR     the training steps of the G10 data set, offload alone and with recomputes
 //   step FILE          a captured step at several budgets, with `--costs` as measured or an
 //   estimate speed              steps in the shape of a Llama, from two thousand to sixty thousand
 //   nodes
@@ -20,12 +20,12 @@
 #include "ir/affix.h"
 #include "ir/parser.h"
 #include "passes/plan_step.h"
-#include "planner/cost_json.h"
+#include "planner/files/cost_json.h"
 #include "planner/plan.h"
-#include "planner/roofline.h"
+#include "planner/targets/roofline.h"
 #include "tools/bench/g10_step.h"
 #include "tools/bench/llama_step.h"
-#include "tools/exit_code.h"
+#include "tools/cli/exit_code.h"
 
 namespace stowage::tools {
 

@@ -11,7 +11,7 @@
 
 #include "ir/error.h"
 #include "ir/graph.h"
-#include "planner/problem.h"
+#include "planner/problem/problem.h"
 
 namespace stowage::tools {
 

@@ -4,7 +4,8 @@
 # that a library of another build is refused instead of called.
 #   cmake -DROOT=<source folder> -DVERSION=<ours> -DOUT=<header> -P StowageInterfaceId.cmake
 
-file(GLOB headers "${ROOT}/ir/*.h" "${ROOT}/runtime/*.h")
+file(GLOB_RECURSE headers "${ROOT}/ir/*.h" "${ROOT}/runtime/*.h")
+list(FILTER headers EXCLUDE REGEX "/runtime/(capture|cuda)/")
 set(all "")
 foreach(header IN LISTS headers)
   file(SHA256 "${header}" hash)

@@ -12,7 +12,7 @@
 #include <cmath>
 #include <numbers>
 
-#include "runtime/adamw.h"
+#include "runtime/torch/adamw.h"
 
 namespace stowage::tools {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 
 #include "ir/cost_table.h"
-#include "runtime/calibrate.h"
-#include "runtime/cpu_device.h"
-#include "runtime/deterministic_mode.h"
+#include "runtime/calibrate/calibrate.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/random_graph.h"

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The dynamic twin of the verifier, sharing nothing with it: valid schedules (moves, recompute,
-// take-over, tails, temp regions, disk) of random steps on the fake device, under random delays,
-// equal the plain execution; a schedule made wrong does not.
+// in-place reuse, tails, temp regions, disk) of random steps on the fake device, under random
+// delays, equal the plain execution; a schedule made wrong does not.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -10,7 +10,7 @@
 
 #include "ir/interval.h"
 #include "ir/verify.h"
-#include "runtime/fake_device.h"
+#include "runtime/fake/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/random_graph.h"

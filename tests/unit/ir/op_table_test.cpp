@@ -16,7 +16,7 @@ TEST(OpTable, UnknownOpsGetTheCautiousAnswer) {
     EXPECT_FALSE(unknown.known) << op;
     EXPECT_FALSE(unknown.cloneable);
     EXPECT_EQ(unknown.repeatable, Repeatable::kNo);
-    EXPECT_EQ(unknown.takeOverOperand, -1);
+    EXPECT_EQ(unknown.inPlaceOperand, -1);
     EXPECT_EQ(unknown.cost, CostKind::kBytes);
   }
 }
@@ -28,12 +28,12 @@ TEST(OpTable, EveryRowIsFoundByItsName) {
 TEST(OpTable, RowsDoNotContradictThemselves) {
   for (const OpInfo& row : allOps()) {
     EXPECT_TRUE(row.known) << row.op;
-    if (row.takeOverOperand2 >= 0) {
-      EXPECT_GE(row.takeOverOperand, 0) << row.op;
-      EXPECT_NE(row.takeOverOperand, row.takeOverOperand2) << row.op;
+    if (row.inPlaceOperand2 >= 0) {
+      EXPECT_GE(row.inPlaceOperand, 0) << row.op;
+      EXPECT_NE(row.inPlaceOperand, row.inPlaceOperand2) << row.op;
     }
     // Landing on an operand is for single kernels that write nothing else.
-    if (row.takeOverOperand >= 0) {
+    if (row.inPlaceOperand >= 0) {
       EXPECT_TRUE(row.cloneable && !row.random && row.cost == CostKind::kBytes) << row.op;
       EXPECT_EQ(row.repeatable, Repeatable::kYes) << row.op;
     }
@@ -123,7 +123,7 @@ TEST(OpTable, OpsThatGiveWrongBitsInPlaceNeverLandOnAnOperand) {
         "aten.add_.Tensor", "aten.roll.default", "aten.mm.default", "aten.sum.dim_IntList",
         "aten.smooth_l1_loss_backward.default", "aten.gt.Scalar", "aten.index.Tensor"}) {
     EXPECT_TRUE(lookUpOp(op).known) << op;
-    EXPECT_EQ(lookUpOp(op).takeOverOperand, -1) << op;
+    EXPECT_EQ(lookUpOp(op).inPlaceOperand, -1) << op;
   }
 }
 

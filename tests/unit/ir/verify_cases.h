@@ -9,7 +9,7 @@
 namespace stowage::tests {
 
 /// An activation spends a gap on the host, a result lands on its operand, bytes are used again in
-/// the step and across the seam.
+/// the step and across the step boundary.
 inline constexpr const char* kOffload = R"ir(
 graph @offload version=1 device="cpu" target="cpu" {
   scalar #lr : f64 = 0.5
@@ -105,7 +105,7 @@ schedule @recompute level=synced graph="" target="" ops=0 mode=none flowing {
 }
 )ir";
 
-/// A storage is changed in place after its first version was copied out, and copied out again; its
+/// A storage is changed in place after its first version was offloaded, and offloaded again; its
 /// last version is read back. A frozen storage lives on the device and on disk, and is copied to
 /// the host from both.
 inline constexpr const char* kInPlace = R"ir(

@@ -42,7 +42,8 @@ schedule @slot level=synced graph="" target="" ops=0 mode=none flowing {
 }
 )ir";
 
-/// What is named first; a wait that is missing in one step is missing across the seam, too.
+/// What is named first; a wait that is missing in one step is missing across the step boundary,
+/// too.
 std::string firstRule(const char* text, const Patches& patches) {
   const std::string rules = rulesOf(text, patches);
   return rules.substr(0, rules.find_first_of(" \n"));
@@ -50,21 +51,21 @@ std::string firstRule(const char* text, const Patches& patches) {
 
 TEST(VerifyIncidents, TheSlotIsSoundAsItStands) { EXPECT_EQ(rulesOf(kSlot), ""); }
 
-// pytorch/torchtitan#2581: the copy out asked its own stream to wait for itself, which does
+// pytorch/torchtitan#2581: the offload asked its own stream to wait for itself, which does
 // nothing. It reads too early, and writes a slot that the last step's copy in may still read.
-TEST(VerifyIncidents, ACopyOutThatWaitsForItsOwnStream) {
+TEST(VerifyIncidents, AnOffloadThatWaitsForItsOwnStream) {
   EXPECT_EQ(rulesOf(kSlot, {{"on d2h wait [c0]", "on d2h"}}).substr(0, 7), "V10 V24");
 }
 
 // huggingface/trl#7195, first race: the event waited for was recorded on the stream that was
 // current when the wrapper was built, not on the one that wrote the activation.
-TEST(VerifyIncidents, ACopyOutThatWaitsForAnotherStream) {
+TEST(VerifyIncidents, AnOffloadThatWaitsForAnotherStream) {
   EXPECT_EQ(firstRule(kSlot, {{"on d2h wait [c0]", "on d2h prev [c3]"}}), "V10");
 }
 
 // huggingface/trl#7195, second race (axolotl-ai-cloud/axolotl#3833): what is copied was written
 // after the event had been recorded.
-TEST(VerifyIncidents, ACopyOutOfWhatIsWrittenAfterItsEvent) {
+TEST(VerifyIncidents, AnOffloadOfWhatIsWrittenAfterItsEvent) {
   EXPECT_EQ(rulesOf(kInPlace, {{"c3 = copy r2 -> r4 on d2h wait [c2]",
                                 "c3 = copy r2 -> r4 on d2h wait [c0]"}}),
             "V10");
@@ -72,13 +73,13 @@ TEST(VerifyIncidents, ACopyOutOfWhatIsWrittenAfterItsEvent) {
 
 // NVIDIA/Megatron-LM#7398: a reload on the spot that does not wait for the copy that fills the
 // slot.
-TEST(VerifyIncidents, AReloadThatDoesNotWaitForItsCopyOut) {
+TEST(VerifyIncidents, AReloadThatDoesNotWaitForItsOffload) {
   EXPECT_EQ(firstRule(kSlot, {{"on h2d wait [c1]", "on h2d"}}), "V10");
 }
 
 // meta-pytorch/torchtune#1867: the activation was freed, and its bytes given to another tensor,
-// while the copy out still read them.
-TEST(VerifyIncidents, BytesFreedUnderACopyOut) {
+// while the offload still read them.
+TEST(VerifyIncidents, BytesFreedUnderAOffload) {
   EXPECT_EQ(rulesOf(kSlot, {{"residency r3 %b device 192", "residency r3 %b device 128"}}), "V13");
 }
 

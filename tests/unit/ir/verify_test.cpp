@@ -268,7 +268,7 @@ TEST(Verify, V13BytesOfALiveResidency) {
   EXPECT_EQ(rulesOf(kOffload, {{"%d device 320", "%d device 256"}}), "V13");
 }
 
-TEST(Verify, V13BytesReusedDuringACopyOut) {
+TEST(Verify, V13BytesReusedDuringAOffload) {
   EXPECT_EQ(rulesOf(kOffload, {{"out [r7] wait [c2]", "out [r7]"}}), "V13");
 }
 
@@ -277,9 +277,10 @@ TEST(Verify, V13BytesHeldIntoTheNextStep) {
   EXPECT_EQ(rulesOf(kInPlace, {{"%c device 320", "%c device 64"}}), "V13");
 }
 
-// A stay that begins late in a step, reaches over the seam and serves the next step's first run.
-constexpr const char* kOverTheSeam = R"ir(
-graph @seam version=1 device="cpu" target="cpu" {
+// A stay that begins late in a step, reaches over the step boundary and serves the next step's
+// first run.
+constexpr const char* kOverTheBoundary = R"ir(
+graph @boundary version=1 device="cpu" target="cpu" {
   input %x "x" : f32[16]
   buffer %b "b" : f32[16]
 forward "":
@@ -288,7 +289,7 @@ forward "":
   %b = aten.add_.Tensor(inout %b, %y, 1)
   %z : f32[16] = aten.mul.Tensor(%b, %x)
 }
-schedule @seam level=ordered graph="" target="" ops=0 mode=none flowing {
+schedule @boundary level=ordered graph="" target="" ops=0 mode=none flowing {
   arena device 1024
   arena host 1024
   residency r0 %b device @-
@@ -306,9 +307,9 @@ schedule @seam level=ordered graph="" target="" ops=0 mode=none flowing {
 }
 )ir";
 
-TEST(Verify, V7BeforeCopiesAStayOverTheSeamIsFilledAgain) {
-  EXPECT_EQ(rulesOf(kOverTheSeam), "");
-  EXPECT_EQ(rulesOf(kOverTheSeam, {{"boundary %b at [r0]", "boundary %b at [r1]"}}), "V7");
+TEST(Verify, V7BeforeCopiesAStayOverTheBoundaryIsFilledAgain) {
+  EXPECT_EQ(rulesOf(kOverTheBoundary), "");
+  EXPECT_EQ(rulesOf(kOverTheBoundary, {{"boundary %b at [r0]", "boundary %b at [r1]"}}), "V7");
 }
 
 TEST(Verify, V16PlacesOutsideOfTheArena) {
@@ -338,7 +339,7 @@ TEST(Verify, V19HostAndDisk) {
   EXPECT_EQ(
       rulesOf(kInPlace, {{"arena disk 4096", "arena disk 8192"}, {"%t disk 0", "%t disk 512"}}),
       "V19");
-  // Within the step, and over the seam to the next one.
+  // Within the step, and over the step boundary to the next one.
   EXPECT_EQ(rulesOf(kInPlace, {{"%a host 64", "%a host 128"}}).substr(0, 8), "V19 V24\n");
 }
 

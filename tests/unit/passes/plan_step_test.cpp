@@ -6,7 +6,7 @@
 #include "ir/fingerprint.h"
 #include "ir/parser.h"
 #include "ir/verify.h"
-#include "planner/roofline.h"
+#include "planner/targets/roofline.h"
 
 namespace stowage::passes {
 namespace {

@@ -3,7 +3,7 @@
 // Which profile a GPU goes by.
 #include <gtest/gtest.h>
 
-#include "planner/roofline.h"
+#include "planner/targets/roofline.h"
 
 namespace stowage::planner {
 namespace {

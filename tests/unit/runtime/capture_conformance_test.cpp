@@ -10,7 +10,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/capture/module_tensors.h"
+#include "runtime/capture/host_state/module_tensors.h"
 #include "tests/support/real_recorder.h"
 #include "tools/models/model.h"
 

@@ -14,8 +14,8 @@
 #include <map>
 #include <string>
 
-#include "planner/roofline.h"
-#include "tools/model_step.h"
+#include "planner/targets/roofline.h"
+#include "tools/training/model_step.h"
 
 namespace stowage::tools {
 namespace {

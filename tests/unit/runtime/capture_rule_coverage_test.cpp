@@ -14,7 +14,7 @@
 #include <vector>
 
 #include "ir/op_table.h"
-#include "runtime/capture/op_facts.h"
+#include "runtime/capture/ops/op_facts.h"
 #include "tests/support/op_agreement.h"
 #include "tests/unit/runtime/capture_rule_checks.h"
 

@@ -11,8 +11,8 @@
 
 #include "ir/printer.h"
 #include "runtime/capture/capture.h"
-#include "runtime/capture/fake_tensor.h"
-#include "runtime/capture/without_memory.h"
+#include "runtime/capture/fake/fake_tensor.h"
+#include "runtime/capture/graph/without_memory.h"
 #include "tests/support/captured_run.h"
 
 namespace stowage::runtime {

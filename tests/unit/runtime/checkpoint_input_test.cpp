@@ -12,15 +12,15 @@
 #include <string>
 #include <vector>
 
-#include "runtime/checkpoint.h"
-#include "runtime/checkpoint_folder.h"
-#include "runtime/rng_keeper.h"
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/torch/rng_keeper.h"
 #include "tests/support/counting_step.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/tensor_file.h"
 #include "tests/support/training_process.h"
-#include "tools/exit_code.h"
-#include "tools/step_counts.h"
+#include "tools/cli/exit_code.h"
+#include "tools/training/step_counts.h"
 
 namespace stowage::tests {
 namespace {

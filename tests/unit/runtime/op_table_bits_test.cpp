@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Every take-over row of the op table on the real op, on the CPU: the allocation that becomes the
-// result is served at the operand's address, and the bytes must be those of a plain call. Sizes are
-// above the parallel grain and leave a tail after the vector loop. A control shows that the method
-// catches an op that may not do this. Also: batch norm's replay form.
+// Every in-place reuse row of the op table on the real op, on the CPU: the allocation that becomes
+// the result is served at the operand's address, and the bytes must be those of a plain call. Sizes
+// are above the parallel grain and leave a tail after the vector loop. A control shows that the
+// method catches an op that may not do this. Also: batch norm's replay form.
 
 #include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -180,10 +180,10 @@ Outcome landOnOperand(const std::string& op, size_t operand, at::ScalarType dtyp
           .equal = bytesOf(result) == bytesOf(expected)};
 }
 
-TEST(TakeOver, GivesTheBitsOfAPlainCallForEveryRow) {
+TEST(InPlaceReuse, GivesTheBitsOfAPlainCallForEveryRow) {
   int rows = 0;
   for (const OpInfo& row : allOps()) {
-    for (const int8_t operand : {row.takeOverOperand, row.takeOverOperand2}) {
+    for (const int8_t operand : {row.inPlaceOperand, row.inPlaceOperand2}) {
       if (operand < 0) continue;
       ++rows;
       for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
@@ -198,7 +198,7 @@ TEST(TakeOver, GivesTheBitsOfAPlainCallForEveryRow) {
 
 // flip reads elements that it has already overwritten: if this passes, the test above shows
 // nothing.
-TEST(TakeOver, TheMethodCatchesAnOpThatMayNotDoThis) {
+TEST(InPlaceReuse, TheMethodCatchesAnOpThatMayNotDoThis) {
   torch::jit::Stack plain = {at::randn({kElements}), std::vector<int64_t>{0}};
   torch::jit::Stack taken = copyTensors(plain);
   ServingAllocator counting(c10::GetCPUAllocator());

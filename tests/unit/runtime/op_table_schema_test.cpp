@@ -44,11 +44,11 @@ TEST(OpTableSchema, EveryRowNamesAnOp) {
   EXPECT_FALSE(find("aten.no_such_op.default").has_value());
 }
 
-TEST(OpTableSchema, TakeOverNamesTensorOperandsOfOpsThatMakeTheirResult) {
+TEST(OpTableSchema, InPlaceReuseNamesTensorOperandsOfOpsThatMakeTheirResult) {
   for (const OpInfo& row : allOps()) {
-    if (row.takeOverOperand < 0) continue;
+    if (row.inPlaceOperand < 0) continue;
     const c10::FunctionSchema& schema = find(row.op)->schema();
-    for (const int8_t operand : {row.takeOverOperand, row.takeOverOperand2}) {
+    for (const int8_t operand : {row.inPlaceOperand, row.inPlaceOperand2}) {
       if (operand < 0) continue;
       ASSERT_LT(static_cast<size_t>(operand), schema.arguments().size()) << row.op;
       EXPECT_TRUE(isTensor(schema.arguments()[static_cast<size_t>(operand)])) << row.op;

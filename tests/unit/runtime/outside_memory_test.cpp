@@ -3,7 +3,7 @@
 // The budget is all that a step takes: once the libraries are warm, the device's threads take
 // nothing from the C library. The same count sees an op that does.
 #include "tests/support/outside_memory.h"
-#include "runtime/deterministic_mode.h"
+#include "runtime/torch/deterministic_mode.h"
 
 #include <ATen/Context.h>
 #include <gtest/gtest.h>

@@ -15,8 +15,8 @@
 #include "ir/parser.h"
 #include "ir/printer.h"
 #include "passes/plan_step.h"
-#include "planner/plan_json.h"
-#include "planner/roofline.h"
+#include "planner/files/plan_json.h"
+#include "planner/targets/roofline.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
 

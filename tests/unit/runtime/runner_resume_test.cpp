@@ -16,14 +16,14 @@
 
 #include "ir/liveness.h"
 #include "passes/plan_step.h"
-#include "runtime/checkpoint_folder.h"
-#include "runtime/safetensors.h"
+#include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/files/safetensors.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
 #include "tests/support/training_process.h"
-#include "tools/exit_code.h"
-#include "tools/model_step.h"
+#include "tools/cli/exit_code.h"
+#include "tools/training/model_step.h"
 
 namespace stowage::tests {
 namespace {

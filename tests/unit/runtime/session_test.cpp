@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "runtime/capture/without_memory.h"
+#include "runtime/capture/graph/without_memory.h"
 #include "tests/support/session_training.h"
 
 namespace stowage::tests {

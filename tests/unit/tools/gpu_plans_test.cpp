@@ -13,8 +13,8 @@
 #include <string>
 
 #include "ir/parser.h"
-#include "planner/cost_json.h"
-#include "planner/roofline.h"
+#include "planner/files/cost_json.h"
+#include "planner/targets/roofline.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/program.h"
 
@@ -133,7 +133,7 @@ TEST_F(GpuPlans, WhatAGraphHoldsIsNotIssuedAgain) {
 }
 
 TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
-  ASSERT_EQ(plan("--budget 36.5MiB --allow offload,takeover").code, 0);
+  ASSERT_EQ(plan("--budget 36.5MiB --allow offload,in-place-reuse").code, 0);
   const json planned = fileOf("plan.json");
   int64_t copies = 0;
   for (const json& command : planned["commands"]) copies += command["op"] == "copy" ? 1 : 0;

@@ -13,9 +13,9 @@
 #include <vector>
 
 #include "ir/check_graph.h"
-#include "runtime/capture/pt2_import.h"
+#include "runtime/capture/pt2/pt2_import.h"
 #include "tests/support/small_pt2.h"
-#include "tools/exit_code.h"
+#include "tools/cli/exit_code.h"
 
 namespace stowage::tests {
 namespace {

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/capture/pt2_import.h"
-#include "runtime/capture/pt2_json.h"
-#include "runtime/replay.h"
+#include "runtime/capture/pt2/pt2_import.h"
+#include "runtime/capture/pt2/pt2_json.h"
+#include "runtime/runner/replay.h"
 #include "tests/support/pt2_replay.h"
 #include "tests/support/small_pt2.h"
 

@@ -1,0 +1,392 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate/copy_schedule.h"
+
+#include <algorithm>
+#include <cassert>
+#include <functional>
+#include <limits>
+#include <queue>
+#include <tuple>
+#include <utility>
+
+#include "planner/evaluate/by_step.h"
+#include "planner/evaluate/load_tree.h"
+#include "planner/evaluate/prefetch_order.h"
+#include "planner/evaluate/timing.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
+constexpr int64_t kFrames = 4;    // periods that compute runs at most
+constexpr int64_t kMeasured = 1;  // the frame whose moments are the result
+
+int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
+int64_t floorMod(int64_t a, int64_t b) { return a - floorDiv(a, b) * b; }
+
+// Entries ordered by key, then id: a total order.
+using Queue = std::priority_queue<std::tuple<int64_t, int32_t, int64_t>,
+                                  std::vector<std::tuple<int64_t, int32_t, int64_t>>,
+                                  std::greater<>>;  // (key, job, frame)
+
+struct Engine {
+  int32_t job = -1;
+  int64_t frame = 0;
+  int64_t end = kNever;
+  bool isBusy() const { return job >= 0; }
+};
+
+std::vector<bool> findMeetingSteps(const Problem& problem, const Expansion& expansion) {
+  std::vector<bool> meetings(expansion.steps.size(), false);
+  if (problem.graphMode == ir::GraphMode::kNone) return meetings;
+  meetings.front() = true;
+  if (problem.graphMode == ir::GraphMode::kWhole) return meetings;
+  for (size_t i = 1; i < expansion.steps.size(); ++i) {
+    const Step& step = expansion.steps[i];
+    if (!step.node.isValid() || !ir::endsGraph(problem.graph.node(step.node))) continue;
+    meetings[i] = true;
+    break;
+  }
+  return meetings;
+}
+
+class Simulation {
+ public:
+  Simulation(const GapTable& table, const Expansion& expansion, int64_t budget)
+      : table_(table),
+        x_(expansion),
+        links_(table.problem().costs.links),
+        budget_(budget),
+        period_(expansion.stepCount()),
+        isJoined_(table.problem().graphMode == ir::GraphMode::kWhole),
+        isMeeting_(findMeetingSteps(table.problem(), expansion)),
+        loads_(computeLoads(table, expansion)),
+        outsAfter_(x_.steps.size(), x_.offloads.size(),
+                   [&](size_t i) { return floorMod(x_.offloads[i].after, period_); }),
+        releasedBy_(x_.steps.size(), x_.prefetches.size(),
+                    [&](size_t i) { return floorMod(releaseOf(i), period_); }),
+        dueAt_(x_.steps.size(), x_.prefetches.size(),
+               [&](size_t i) { return int64_t{x_.prefetches[i].deadline}; }),
+        endsAt_(x_.steps.size(), x_.stays.size(),
+                [&](size_t i) {
+                  const Stay& stay = x_.stays[i];
+                  return stay.offload < 0 || stay.always ? -1 : floorMod(stay.end, period_);
+                }),
+        prefetchesOf_(x_.offloads.size(), x_.prefetches.size(),
+                      [&](size_t i) { return int64_t{x_.prefetches[i].source}; }) {}
+
+  CopySchedule run() {
+    prepare();
+    while (remaining_ > 0) {
+      startWhatCan();
+      advance();
+    }
+    clampOutputs();
+    for (size_t i = 0; i < x_.prefetches.size(); ++i) putAfterSource(i);
+    for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
+    noteSteps();
+    return std::move(result_);
+  }
+
+ private:
+  // Joined steps do not run into each other, so what belongs to a step comes after its step
+  // boundary.
+  int64_t releaseOf(size_t prefetch) const {
+    const Prefetch& one = x_.prefetches[prefetch];
+    return isJoined_ && one.ofThisStep ? 0 : one.release;
+  }
+
+  void prepare() {
+    result_.out.resize(x_.offloads.size());
+    result_.in.resize(x_.prefetches.size());
+    stepStarts_.assign(x_.steps.size(), -1);
+    remaining_ = static_cast<int64_t>(x_.offloads.size() + x_.prefetches.size());
+    // Copies that would have begun before the first frame count as done.
+    for (const Offload& out : x_.offloads) outDone_.push_back(out.after < period_ ? -1 : -2);
+    leaving_.assign(x_.offloads.size(), 0);
+    prefetchQueued_.assign(x_.prefetches.size(), -1);
+    prefetchFrom_.assign(x_.prefetches.size(), 0);
+    for (size_t i = 0; i < x_.prefetches.size(); ++i) {
+      prefetchReleased_.push_back(releaseOf(i) < 0 ? 0 : -1);
+    }
+    missing_.assign(x_.steps.size(), 0);
+    for (int64_t step = 0; step < period_; ++step) resetMissing(step);
+    for (size_t i = 0; i < x_.prefetches.size(); ++i) queuePrefetch(static_cast<int32_t>(i));
+  }
+
+  void resetMissing(int64_t step) {
+    missing_[static_cast<size_t>(step)] = static_cast<int32_t>(dueAt_.at(step).size());
+  }
+
+  int64_t bytesOf(int32_t stay) const {
+    return table_.bytes(x_.stays[static_cast<size_t>(stay)].storage);
+  }
+
+  // --- what can start now -------------------------------------------------------------------
+
+  void startWhatCan() {
+    bool again = true;
+    while (again) {
+      again = startOffload();
+      again = startPrefetch() || again;
+      again = startStep() || again;
+    }
+  }
+
+  bool waitsAtBoundary() const { return isJoined_ && !computing_ && floorMod(next_, period_) == 0; }
+  // Streams meet where a CUDA graph begins or ends: nothing starts until all that runs is over.
+  // What the step behind that place needs still comes before it.
+  bool waitsForOthers() const {
+    const int64_t step = floorMod(next_, period_);
+    return !computing_ && isMeeting_[static_cast<size_t>(step)] && isReady(step);
+  }
+  // Its operands are there, and its bytes are not about to be freed.
+  bool isReady(int64_t step) const {
+    if (missing_[static_cast<size_t>(step)] > 0) return false;
+    return step == 0 || leavingBytes_ == 0 || loads_.at(step) + leavingBytes_ <= budget_;
+  }
+
+  bool startOffload() {
+    if (out_.isBusy() || outQueue_.empty()) return false;
+    const auto [key, job, frame] = outQueue_.top();
+    const Offload& copy = x_.offloads[static_cast<size_t>(job)];
+    if (waitsForOthers() && !copy.isOutput) return false;
+    outQueue_.pop();
+    out_ = {job, frame, now_ + copyTime(links_.deviceToHost, bytesOf(copy.stay))};
+    if (frame == kMeasured) result_.out[static_cast<size_t>(job)].start = moment();
+    return true;
+  }
+
+  bool startPrefetch() {
+    if (in_.isBusy() || inQueue_.empty() || waitsAtBoundary() || waitsForOthers()) return false;
+    const auto [deadline, job, frame] = inQueue_.top();
+    const int64_t bytes = bytesOf(x_.prefetches[static_cast<size_t>(job)].stay);
+    if (!hasRoom(deadline, bytes)) return false;
+    inQueue_.pop();
+    const int64_t from = computing_ ? next_ - 1 : next_;
+    prefetchFrom_[static_cast<size_t>(job)] = from;
+    loads_.add(from, deadline, bytes);
+    in_ = {job, frame, now_ + copyTime(links_.hostToDevice, bytes)};
+    if (frame == kMeasured) result_.in[static_cast<size_t>(job)].start = moment();
+    return true;
+  }
+
+  // A prefetch may take bytes that no step up to its deadline has been promised. The one that
+  // compute waits for waits only for bytes that are leaving: its own are already counted.
+  bool hasRoom(int64_t deadline, int64_t bytes) const {
+    const int64_t from = computing_ ? next_ - 1 : next_;
+    if (deadline <= from)
+      return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= budget_;
+    return loads_.highest(from, deadline) + bytes <= budget_ &&
+           loads_.at(from) + leavingBytes_ + bytes <= budget_;
+  }
+
+  bool startStep() {
+    if (computing_ || next_ >= kFrames * period_) return false;
+    const int64_t step = floorMod(next_, period_);
+    if (!isReady(step)) return false;
+    if (isMeeting_[static_cast<size_t>(step)] && (out_.isBusy() || in_.isBusy())) return false;
+    for (const int32_t prefetch : dueAt_.at(step)) {
+      loads_.add(prefetchFrom_[static_cast<size_t>(prefetch)], next_,
+                 -bytesOf(x_.prefetches[prefetch].stay));
+    }
+    resetMissing(step);
+    computing_ = true;
+    stepStart_ = now_;
+    if (floorDiv(next_, period_) == kMeasured) stepStarts_[static_cast<size_t>(step)] = now_;
+    stepEnd_ = now_ + stepTime(step);
+    ++next_;
+    return true;
+  }
+
+  int64_t stepTime(int64_t step) const {
+    const Step& launched = x_.steps[static_cast<size_t>(step)];
+    return launched.node.isValid() ? table_.nodeTime(launched.node.index()) : 0;
+  }
+
+  Moment moment() const { return {next_ - 1 - kMeasured * period_, now_ - stepStart_}; }
+
+  // --- what ends next -----------------------------------------------------------------------
+
+  void advance() {
+    const int64_t stepEnd = computing_ ? stepEnd_ : kNever;
+    now_ = std::min({stepEnd, out_.end, in_.end});
+    assert(now_ != kNever && "the simulation is stuck");
+    if (out_.end == now_) endOffload();
+    if (in_.end == now_) endPrefetch();
+    if (stepEnd == now_) endStep();
+  }
+
+  void endOffload() {
+    const auto job = static_cast<size_t>(out_.job);
+    if (out_.frame == kMeasured) {
+      result_.out[job].end = moment();
+      --remaining_;
+    }
+    outDone_[job] = out_.frame;
+    if (leaving_[job] > 0) {
+      --leaving_[job];
+      leavingBytes_ -= bytesOf(x_.offloads[job].stay);
+    }
+    out_ = {};
+    for (const int32_t prefetch : prefetchesOf_.at(static_cast<int64_t>(job)))
+      queuePrefetch(prefetch);
+  }
+
+  void endPrefetch() {
+    const auto job = static_cast<size_t>(in_.job);
+    if (in_.frame == kMeasured) {
+      result_.in[job].end = moment();
+      --remaining_;
+    }
+    --missing_[static_cast<size_t>(x_.prefetches[job].deadline)];
+    in_ = {};
+  }
+
+  void endStep() {
+    computing_ = false;
+    const int64_t step = floorMod(next_ - 1, period_);
+    const int64_t frame = floorDiv(next_ - 1, period_);
+    for (const int32_t job : outsAfter_.at(step)) {
+      const Offload& copy = x_.offloads[static_cast<size_t>(job)];
+      const int64_t own = frame - floorDiv(copy.after, period_);
+      const int64_t free = x_.stays[static_cast<size_t>(copy.stay)].end + own * period_;
+      outQueue_.push({free, job, own});
+    }
+    for (const int32_t stay : endsAt_.at(step)) endStay(x_.stays[static_cast<size_t>(stay)], frame);
+    for (const int32_t prefetch : releasedBy_.at(step)) {
+      prefetchReleased_[static_cast<size_t>(prefetch)] =
+          frame - floorDiv(releaseOf(static_cast<size_t>(prefetch)), period_);
+      queuePrefetch(prefetch);
+    }
+  }
+
+  void endStay(const Stay& stay, int64_t frame) {
+    const auto job = static_cast<size_t>(stay.offload);
+    if (outDone_[job] >= frame - floorDiv(stay.end, period_)) return;
+    ++leaving_[job];
+    leavingBytes_ += table_.bytes(stay.storage);
+  }
+
+  // A prefetch is due for the engine once the bytes are gone from the device and on the host.
+  void queuePrefetch(int32_t index) {
+    const auto job = static_cast<size_t>(index);
+    const Prefetch& prefetch = x_.prefetches[job];
+    while (true) {
+      const int64_t frame = prefetchQueued_[job] + 1;
+      if (prefetchReleased_[job] < frame) return;
+      if (prefetch.source >= 0 &&
+          outDone_[static_cast<size_t>(prefetch.source)] < frame + prefetch.sourceShift) {
+        return;
+      }
+      inQueue_.push({prefetch.deadline + frame * period_, index, frame});
+      prefetchQueued_[job] = frame;
+    }
+  }
+
+  // What is delivered with a step is issued in that step, however busy the engine is.
+  void clampOutputs() {
+    for (size_t i = 0; i < x_.offloads.size(); ++i) {
+      if (!x_.offloads[i].isOutput) continue;
+      const int64_t boundary = (floorDiv(x_.offloads[i].after, period_) + 1) * period_;
+      Moment& start = result_.out[i].start;
+      if (start.step >= boundary) start = {boundary - 1, kNever};
+    }
+  }
+
+  // A prefetch whose source was offloaded in the period before was timed against that period, which
+  // need not have been like the measured one. The order of the two must hold anyway.
+  void putAfterSource(size_t index) {
+    const Prefetch& prefetch = x_.prefetches[index];
+    if (prefetch.source < 0) return;
+    CopySpan& source = result_.out[static_cast<size_t>(prefetch.source)];
+    const int64_t shift = prefetch.sourceShift * period_;
+    Moment& start = result_.in[index].start;
+    start = std::max(start, Moment{source.end.step + shift, source.end.offset});
+    if (start.step >= prefetch.deadline) start = {prefetch.deadline - 1, kNever};
+    source.start = std::min(source.start, Moment{start.step - shift, start.offset});
+  }
+
+  void noteSteps() {
+    stepStarts_.front() = std::max<int64_t>(stepStarts_.front(), 0);
+    for (int64_t i = 1; i < period_; ++i) {
+      auto& start = stepStarts_[static_cast<size_t>(i)];
+      if (start < 0) start = stepStarts_[static_cast<size_t>(i - 1)] + stepTime(i - 1);
+    }
+    const int64_t begin = stepStarts_.front();
+    for (const int64_t start : stepStarts_) result_.stepStarts.push_back(start - begin);
+    result_.length =
+        std::max<int64_t>(result_.stepStarts.back() + stepTime(period_ - 1), int64_t{1});
+  }
+
+  const GapTable& table_;
+  const Expansion& x_;
+  const ir::LinkModel& links_;
+  int64_t budget_;
+  int64_t period_;
+  bool isJoined_;
+  std::vector<bool> isMeeting_;  // by step: all streams meet before it
+  LoadTree loads_;
+  ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, prefetchesOf_;
+
+  CopySchedule result_;
+  std::vector<int64_t> stepStarts_;  // by step, in the measured frame
+  int64_t remaining_ = 0;            // copies of the measured frame that have not ended
+  int64_t now_ = 0;
+  int64_t next_ = 0;  // step that compute starts next, counted over all frames
+  bool computing_ = false;
+  int64_t stepStart_ = 0;
+  int64_t stepEnd_ = 0;
+  Engine out_, in_;
+  Queue outQueue_, inQueue_;
+  std::vector<int64_t> outDone_;  // by offload: latest frame that has ended
+  std::vector<int32_t> leaving_;  // by offload: stays past their last use that wait for it
+  int64_t leavingBytes_ = 0;
+  std::vector<int64_t> prefetchReleased_;  // by prefetch: latest frame that may be queued
+  std::vector<int64_t> prefetchQueued_;
+  std::vector<int64_t> prefetchFrom_;  // step from which its bytes are counted
+  std::vector<int32_t> missing_;       // by step: prefetches that it still waits for
+};
+
+}  // namespace
+
+int64_t copyTime(const ir::LinkRate& rate, int64_t bytes) {
+  return rate.latency.value() + transferTime(Bytes(bytes), rate.bandwidth).value();
+}
+
+std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion) {
+  const auto period = static_cast<int64_t>(expansion.steps.size());
+  std::vector<int64_t> change(2 * expansion.steps.size() + 1, 0);
+  int64_t always = 0;
+  for (const Stay& stay : expansion.stays) {
+    const int64_t bytes = table.bytes(stay.storage);
+    if (stay.isHost) continue;
+    if (stay.always) always += bytes;
+    if (stay.always || stay.begin < 0) continue;
+    // Whoever takes the bytes over counts them from there on.
+    const int64_t end = stay.end + (stay.takenBy >= 0 ? 0 : 1);
+    change[static_cast<size_t>(stay.begin)] += bytes;
+    change[static_cast<size_t>(end)] -= bytes;
+  }
+  std::vector<int64_t> loads(expansion.steps.size(), always);
+  int64_t held = 0;
+  for (size_t i = 0; i < change.size(); ++i) {
+    held += change[i];
+    loads[i % static_cast<size_t>(period)] += i < 2 * static_cast<size_t>(period) ? held : 0;
+  }
+  for (size_t i = 1; i < loads.size(); ++i) {
+    loads[i] += table.temporary(expansion.steps[i].node.index());
+  }
+  return loads;
+}
+
+CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget) {
+  if (expansion.offloads.empty() && expansion.prefetches.empty()) return {};
+  CopySchedule schedule = Simulation(table, expansion, budget).run();
+  findLatestStarts(table, expansion, schedule);
+  issueInputsAfterBoundary(expansion, schedule);
+  return schedule;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,74 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate/evaluation.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "planner/evaluate/prefetch_order.h"
+#include "planner/evaluate/timetable_writer.h"
+
+namespace stowage::planner {
+
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget) {
+  ir::Expected<Expansion> expansion = expand(table, actions);
+  if (!expansion) return expansion.takeError();
+  Draft draft;
+  draft.expansion = std::move(*expansion);
+  draft.copies = scheduleCopies(table, draft.expansion, budget - table.reservedBytes());
+  draft.order = orderIssues(table, draft.expansion, draft.copies);
+  draft.device = collectDeviceItems(table, draft.expansion, draft.order);
+  return draft;
+}
+
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+                          Draft draft) {
+  const int64_t goal = budget >= INT64_MAX / 8 ? 0 : budget;
+  AddressPlan addresses = planAddresses(table, draft.device, draft.order.period, goal);
+  if (putOff(table, draft.expansion, draft.order, addresses.delays, draft.copies)) {
+    draft.order = orderIssues(table, draft.expansion, draft.copies);
+  }
+  planHostAddresses(table, draft.order, addresses);
+  Timetable timetable =
+      writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, actions});
+  timetable.prefetch = Bytes(budget);
+  return timetable;
+}
+
+ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
+                                        int64_t budget) {
+  ir::Expected<Draft> draft = draftTimetable(table, actions, budget);
+  if (!draft) return draft.takeError();
+  return finishTimetable(table, actions, budget, std::move(*draft));
+}
+
+int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height) {
+  constexpr int64_t kParts = 32;
+  if (allowance > budget) return budget;
+  return allowance - std::max(height - budget, budget / kParts + 1);
+}
+
+ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {
+  Actions actions(table.gaps().size(), ir::GapAction::kKeep);
+  for (const ir::DecisionRow& row : decisions.rows) {
+    size_t found = table.gaps().size();
+    const bool isStorage =
+        row.storage.isValid() && row.storage.index() < table.problem().graph.storages().size();
+    for (size_t k = 0; isStorage && k < table.gapCount(row.storage); ++k) {
+      const Gap& gap = table.gaps()[table.gapIndex(row.storage, k)];
+      if (gap.begin == row.gapBegin && gap.end == row.gapEnd)
+        found = table.gapIndex(row.storage, k);
+    }
+    if (found == table.gaps().size()) {
+      const std::string name =
+          isStorage ? table.problem().graph.storage(row.storage).name : "of no known number";
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           "storage '" + name + "': found a decision for [" +
+                               std::to_string(row.gapBegin) + ", " + std::to_string(row.gapEnd) +
+                               "), which is none of its gaps");
+    }
+    actions[found] = row.action;
+  }
+  return actions;
+}
+
+}  // namespace stowage::planner

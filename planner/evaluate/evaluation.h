@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Evaluation on the inside: from an action per gap to a timetable, without decision rows. What the
+// search calls; planner/evaluate/evaluate.h is the same for decisions.
+#ifndef STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
+#define STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
+
+#include "ir/error.h"
+#include "planner/evaluate/address_plan.h"
+#include "planner/evaluate/copy_schedule.h"
+#include "planner/evaluate/expand.h"
+#include "planner/evaluate/issue_order.h"
+#include "planner/problem/decisions.h"
+#include "planner/problem/gaps.h"
+#include "planner/problem/timetable.h"
+
+namespace stowage::planner {
+
+using Actions = std::vector<ir::GapAction>;  // by gap
+
+/// An evaluation up to where it needs addresses: most of what a search meets need not go further.
+struct Draft {
+  Expansion expansion;
+  CopySchedule copies;
+  IssueOrder order;
+  DeviceItems device;
+
+  /// Time of a step as simulated in bytes, a little more or less than the exact one; 0 if there are
+  /// no copies.
+  int64_t simulatedTime() const { return copies.length; }
+};
+
+/// `budget`: bytes that prefetches may fill. Errors: as expand.
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget);
+
+/// Everything of a timetable but `decisions`, which are the rows that have an effect, without
+/// reasons.
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+                          Draft draft);
+
+/// Both. Errors: as expand.
+ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
+                                        int64_t budget);
+
+/// What prefetches may fill in the next attempt to fit `budget`, after one with `allowance` needed
+/// `height`: first the budget, then less by the excess, a part of the budget at least.
+int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height);
+
+/// Errors: kInvalidArgument for a row that names no gap.
+ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_EVALUATE_EVALUATION_H_

@@ -1,0 +1,365 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate/expand.h"
+
+#include <numeric>
+#include <utility>
+
+#include "planner/evaluate/host_copies.h"
+#include "planner/evaluate/in_place_reuse.h"
+
+namespace stowage::planner {
+
+namespace {
+
+using ir::GapAction;
+
+// Where a storage's current version is while the step unfolds.
+struct Holding {
+  int32_t stay = -1;
+  int32_t version = 0;
+  size_t touches = 0;  // touches of the original order so far
+  bool present = false;
+  GapAction absentBy = GapAction::kKeep;  // kKeep: dead
+};
+
+class Expander {
+ public:
+  Expander(const GapTable& table, llvm::ArrayRef<GapAction> actions)
+      : table_(table), graph_(table.problem().graph), actions_(actions) {}
+
+  ir::Expected<Expansion> run() {
+    if (ir::Error error = checkActions()) return error;
+    begin();
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      privates_.clear();
+      if (ir::Error error = provideOperands(i)) return error;
+      launchOriginal(i);
+    }
+    finish();
+    return std::move(out_);
+  }
+
+ private:
+  const std::vector<ir::Touch>& touches(ir::StorageId storage) const {
+    return table_.problem().lives[storage.index()].touches;
+  }
+  ir::Error refuse(ir::StorageId storage, const std::string& what) const {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "storage '" + graph_.storage(storage).name + "': " + what);
+  }
+
+  ir::Error checkActions() const {
+    for (size_t g = 0; g < actions_.size(); ++g) {
+      const Gap& gap = table_.gaps()[g];
+      const bool legal = actions_[g] == GapAction::kKeep ||
+                         (actions_[g] == GapAction::kHost && gap.mayHost) ||
+                         (actions_[g] == GapAction::kRecompute && gap.mayRecompute);
+      if (legal) continue;
+      return refuse(gap.storage, std::string("found action '") + gapActionName(actions_[g]) +
+                                     "' for the gap [" + std::to_string(gap.begin) + ", " +
+                                     std::to_string(gap.end) + "), which does not allow it");
+    }
+    return ir::success();
+  }
+
+  void begin() {
+    const size_t storages = graph_.storages().size();
+    holdings_.resize(storages);
+    clones_.assign(graph_.nodes().size(), 0);
+    original_.assign(graph_.nodes().size(), -1);
+    out_.history.resize(storages);
+    out_.ended.assign(table_.gaps().size(), false);
+    out_.endingPrefetch.assign(table_.gaps().size(), -1);
+    out_.steps.reserve(graph_.nodes().size() + 1);
+    out_.steps.emplace_back();
+    for (size_t i = 0; i < storages; ++i) beginStorage(ir::StorageId(i));
+  }
+
+  void beginStorage(ir::StorageId id) {
+    const ir::Storage& storage = graph_.storage(id);
+    Holding& holding = holdings_[id.index()];
+    if (table_.isHostOnly(id)) {
+      if (touches(id).empty()) return;
+      holding.present = true;
+      holding.stay = addStay(id);
+      out_.stays.back().isHost = out_.stays.back().always = true;
+      return;
+    }
+    if (storage.persistent) {
+      holding.absentBy = wrapAction(id);
+      holding.present = holding.absentBy == GapAction::kKeep;
+      if (touches(id).empty()) {
+        holding.stay = addStay(id);
+        out_.stays.back().always = true;
+      }
+    } else if (storage.role == ir::Role::kInput) {
+      holding.absentBy = GapAction::kHost;
+    }
+  }
+
+  GapAction wrapAction(ir::StorageId id) const {
+    const size_t count = table_.gapCount(id);
+    return count == 0 ? GapAction::kKeep : actions_[table_.gapIndex(id, count - 1)];
+  }
+
+  int32_t addStay(ir::StorageId storage, bool isByProduct = false) {
+    const auto index = static_cast<int32_t>(out_.stays.size());
+    out_.stays.push_back({.storage = storage});
+    if (!isByProduct) out_.history[storage.index()].push_back(index);
+    return index;
+  }
+
+  // Operands first: all versions that the node reads are brought to the device.
+  ir::Error provideOperands(size_t node) {
+    for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
+      if (!access.reads()) continue;
+      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, {});
+      if (!stay) return stay.takeError();
+    }
+    return ir::success();
+  }
+
+  // The stay that holds `version` of `storage` from here on, for a recompute that makes `result`
+  // (none for an original).
+  ir::Expected<int32_t> provide(ir::StorageId storage, int32_t version, ir::StorageId result) {
+    Holding& holding = holdings_[storage.index()];
+    if (holding.version != version) return providePrivately(storage, version);
+    if (holding.present) return presentStay(storage, version);
+    if (holding.absentBy == GapAction::kKeep) return provideDead(storage, version, result);
+    markEnded(storage);
+    if (holding.absentBy == GapAction::kRecompute) {
+      return recomputeWriters(storage, version, /*isPrivate=*/false);
+    }
+    holding.stay = addStay(storage);
+    out_.stays.back().prefetch = static_cast<int32_t>(out_.prefetches.size());
+    out_.stays.back().version = version;
+    if (table_.gapCount(storage) > 0) {
+      out_.endingPrefetch[openGap(storage)] = static_cast<int32_t>(out_.prefetches.size());
+    }
+    out_.prefetches.push_back({.stay = holding.stay});
+    holding.present = true;
+    return holding.stay;
+  }
+
+  int32_t presentStay(ir::StorageId storage, int32_t version) {
+    Holding& holding = holdings_[storage.index()];
+    if (holding.stay < 0) {  // kept over the step boundary, first use in this step
+      holding.stay = addStay(storage);
+      out_.stays.back().version = version;
+    }
+    return holding.stay;
+  }
+
+  ir::Expected<int32_t> provideDead(ir::StorageId storage, int32_t version, ir::StorageId result) {
+    Holding& holding = holdings_[storage.index()];
+    if (table_.recomputesDeadInput(storage, holding.touches - 1, result)) {
+      return recomputeWriters(storage, version, /*isPrivate=*/false);
+    }
+    holding.present = true;  // has stayed until now
+    return holding.stay;
+  }
+
+  // The gap that the storage is in now: the one after its latest touch.
+  size_t openGap(ir::StorageId storage) const {
+    const size_t count = table_.gapCount(storage);
+    return table_.gapIndex(storage, (holdings_[storage.index()].touches + count - 1) % count);
+  }
+  void markEnded(ir::StorageId storage) { out_.ended[openGap(storage)] = true; }
+
+  // A version that was overwritten since: made again beside the current one, for this node alone.
+  ir::Expected<int32_t> providePrivately(ir::StorageId storage, int32_t version) {
+    for (const auto& [key, stay] : privates_) {
+      if (key == std::pair(storage, version)) return stay;
+    }
+    return recomputeWriters(storage, version, /*isPrivate=*/true);
+  }
+
+  ir::Expected<int32_t> recomputeWriters(ir::StorageId storage, int32_t version, bool isPrivate) {
+    size_t last = touches(storage).size();
+    while (last > 0 &&
+           !(touches(storage)[last - 1].writes && touches(storage)[last - 1].version == version)) {
+      --last;
+    }
+    const int32_t first = last == 0 ? -1 : table_.chainBegin(storage, last - 1);
+    if (first < 0) {
+      return refuse(storage, "version " + std::to_string(version) +
+                                 " is needed again after it is gone, and may not be recomputed");
+    }
+    for (auto k = static_cast<size_t>(first); k < last; ++k) {
+      if (!touches(storage)[k].writes) continue;
+      const auto node = static_cast<size_t>(touches(storage)[k].position);
+      if (ir::Error error = recompute(node, storage, isPrivate)) return error;
+    }
+    const int32_t stay = chainStays_.back().second;
+    chainStays_.pop_back();
+    if (isPrivate) privates_.push_back({{storage, version}, stay});
+    return stay;
+  }
+
+  // Runs `node` once more to advance the chain that makes `target`. The chain's own stay is found
+  // in chainStays_, whose last entry belongs to the innermost chain.
+  ir::Error recompute(size_t node, ir::StorageId target, bool isPrivate) {
+    llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> operands;
+    for (const ir::Access& access : table_.recomputeAccesses(node)) {
+      if (!access.reads() || access.storage == target) continue;
+      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, target);
+      if (!stay) return stay.takeError();
+      operands.push_back({access.storage, *stay});
+    }
+    launchClone(node, target, isPrivate, operands);
+    return ir::success();
+  }
+
+  void launchOriginal(size_t node) {
+    const auto step = static_cast<int32_t>(out_.steps.size());
+    original_[node] = step;
+    Step launched{.node = ir::NodeId(node)};
+    for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
+      Holding& holding = holdings_[access.storage.index()];
+      if (access.reads()) {
+        touch(holding.stay, step);
+        launched.in.push_back(holding.stay);
+      }
+      if (access.writes()) {
+        if (!access.reads()) holding.stay = makeWritten(access.storage);
+        write(holding.stay, step, access.writtenVersion);
+        launched.out.push_back(holding.stay);
+        holding.version = access.writtenVersion;
+      }
+      afterTouch(access.storage);
+    }
+    out_.steps.push_back(std::move(launched));
+  }
+
+  // A write that does not read starts anew, but on the host there is one place only.
+  int32_t makeWritten(ir::StorageId storage) {
+    return table_.isHostOnly(storage) ? holdings_[storage.index()].stay : addStay(storage);
+  }
+
+  void afterTouch(ir::StorageId storage) {
+    if (table_.isHostOnly(storage)) return;
+    Holding& holding = holdings_[storage.index()];
+    const size_t gap = table_.gapIndex(storage, holding.touches++);
+    holding.absentBy = actions_[gap];
+    holding.present = actions_[gap] == GapAction::kKeep && table_.gaps()[gap].live;
+  }
+
+  void launchClone(size_t node, ir::StorageId target, bool isPrivate,
+                   llvm::ArrayRef<std::pair<ir::StorageId, int32_t>> operands) {
+    const auto step = static_cast<int32_t>(out_.steps.size());
+    Step launched{.node = ir::NodeId(node), .clone = ++clones_[node]};
+    ++out_.clones;
+    size_t operand = 0;
+    for (const ir::Access& access : table_.recomputeAccesses(node)) {
+      int32_t stay = -1;
+      if (access.reads()) {
+        stay = access.storage == target ? chainStays_.back().second : operands[operand++].second;
+        touch(stay, step);
+        launched.in.push_back(stay);
+      }
+      if (!access.writes()) continue;
+      if (!access.reads()) stay = makeAgain(access, target, isPrivate);
+      write(stay, step, access.writtenVersion);
+      launched.out.push_back(stay);
+    }
+    if (table_.isRandom(node)) launched.rngSlot = rngSlot(node);
+    out_.steps.push_back(std::move(launched));
+  }
+
+  // A fresh stay for a result of a recompute: the target's, one that is missing too and is complete
+  // with this write (it need not be made again later), or a by-product that nobody reads.
+  int32_t makeAgain(const ir::Access& access, ir::StorageId target, bool isPrivate) {
+    Holding& holding = holdings_[access.storage.index()];
+    const bool isTarget = access.storage == target;
+    const bool isMissing = !holding.present && holding.absentBy == GapAction::kRecompute &&
+                           holding.version == access.writtenVersion &&
+                           holding.touches < touches(access.storage).size();
+    const bool isKept = isTarget ? !isPrivate : isMissing;
+    const int32_t stay = addStay(access.storage, /*isByProduct=*/!isKept);
+    if (isTarget) chainStays_.push_back({access.storage, stay});
+    if (isKept) {
+      if (!isTarget) markEnded(access.storage);
+      holding.stay = stay;
+      holding.present = true;
+    }
+    return stay;
+  }
+
+  int32_t rngSlot(size_t node) {
+    Step& original = out_.steps[static_cast<size_t>(original_[node])];
+    if (original.rngSlot < 0) original.rngSlot = rngSlots_++;
+    return original.rngSlot;
+  }
+
+  void touch(int32_t index, int32_t step) {
+    Stay& stay = out_.stays[static_cast<size_t>(index)];
+    if (stay.begin < 0) stay.begin = step;
+    stay.end = step;
+  }
+  void write(int32_t index, int32_t step, int32_t version) {
+    touch(index, step);
+    Stay& stay = out_.stays[static_cast<size_t>(index)];
+    stay.lastWrite = step;
+    stay.version = version;
+  }
+
+  void finish() {
+    for (Prefetch& prefetch : out_.prefetches) {
+      prefetch.deadline = out_.stays[static_cast<size_t>(prefetch.stay)].begin;
+    }
+    goesOnAs_.resize(out_.stays.size());
+    std::iota(goesOnAs_.begin(), goesOnAs_.end(), 0);
+    for (size_t i = 0; i < graph_.storages().size(); ++i) joinAtBoundary(ir::StorageId(i));
+    for (Step& step : out_.steps) renameStays(step);
+    deriveHostCopies(table_, out_);
+    if (table_.problem().allowed.inPlaceReuse) reuseOperandsInPlace(table_, out_);
+  }
+
+  // What a storage that is kept over the step boundary holds at the end is what the next step
+  // begins with: the last stay goes on as the first.
+  void joinAtBoundary(ir::StorageId id) {
+    auto& history = out_.history[id.index()];
+    if (!graph_.storage(id).persistent || table_.isHostOnly(id) || touches(id).empty()) return;
+    if (wrapAction(id) != GapAction::kKeep || touches(id).front().whole) return;
+    const int32_t first = history.front();
+    const int32_t last = history.back();
+    Stay& early = out_.stays[static_cast<size_t>(first)];
+    Stay& late = out_.stays[static_cast<size_t>(last)];
+    if (first == last) {
+      late.always = true;
+      return;
+    }
+    const int32_t period = out_.stepCount();
+    late.end = early.end + period;
+    if (early.lastWrite >= 0) late.lastWrite = early.lastWrite + period;
+    if (early.lastWrite >= 0) late.version = early.version;
+    goesOnAs_[static_cast<size_t>(first)] = last;
+    history.front() = last;
+    early = {.storage = id};  // unused: begin stays -1
+  }
+
+  void renameStays(Step& step) const {
+    for (int32_t& stay : step.in) stay = goesOnAs_[static_cast<size_t>(stay)];
+    for (int32_t& stay : step.out) stay = goesOnAs_[static_cast<size_t>(stay)];
+  }
+
+  const GapTable& table_;
+  const ir::Graph& graph_;
+  llvm::ArrayRef<GapAction> actions_;
+  Expansion out_;
+  std::vector<Holding> holdings_;
+  std::vector<int32_t> clones_;
+  std::vector<int32_t> original_;
+  std::vector<int32_t> goesOnAs_;  // by stay
+  llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> chainStays_;
+  llvm::SmallVector<std::pair<std::pair<ir::StorageId, int32_t>, int32_t>, 2> privates_;
+  int32_t rngSlots_ = 0;
+};
+
+}  // namespace
+
+ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions) {
+  return Expander(table, actions).run();
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,99 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From an action per gap to what one step does, in order and without times or addresses: the nodes
+// and their recomputes, how long each storage stays on the device between them, and which copies
+// that asks for.
+//   - A recompute (clone) is placed right before the node that needs its result, inputs first. An
+//     input that is on the device is used there; one that was evicted to the host is prefetched
+//     early; one that is dropped is made again itself. A recompute thus ends the gap of its inputs.
+//   - A Stay is one uninterrupted stay of a storage on the device. A storage that is kept over the
+//     boundary of the step has one stay that crosses it: `end` lies beyond the number of steps.
+//   - Step 0 is the step boundary: it stands for the boundary, takes no time and runs nothing.
+// A prefetch and its source may lie in different periods; all positions are given in the frame of
+// the object they belong to, so they may be negative or beyond the number of steps.
+#ifndef STOWAGE_PLANNER_EVALUATE_EXPAND_H_
+#define STOWAGE_PLANNER_EVALUATE_EXPAND_H_
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <cstdint>
+#include <vector>
+
+#include "ir/error.h"
+#include "planner/problem/gaps.h"
+
+namespace stowage::planner {
+
+/// One launch on the compute stream.
+struct Step {
+  ir::NodeId node;  // invalid: the step boundary
+  int32_t clone = 0;
+  llvm::SmallVector<int32_t, 4> in;  // stays, in order of the node's accesses
+  llvm::SmallVector<int32_t, 2> out;
+  int32_t takes = -1;  // stay among `in` whose bytes result 0 reuses
+  int32_t rngSlot = -1;
+};
+
+struct Stay {
+  ir::StorageId storage;
+  int32_t begin = -1;  // step that touches it first: makes it, or is the deadline of its prefetch
+  int32_t end = -1;    // step that touches it last
+  int32_t lastWrite = -1;  // -1: nobody writes it here
+  int32_t version = -1;    // what it holds in the end
+  int32_t prefetch = -1;   // index of the prefetch that fills it
+  int32_t offload = -1;    // index of the copy to the host that must be over before it may go
+  bool always = false;     // never leaves the device
+  bool isHost = false;     // of a storage that lives on the host for good
+  int32_t takenBy = -1;    // stay that goes on in the same bytes
+};
+
+/// A copy to the host, possible once step `after` is over.
+struct Offload {
+  int32_t stay = -1;
+  int32_t after = -1;
+  bool isOutput = false;  // delivered with this step: issued before the step boundary
+};
+
+/// A copy to the device that must be over when step `deadline` starts.
+struct Prefetch {
+  int32_t stay = -1;
+  int32_t deadline = -1;
+  int32_t release = -1;     // not before this step is over: the bytes are still on the device
+  int32_t source = -1;      // the offload that gave the host these bytes; -1: the host has them
+  int32_t sourceShift = 0;  // periods between source and prefetch: 0 or -1
+  bool ofThisStep = false;  // the host has the bytes only from the step boundary on: an input's
+};
+
+/// Does the host hold a storage's bytes when a step begins?
+struct HostSource {
+  bool needed = false;   // the storage has a place on the host
+  bool always = false;   // it is never written, or an input: filled from outside
+  int32_t offload = -1;  // else: the copy that brings its last version there; -1: none does
+};
+
+struct Expansion {
+  std::vector<Step> steps;  // steps[0] is the step boundary
+  std::vector<Stay> stays;
+  std::vector<Offload> offloads;
+  std::vector<Prefetch> prefetches;
+  /// By storage: its stays in order, those of recomputes' by-products left out. The stay that
+  /// crosses the step boundary is named first and last.
+  std::vector<llvm::SmallVector<int32_t, 2>> history;
+  /// By storage: what gives the host the bytes that are valid at the step boundary.
+  std::vector<HostSource> hostAtBoundary;
+  /// By gap: its bytes were brought back (a tail's only are if a recompute asks for them).
+  std::vector<bool> ended;
+  /// By gap: the prefetch that ends it; -1: none does.
+  std::vector<int32_t> endingPrefetch;
+  int32_t clones = 0;
+
+  int32_t stepCount() const { return static_cast<int32_t>(steps.size()); }
+};
+
+/// `actions` by gap (GapTable::gaps). Errors: kInvalidArgument naming the storage when a recompute
+/// cannot have its inputs or an action is not possible in its gap.
+ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_EVALUATE_EXPAND_H_

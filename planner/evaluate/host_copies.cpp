@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate/host_copies.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int32_t kNothing = -1;
+
+// One storage's copies, in order of its stays.
+class StorageCopies {
+ public:
+  StorageCopies(const GapTable& table, Expansion& expansion, ir::StorageId storage)
+      : storage_(table.problem().graph.storage(storage)),
+        out_(expansion),
+        history_(expansion.history[storage.index()]),
+        host_(expansion.hostAtBoundary[storage.index()]),
+        lastVersion_(table.problem().graph.lastVersion(storage)) {
+    host_.always = storage_.role == ir::Role::kInput || (storage_.persistent && lastVersion_ == 0);
+    host_.needed = storage_.role == ir::Role::kInput || table.isHostOnly(storage);
+    if (host_.always) held_ = 0;
+  }
+
+  void derive() {
+    for (size_t i = crossesBoundary() ? 1 : 0; i < history_.size(); ++i) {
+      if (const int32_t prefetch = stay(i).prefetch; prefetch >= 0) addPrefetch(prefetch, i);
+    }
+    resolveDeferred();
+    if (storage_.output) addOutput();
+    // An input is filled anew each step, so what the step copies there is gone at the next step
+    // boundary.
+    if (!host_.always && storage_.persistent && held_ == lastVersion_) host_.offload = heldBy_;
+  }
+
+ private:
+  Stay& stay(size_t i) { return out_.stays[static_cast<size_t>(history_[i])]; }
+  bool crossesBoundary() { return history_.size() > 1 && history_.front() == history_.back(); }
+
+  void addPrefetch(int32_t index, size_t position) {
+    host_.needed = true;
+    Prefetch& prefetch = out_.prefetches[static_cast<size_t>(index)];
+    const bool fromLastStep = position == 0 || (position == 1 && crossesBoundary());
+    prefetch.ofThisStep = position == 0 && !storage_.persistent;
+    const size_t before = position == 0 ? history_.size() - 1 : position - 1;
+    const int32_t shift = fromLastStep ? -1 : 0;
+    // The next step's input is other bytes, which need not wait for this step's to go.
+    prefetch.release = stay(prefetch.ofThisStep ? 0 : before).end + shift * out_.stepCount();
+    const int32_t version = contentBefore(position);
+    if (held_ == version) {
+      prefetch.source = heldBy_;
+      prefetch.sourceShift = heldShift_;
+      return;
+    }
+    if (version == 0) {  // made in the step before: known once the whole history is
+      deferred_.push_back(index);
+      return;
+    }
+    offload(before, version);
+    heldShift_ = shift;
+    prefetch.source = heldBy_;
+    prefetch.sourceShift = shift;
+  }
+
+  int32_t contentBefore(size_t position) {
+    if (position == 0) return 0;
+    const Stay& before = stay(position - 1);
+    // Counted from the step boundary, the part of a crossing stay before it holds version 0 at the
+    // step boundary.
+    if (position == 1 && crossesBoundary() && before.lastWrite < out_.stepCount()) return 0;
+    return before.version;
+  }
+
+  void offload(size_t position, int32_t version) {
+    Stay& source = stay(position);
+    assert(source.lastWrite >= 0 && "a stay that the host does not know was written");
+    heldBy_ = static_cast<int32_t>(out_.offloads.size());
+    heldShift_ = 0;
+    held_ = version;
+    source.offload = heldBy_;
+    out_.offloads.push_back({.stay = history_[position], .after = source.lastWrite});
+  }
+
+  void resolveDeferred() {
+    if (deferred_.empty()) return;
+    if (held_ != lastVersion_) offload(history_.size() - 1, lastVersion_);
+    for (const int32_t index : deferred_) {
+      Prefetch& prefetch = out_.prefetches[static_cast<size_t>(index)];
+      prefetch.source = heldBy_;
+      prefetch.sourceShift = -1;
+    }
+  }
+
+  void addOutput() {
+    if (host_.always && host_.needed) return;
+    host_.needed = true;
+    if (held_ == lastVersion_ && heldBy_ != kNothing) {
+      out_.offloads[static_cast<size_t>(heldBy_)].isOutput = true;
+      return;
+    }
+    if (history_.empty()) return;
+    size_t writer = history_.size() - 1;
+    while (writer > 0 && !(stay(writer).lastWrite >= 0 && stay(writer).version == lastVersion_)) {
+      --writer;
+    }
+    const int32_t after = std::max(stay(writer).lastWrite, 0);
+    const auto index = static_cast<int32_t>(out_.offloads.size());
+    if (stay(writer).offload < 0) stay(writer).offload = index;
+    out_.offloads.push_back({.stay = history_[writer], .after = after, .isOutput = true});
+    if (held_ != lastVersion_) {
+      held_ = lastVersion_;
+      heldBy_ = index;
+    }
+  }
+
+  const ir::Storage& storage_;
+  Expansion& out_;
+  llvm::SmallVectorImpl<int32_t>& history_;
+  HostSource& host_;
+  int32_t lastVersion_;
+  int32_t held_ = kNothing;    // version that the host holds
+  int32_t heldBy_ = kNothing;  // copy that brought it
+  int32_t heldShift_ = 0;      // periods between that copy and this step
+  llvm::SmallVector<int32_t, 2> deferred_;
+};
+
+}  // namespace
+
+void deriveHostCopies(const GapTable& table, Expansion& expansion) {
+  const size_t storages = table.problem().graph.storages().size();
+  expansion.hostAtBoundary.resize(storages);
+  for (size_t i = 0; i < storages; ++i) {
+    StorageCopies(table, expansion, ir::StorageId(i)).derive();
+  }
+}
+
+}  // namespace stowage::planner

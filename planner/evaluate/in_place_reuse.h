@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Where an output may land on the bytes of an operand that dies with it: the op allows it (op
+// table), operand and output have the same shape and layout, the operand is step-local, nobody
+// needs it later, and no copy of it is due. The two stays then share one place.
+#ifndef STOWAGE_PLANNER_EVALUATE_IN_PLACE_REUSE_H_
+#define STOWAGE_PLANNER_EVALUATE_IN_PLACE_REUSE_H_
+
+#include "planner/evaluate/expand.h"
+
+namespace stowage::planner {
+
+/// The storage on whose bytes result 0 of `node` may land, as far as the graph says: op, types,
+/// sizes, persistence. Invalid if there is none.
+ir::StorageId inPlaceCandidate(const ir::Graph& graph, ir::NodeId node, int which);
+
+/// Sets `takes` of steps and `takenBy` of stays.
+void reuseOperandsInPlace(const GapTable& table, Expansion& expansion);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_EVALUATE_IN_PLACE_REUSE_H_

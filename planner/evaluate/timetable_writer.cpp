@@ -1,0 +1,300 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/evaluate/timetable_writer.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "planner/evaluate/copy_schedule.h"
+#include "planner/evaluate/dependencies.h"
+#include "planner/evaluate/timing.h"
+
+namespace stowage::planner {
+
+namespace {
+
+class Writer {
+ public:
+  explicit Writer(const EvaluationParts& parts)
+      : p_(parts), x_(parts.expansion), problem_(parts.table.problem()) {}
+
+  Timetable write() {
+    result_.joined = problem_.graphMode == ir::GraphMode::kWhole;
+    result_.deviceHeight = Bytes(p_.addresses.deviceHeight);
+    result_.hostHeight = Bytes(p_.addresses.hostHeight);
+    writeReserved();
+    writeDecisions();
+    writeResidencies();
+    writeBoundary();
+    writeCommands();
+    writeTimes();
+    return std::move(result_);
+  }
+
+ private:
+  void writeReserved() {
+    Bytes offset;
+    for (ir::ReservedRegion region : problem_.target.reserved) {
+      region.offset = offset;
+      offset += roundUp(region.bytes, problem_.target.alignBytes);
+      result_.reserved.push_back(std::move(region));
+    }
+  }
+
+  void writeDecisions() {
+    for (size_t g = 0; g < p_.actions.size(); ++g) {
+      const Gap& gap = p_.table.gaps()[g];
+      if (p_.actions[g] == ir::GapAction::kKeep || !x_.ended[g]) continue;
+      result_.decisions.rows.push_back({.storage = gap.storage,
+                                        .gapBegin = gap.begin,
+                                        .gapEnd = gap.end,
+                                        .action = p_.actions[g]});
+      gapOfRow_.push_back(g);
+    }
+  }
+
+  // Why each action is what it is, as the timetable shows it (words: planner/README.md).
+  void writeReasons() {
+    for (size_t i = 0; i < gapOfRow_.size(); ++i) {
+      ir::DecisionRow& row = result_.decisions.rows[i];
+      row.why = row.action == ir::GapAction::kHost ? whyHost(gapOfRow_[i]) : whyAgain(gapOfRow_[i]);
+    }
+  }
+  const char* whyHost(size_t gap) const {
+    const int32_t prefetch = x_.endingPrefetch[gap];
+    if (prefetch < 0) return "hidden";
+    const int32_t source = x_.prefetches[static_cast<size_t>(prefetch)].source;
+    const bool isWaitedFor = isBlamed_[prefetchActions_[static_cast<size_t>(prefetch)]] ||
+                             (source >= 0 && isBlamed_[outActions_[static_cast<size_t>(source)]]);
+    return isWaitedFor ? "waits" : "hidden";
+  }
+  const char* whyAgain(size_t gapIndex) const {
+    const Gap& gap = p_.table.gaps()[gapIndex];
+    if (!gap.mayHost) return "only";
+    const size_t touch = gapIndex - p_.table.gapIndex(gap.storage, 0);
+    const ir::LinkModel& links = problem_.costs.links;
+    const int64_t bytes = p_.table.bytes(gap.storage);
+    const int64_t copies =
+        copyTime(links.deviceToHost, bytes) + copyTime(links.hostToDevice, bytes);
+    return p_.table.chainTime(gap.storage, touch) <= copies ? "cheap" : "busy";
+  }
+
+  ir::ResidencyId addResidency(ir::StorageId storage, ir::Space space, int64_t offset) {
+    result_.residencies.push_back({.storage = storage, .space = space, .offset = offset});
+    return ir::ResidencyId(result_.residencies.size() - 1);
+  }
+
+  void writeResidencies() {
+    hosts_.resize(x_.hostAtBoundary.size());
+    for (size_t i = 0; i < hosts_.size(); ++i) {
+      if (!x_.hostAtBoundary[i].needed) continue;
+      hosts_[i] = addResidency(ir::StorageId(i), ir::Space::kHost, p_.addresses.hosts[i]);
+    }
+    stays_.resize(x_.stays.size());
+    for (size_t i = 0; i < stays_.size(); ++i) {
+      const Stay& stay = x_.stays[i];
+      if (stay.isHost) {
+        stays_[i] = hosts_[stay.storage.index()];
+      } else if (stay.always || stay.begin >= 0) {
+        stays_[i] = addResidency(stay.storage, ir::Space::kDevice, p_.addresses.stays[i]);
+      }
+    }
+  }
+
+  void writeBoundary() {
+    const auto& storages = problem_.graph.storages();
+    for (size_t i = 0; i < storages.size(); ++i) {
+      const bool isInput = storages[i].role == ir::Role::kInput;
+      if (!storages[i].persistent && !isInput) continue;
+      ir::BoundaryEntry entry{.storage = ir::StorageId(i)};
+      const bool onHost = isHostValid(i);
+      if (onHost) entry.at.push_back(hosts_[i]);
+      bool onDevice = false;
+      if (!isInput && !p_.table.isHostOnly(entry.storage)) {
+        for (const int32_t stay : boundaryStays(i)) {
+          entry.at.push_back(stays_[static_cast<size_t>(stay)]);
+          onDevice = true;
+        }
+      }
+      entry.dirty = storages[i].persistent && onDevice && !onHost;
+      std::sort(entry.at.begin(), entry.at.end());
+      result_.boundary.push_back(std::move(entry));
+    }
+  }
+
+  // The copy that brings the last version to the host may be issued in the step after.
+  bool isHostValid(size_t storage) const {
+    const HostSource& host = x_.hostAtBoundary[storage];
+    if (!host.needed) return false;
+    if (host.always || p_.table.isHostOnly(ir::StorageId(storage))) return true;
+    if (host.offload < 0) return false;
+    const auto job = static_cast<size_t>(host.offload);
+    const int64_t steps = x_.stepCount();
+    const int64_t boundary = (x_.offloads[job].after / steps + 1) * steps;
+    return p_.copies.out[job].start.step < boundary;
+  }
+
+  // Stays whose bytes the next step still uses.
+  llvm::SmallVector<int32_t, 2> boundaryStays(size_t storage) const {
+    llvm::SmallVector<int32_t, 2> found;
+    for (const int32_t index : x_.history[storage]) {
+      const Stay& stay = x_.stays[static_cast<size_t>(index)];
+      const bool arrivesEarly =
+          stay.prefetch >= 0 && p_.copies.in[static_cast<size_t>(stay.prefetch)].start.step < 0;
+      const bool leavesLate =
+          stay.offload >= 0 &&
+          p_.copies.out[static_cast<size_t>(stay.offload)].start.step >= x_.stepCount();
+      const bool crosses = stay.always || stay.end >= x_.stepCount() || arrivesEarly || leavesLate;
+      if (crosses && !llvm::is_contained(found, index)) found.push_back(index);
+    }
+    return found;
+  }
+
+  void writeCommands() {
+    prefetchActions_.resize(x_.prefetches.size());
+    outActions_.resize(x_.offloads.size());
+    for (const Issue& issue : p_.order.issues) {
+      const auto index = static_cast<size_t>(issue.index);
+      switch (issue.kind) {
+        case Issue::Kind::kRun:
+          addRun(x_.steps[index], p_.addresses.temps[index]);
+          break;
+        case Issue::Kind::kOffload: {
+          const int32_t stay = x_.offloads[index].stay;
+          outActions_[index] = result_.actions.size();
+          addCopy(ir::Stream::kDeviceToHost, stayId(stay), hostId(stay));
+          result_.bytesOut += Bytes(bytesOf(stay));
+          break;
+        }
+        case Issue::Kind::kPrefetch: {
+          const int32_t stay = x_.prefetches[index].stay;
+          prefetchActions_[index] = result_.actions.size();
+          addCopy(ir::Stream::kHostToDevice, hostId(stay), stayId(stay));
+          result_.bytesIn += Bytes(bytesOf(stay));
+          break;
+        }
+      }
+    }
+  }
+
+  ir::ResidencyId stayId(int32_t stay) const { return stays_[static_cast<size_t>(stay)]; }
+  ir::ResidencyId hostId(int32_t stay) const {
+    return hosts_[x_.stays[static_cast<size_t>(stay)].storage.index()];
+  }
+  int64_t bytesOf(int32_t stay) const {
+    return p_.table.bytes(x_.stays[static_cast<size_t>(stay)].storage);
+  }
+
+  void addRun(const Step& step, int64_t tempOffset) {
+    ir::Command command{.kind = ir::CommandKind::kRun, .stream = ir::Stream::kCompute};
+    command.node = step.node;
+    command.clone = step.clone;
+    for (const int32_t stay : step.in) command.in.push_back(stayId(stay));
+    for (const int32_t stay : step.out) command.out.push_back(stayId(stay));
+    const int64_t temporary = p_.table.temporary(step.node.index());
+    command.temp = {.offset = temporary > 0 ? tempOffset : 0, .bytes = Bytes(temporary)};
+    command.rngSlot = step.rngSlot;
+    if (step.takes >= 0) command.takes = stayId(step.takes);
+    result_.actions.push_back({.command = std::move(command), .start = {}, .end = {}});
+  }
+
+  void addCopy(ir::Stream stream, ir::ResidencyId from, ir::ResidencyId to) {
+    ir::Command command{.kind = ir::CommandKind::kCopy, .stream = stream};
+    command.from = from;
+    command.to = to;
+    result_.actions.push_back({.command = std::move(command), .start = {}, .end = {}});
+  }
+
+  void writeTimes() {
+    std::vector<ir::Command> commands;
+    std::vector<ir::Stream> streams;
+    std::vector<int64_t> durations;
+    for (const TimedAction& action : result_.actions) {
+      commands.push_back(action.command);
+      streams.push_back(action.command.stream);
+      durations.push_back(commandTime(problem_.graph, result_.residencies, action.command,
+                                      problem_.costs, problem_.target.alignBytes));
+    }
+    Dependencies dependencies = computeDependencies(
+        problem_.graph, problem_.target, result_.residencies, result_.boundary, commands);
+    // Joined: the step before is over altogether.
+    if (result_.joined) dependencies.prev.assign(commands.size(), {});
+    const std::vector<size_t> meetings = findMeetings(problem_.graph, problem_.graphMode, commands);
+    const Timeline timeline = simulateTiming(
+        {.streams = streams,
+         .durations = durations,
+         .dependencies = dependencies,
+         .meetings = meetings,
+         .issuing = findIssuing(problem_.graph, problem_.graphMode, problem_.costs, commands)});
+    handedOver_ = timeline.handedOver;
+    result_.stepTime = timeline.stepTime;
+    for (const ir::OpCost& cost : problem_.costs.nodes) result_.computeTime += cost.time;
+    for (size_t i = 0; i < result_.actions.size(); ++i) {
+      result_.actions[i].start = timeline.start[i];
+      result_.actions[i].end = timeline.end[i];
+    }
+    attributeStalls(dependencies, meetings);
+    writeReasons();
+  }
+
+  // Compute that starts later than its predecessor ended, and than it was handed over, waited for
+  // the command that ended last.
+  void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
+    isBlamed_.assign(result_.actions.size(), false);
+    Nanoseconds free;
+    for (size_t i = 0; i < result_.actions.size(); ++i) {
+      const TimedAction& action = result_.actions[i];
+      if (action.command.stream != ir::Stream::kCompute) continue;
+      if (!handedOver_.empty()) free = std::max(free, handedOver_[i]);
+      if (action.start > free) {
+        const bool meets = i > 0 && llvm::is_contained(meetings, i);
+        const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
+        if (last) isBlamed_[*last] = true;
+        const bool isOut =
+            last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
+        (isOut ? result_.stalls.deviceToHost : result_.stalls.hostToDevice) += action.start - free;
+      }
+      free = action.end;
+    }
+  }
+
+  /// The one that all streams waited for.
+  size_t lastBefore(size_t command) const {
+    const auto end = [&](const TimedAction& a, const TimedAction& b) { return a.end < b.end; };
+    const auto first = result_.actions.begin();
+    return static_cast<size_t>(std::max_element(first, first + static_cast<int64_t>(command), end) -
+                               first);
+  }
+
+  std::optional<size_t> lastWait(const Dependencies& dependencies, size_t command) const {
+    Nanoseconds latest(INT64_MIN);
+    std::optional<size_t> last;
+    const auto consider = [&](ir::CommandId id, Nanoseconds shift) {
+      const TimedAction& other = result_.actions[id.index()];
+      if (other.end - shift <= latest) return;
+      latest = other.end - shift;
+      last = id.index();
+    };
+    for (const ir::CommandId id : dependencies.wait[command]) consider(id, {});
+    for (const ir::CommandId id : dependencies.prev[command]) consider(id, result_.stepTime);
+    return last;
+  }
+
+  const EvaluationParts& p_;
+  const Expansion& x_;
+  const Problem& problem_;
+  Timetable result_;
+  std::vector<ir::ResidencyId> stays_;   // by stay
+  std::vector<ir::ResidencyId> hosts_;   // by storage
+  std::vector<size_t> gapOfRow_;         // by decision row
+  std::vector<size_t> prefetchActions_;  // by prefetch: its action
+  std::vector<size_t> outActions_;       // by offload
+  std::vector<bool> isBlamed_;           // by action: compute waited for its end
+  std::vector<Nanoseconds> handedOver_;  // by action; empty: all of them in time
+};
+
+}  // namespace
+
+Timetable writeTimetable(const EvaluationParts& parts) { return Writer(parts).write(); }
+
+}  // namespace stowage::planner

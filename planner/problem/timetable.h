@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The outcome of evaluating decisions: every action of the step in issue order, with the
+// residencies it binds, their offsets, and when it runs in the steady state. The lowering passes
+// write a schedule from it: runs and clones first, then copies, then offsets, then waits (which
+// they derive anew: a timetable has none).
+#ifndef STOWAGE_PLANNER_PROBLEM_TIMETABLE_H_
+#define STOWAGE_PLANNER_PROBLEM_TIMETABLE_H_
+
+#include <vector>
+
+#include "ir/schedule.h"
+#include "ir/units.h"
+#include "planner/problem/decisions.h"
+
+namespace stowage::planner {
+
+struct TimedAction {
+  ir::Command command;  // complete but for wait and prev
+  Nanoseconds start;    // in a step far from the first, relative to that step's begin
+  Nanoseconds end;
+};
+
+struct Stalls {
+  Nanoseconds deviceToHost;  // compute waited for bytes to leave
+  Nanoseconds hostToDevice;  // compute waited for bytes to arrive
+  Nanoseconds disk;
+};
+
+struct Timetable {
+  Decisions decisions;  // those asked for, less what turned out to have no effect
+  std::vector<ir::Residency> residencies;  // placed
+  std::vector<ir::BoundaryEntry> boundary;
+  std::vector<TimedAction> actions;          // issue order
+  std::vector<ir::ReservedRegion> reserved;  // the target's, with their offsets
+  bool joined = false;
+  Bytes prefetch;  // bytes that prefetches were allowed to fill; with the decisions, all it takes
+                   // to make the same timetable again
+  Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
+  Bytes hostHeight;
+  Bytes diskHeight;
+  Nanoseconds stepTime;     // average period of the steady state
+  Nanoseconds computeTime;  // sum of the original nodes: the time with unlimited memory
+  Stalls stalls;
+  Bytes bytesOut;
+  Bytes bytesIn;
+};
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_PROBLEM_TIMETABLE_H_

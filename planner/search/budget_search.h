@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One search: evaluated plans for a device budget, from rules at several prices of recomputes whose
+// targets are corrected by what evaluation says. Optionally with a target for the host, of which
+// only rules know: what comes back may need more, and the caller compares. The result depends on
+// the problem and the arguments alone, never on the host limit of the problem.
+#ifndef STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
+#define STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
+
+#include <optional>
+#include <vector>
+
+#include "planner/bound/bound_solver.h"
+#include "planner/search/choose_actions.h"
+#include "planner/search/known_plan.h"
+
+namespace stowage::planner {
+
+constexpr int64_t kUnlimited = INT64_MAX / 4;
+
+using Pool = std::vector<KnownPlan>;
+
+struct SearchGoal {
+  int64_t budget = 0;           // bytes of the device
+  int64_t host = kUnlimited;    // bytes of the host
+  int64_t slowest = INT64_MAX;  // only faster plans are of use
+  int64_t fastest = 0;          // faster plans are of no use either
+};
+
+class BudgetSearch {
+ public:
+  /// Errors: kInvalidArgument for pins that cannot be kept.
+  static ir::Expected<BudgetSearch> make(const GapTable& table);
+
+  /// All plans that it met, higher ones too.
+  Pool run(const SearchGoal& goal) const;
+  /// A plan with as little on the host as is known for `budget`, which is `need` at least; nothing
+  /// if none was found.
+  std::optional<KnownPlan> findLeastHost(int64_t budget, int64_t need) const;
+  /// `plan` with as much in place as fits into `budget`, in exactly the same time, with at most
+  /// `host` bytes on the host and no fewer than `leastHost`, if it has that many.
+  KnownPlan settle(const KnownPlan& plan, int64_t budget, int64_t host,
+                   int64_t leastHost = 0) const;
+
+  const GapTable& table() const { return *table_; }
+  const BoundSolver& solver() const { return solver_; }
+  int64_t bound(int64_t budget) const { return solver_.bound(budget); }
+  const KnownPlan& keepAll() const { return keepAll_; }
+  const FixedActions& fixed() const { return chooser_.fixed(); }
+  /// A step so large that effort is saved.
+  bool isLarge() const;
+
+ private:
+  BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
+  /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
+  void tryLevel(int64_t price, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
+  /// Adds what the fastest of `found` that fits becomes when it keeps as much as the budget allows.
+  void improve(const SearchGoal& goal, Pool& found) const;
+  /// Too slow as well: what is among `known` already, and what is far too high.
+  Tried tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const;
+  /// The rule's plan if it fits `budget` and has at most `host` bytes on the host; its targets are
+  /// corrected by what is too much. Else how much the device lacks at least, in `excess`.
+  std::optional<KnownPlan> fitRule(ChoiceRule rule, int64_t host, int64_t& excess) const;
+
+  const GapTable* table_;
+  BoundSolver solver_;
+  ActionChooser chooser_;
+  KnownPlan keepAll_;
+};
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_

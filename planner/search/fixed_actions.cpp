@@ -1,0 +1,56 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/search/fixed_actions.h"
+
+namespace stowage::planner {
+
+namespace {
+
+using ir::GapAction;
+
+// What never comes to the device is on the host without being asked.
+bool isAlwaysSo(const GapTable& table, const Pin& pin) {
+  const auto& storages = table.problem().graph.storages();
+  for (size_t i = 0; i < storages.size() && pin.action == GapAction::kHost; ++i) {
+    if (table.isHostOnly(ir::StorageId(i)) && matchesGlob(pin.pattern, storages[i].name))
+      return true;
+  }
+  return false;
+}
+
+}  // namespace
+
+ir::Expected<FixedActions> fixActions(const GapTable& table) {
+  FixedActions fixed{.actions = Actions(table.gaps().size(), GapAction::kKeep),
+                     .isFixed = std::vector<bool>(table.gaps().size(), false)};
+  const Problem& problem = table.problem();
+  for (const Pin& pin : problem.pins) {
+    bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
+    for (size_t g = 0; g < table.gaps().size(); ++g) {
+      const Gap& gap = table.gaps()[g];
+      if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
+      const bool possible = pin.action == GapAction::kKeep ||
+                            (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
+                            (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);
+      if (!possible) continue;
+      isPossible = true;
+      fixed.actions[g] = pin.action;
+      fixed.isFixed[g] = true;
+    }
+    if (isPossible) continue;
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "pin '" + describePin(pin) + "': found no gap in which that is possible");
+  }
+  ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
+  if (!rows) return rows.takeError();
+  for (const ir::DecisionRow& row : problem.pinnedRows) {
+    for (size_t k = 0; k < table.gapCount(row.storage); ++k) {
+      const size_t g = table.gapIndex(row.storage, k);
+      if (table.gaps()[g].begin != row.gapBegin) continue;
+      fixed.actions[g] = row.action;
+      fixed.isFixed[g] = true;
+    }
+  }
+  return fixed;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/search/frontier.h"
+
+#include <algorithm>
+#include <cmath>
+#include <iterator>
+#include <utility>
+
+#include "planner/search/host_chain.h"
+#include "planner/search/in_parallel.h"
+#include "planner/search/shrink_to_fit.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int kGridBudgets = 48;
+constexpr int kShrinks = 64;  // evaluations to find out how low the lowest plan goes
+constexpr int kShrinksWhenLarge = 12;
+constexpr int kMostShrunk = 4;  // plans, one out of another
+
+std::vector<int64_t> makeGrid(int64_t lowest, int64_t highest, int64_t align) {
+  std::vector<int64_t> grid;
+  const double ratio =
+      static_cast<double>(highest) / static_cast<double>(std::max<int64_t>(lowest, 1));
+  for (int i = 0; i < kGridBudgets; ++i) {
+    const double share = static_cast<double>(i) / (kGridBudgets - 1);
+    const double bytes = static_cast<double>(std::max<int64_t>(lowest, 1)) * std::pow(ratio, share);
+    const int64_t rounded = roundUp(Bytes(static_cast<int64_t>(bytes)), align).value();
+    if (grid.empty() || rounded > grid.back()) grid.push_back(rounded);
+  }
+  if (grid.back() < highest) grid.push_back(highest);
+  return grid;
+}
+
+}  // namespace
+
+ir::Expected<Frontier> Frontier::make(const GapTable& table) {
+  ir::Expected<BudgetSearch> search = BudgetSearch::make(table);
+  if (!search) return search.takeError();
+  return Frontier(std::make_unique<BudgetSearch>(std::move(*search)));
+}
+
+Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(search)) {
+  const int64_t lowest = search_->solver().smallestBudget();
+  const int64_t highest = std::max(lowest, keepAll().height);
+  grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
+  pools_.resize(grid_.size());
+  bounds_.resize(grid_.size());
+}
+
+const Pool& Frontier::pool(size_t index) {
+  if (!pools_[index]) pools_[index] = search_->run({.budget = grid_[index]});
+  return *pools_[index];
+}
+
+size_t Frontier::firstAbove(int64_t budget) const {
+  return static_cast<size_t>(std::upper_bound(grid_.begin(), grid_.end(), budget) - grid_.begin());
+}
+
+// Equally fast: what moves less leaves the links to others and depends less on estimates.
+void Frontier::consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best) {
+  if (plan.height > budget) return;
+  if (best == nullptr || isBetter(plan, *best)) best = &plan;
+}
+
+bool Frontier::isHopeless(size_t index, const KnownPlan* best) {
+  if (best == nullptr) return false;
+  if (!bounds_[index]) bounds_[index] = search_->bound(grid_[index]);
+  return *bounds_[index] >= best->time;
+}
+
+void Frontier::makePools(size_t begin, size_t end) {
+  std::vector<size_t> missing;
+  for (size_t i = begin; i < end; ++i) {
+    if (!pools_[i]) missing.push_back(i);
+  }
+  inParallel(missing.size(), [&](size_t i) { pool(missing[i]); });
+}
+
+const KnownPlan* Frontier::findInPools(int64_t budget) {
+  const KnownPlan* best = nullptr;
+  consider(keepAll(), budget, best);
+  const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
+  for (size_t i = last + 1; i-- > 0;) {
+    if (isHopeless(i, best)) break;
+    if (!pools_[i]) {
+      // Most questions are answered by the first pools.
+      const size_t most = std::clamp<size_t>(last - i, 1, coreCount());
+      size_t begin = i + 1 - std::min(i + 1, most);
+      while (isHopeless(begin, best)) ++begin;
+      makePools(begin, i + 1);
+    }
+    for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
+  }
+  return best;
+}
+
+const KnownPlan* Frontier::findBest(int64_t budget) {
+  const KnownPlan* best = findInPools(budget);
+  if (best != nullptr) return best;
+  for (const KnownPlan& plan : lowest()) consider(plan, budget, best);
+  return best;
+}
+
+// A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an
+// answer from there or from its own height on, whichever is more.
+std::optional<LowestPlan> Frontier::findLowestInPools() {
+  std::optional<LowestPlan> lowest;
+  const auto consider = [&](const KnownPlan& plan, int64_t from) {
+    const int64_t budget = std::max(plan.height, from);
+    if (!lowest || budget < lowest->budget) lowest = {&plan, budget};
+  };
+  consider(keepAll(), 0);
+  for (size_t i = 0; i < grid_.size(); ++i) {
+    const int64_t from = i > 0 ? grid_[i - 1] : 0;
+    if (lowest && from >= lowest->budget) break;
+    if (!pools_[i]) makePools(i, std::min(i + std::clamp<size_t>(i, 1, coreCount()), grid_.size()));
+    for (const KnownPlan& plan : pool(i)) consider(plan, from);
+  }
+  return lowest;
+}
+
+// What is shrunk is no faster than the answer at the pools' smallest budget, so it changes
+// nothing from there on. An answer gives back what it need not move, which may go lower again.
+const Pool& Frontier::lowest() {
+  if (lowest_) return *lowest_;
+  lowest_.emplace();
+  const std::optional<LowestPlan> first = findLowestInPools();
+  if (!first) return *lowest_;
+  const int evaluations = search_->isLarge() ? kShrinksWhenLarge : kShrinks;
+  KnownPlan answer = *findInPools(first->budget);
+  lowest_->push_back(*first->plan);
+  for (int i = 0; i < kMostShrunk; ++i) {
+    answer = search_->settle(answer, i == 0 ? first->budget : answer.height, kUnlimited);
+    std::vector<KnownPlan> lower = shrinkToFit(search_->table(), answer, evaluations);
+    if (lower.empty()) break;
+    answer = lower.back();
+    std::move(lower.begin(), lower.end(), std::back_inserter(*lowest_));
+  }
+  for (KnownPlan& plan : shrinkToFit(search_->table(), *first->plan, evaluations))
+    lowest_->push_back(std::move(plan));
+  std::sort(lowest_->begin(), lowest_->end(), [](const KnownPlan& a, const KnownPlan& b) {
+    return std::pair(a.height, b.time) > std::pair(b.height, a.time);
+  });
+  return *lowest_;
+}
+
+LowestPlan Frontier::findLowest() {
+  if (lowest().empty()) return {};
+  const KnownPlan& plan = lowest().back();
+  return {&plan, plan.height};
+}
+
+std::vector<const KnownPlan*> Frontier::all() {
+  makePools(0, grid_.size());
+  std::vector<const KnownPlan*> plans = {&keepAll()};
+  for (size_t i = 0; i < grid_.size(); ++i) {
+    for (const KnownPlan& plan : pool(i)) plans.push_back(&plan);
+  }
+  for (const KnownPlan& plan : lowest()) plans.push_back(&plan);
+  return plans;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// All plans that are known, independent of the budget that is asked for, where the host is not
+// limited. A fixed grid of budgets lies between what one node needs at least and what everything
+// needs at once; a search at each grid budget leaves a pool of evaluated plans. A question for B
+// bytes is answered from the pools of the grid budgets up to the first one above B: the fastest
+// plan that is not higher than B. The set of plans that may answer only grows with B, so the time
+// never rises with it.
+// Pools are made when they are asked for, from B downwards, and those whose lower bound is not
+// below the best time are left out: they could not answer. A pool depends on the problem and its
+// grid budget alone, so several are made at once, the more the further down a question has come.
+#ifndef STOWAGE_PLANNER_SEARCH_FRONTIER_H_
+#define STOWAGE_PLANNER_SEARCH_FRONTIER_H_
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "planner/search/budget_search.h"
+
+namespace stowage::planner {
+
+struct LowestPlan {
+  const KnownPlan* plan = nullptr;
+  int64_t budget = 0;
+};
+
+class Frontier {
+ public:
+  /// Errors: kInvalidArgument for pins that cannot be kept.
+  static ir::Expected<Frontier> make(const GapTable& table);
+
+  /// The fastest known plan that needs at most `budget` bytes; null if there is none.
+  const KnownPlan* findBest(int64_t budget);
+  /// The same of the pools alone, without the plans below them.
+  const KnownPlan* findInPools(int64_t budget);
+  /// The smallest budget that has an answer.
+  LowestPlan findLowest();
+  /// The smallest budget that has an answer in the pools, and a plan for it.
+  std::optional<LowestPlan> findLowestInPools();
+  /// That plan and plans below it, none faster than the answer to its budget. Falling heights.
+  const Pool& lowest();
+  /// Everything that is known, all pools made.
+  std::vector<const KnownPlan*> all();
+
+  const KnownPlan& keepAll() const { return search_->keepAll(); }
+  const BudgetSearch& search() const { return *search_; }
+  /// Rising.
+  llvm::ArrayRef<int64_t> grid() const { return grid_; }
+  /// All plans that the search for a grid budget met, higher ones too.
+  const Pool& pool(size_t index);
+  /// Of the grid budgets; their number if none is.
+  size_t firstAbove(int64_t budget) const;
+
+ private:
+  explicit Frontier(std::unique_ptr<BudgetSearch> search);
+  /// Makes `best` point to `plan` if that can answer and is better.
+  static void consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best);
+  /// No plan of the pool at `index` or of one below it is better than `best`.
+  bool isHopeless(size_t index, const KnownPlan* best);
+  /// Makes the missing ones of the pools `begin` to `end` - 1, side by side.
+  void makePools(size_t begin, size_t end);
+
+  std::unique_ptr<BudgetSearch> search_;
+  std::vector<int64_t> grid_;
+  std::vector<std::optional<int64_t>> bounds_;  // of the grid budgets' times
+  std::vector<std::optional<Pool>> pools_;
+  std::optional<Pool> lowest_;
+};
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_FRONTIER_H_

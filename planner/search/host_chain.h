@@ -1,0 +1,49 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Plans for one device budget with ever less on the host: from the answer without a limit down to
+// the plan with the least, over evenly spread host targets, each searched for. A level adds only
+// what is no faster than what the levels above it left, so less of the host is never faster, and
+// a question needs the levels down to its own limit alone. The chain depends on the budget and
+// the problem, not on the limits that are asked for or in which order.
+#ifndef STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
+#define STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
+
+#include <vector>
+
+#include "planner/search/budget_search.h"
+
+namespace stowage::planner {
+
+class HostChain {
+ public:
+  /// `first`: the answer for `budget` without a limit; `last`: what has least on the host, lower
+  /// than that and not faster.
+  HostChain(const BudgetSearch& search, int64_t budget, const KnownPlan& first, KnownPlan last);
+
+  /// The best plan with at most `host` bytes on the host that is faster than `slowest`; null if
+  /// there is none.
+  const KnownPlan* find(int64_t host, int64_t slowest);
+  const KnownPlan& last() const { return last_; }
+
+ private:
+  struct Level {
+    int64_t host = 0;  // bytes on the host, at most
+    Pool plans;        // with at least as much as the last plan; some with more than `host`
+    int64_t time = 0;  // of the fastest plan so far with at most `host`
+  };
+  int levelCount() const;
+  int64_t hostOf(int level) const;
+  Level make(int level) const;
+
+  const BudgetSearch* search_;
+  int64_t budget_;
+  KnownPlan last_;
+  std::vector<Level> levels_;  // falling
+};
+
+/// Order of answers: faster, then moves less, then lower.
+bool isBetter(const KnownPlan& a, const KnownPlan& b);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_

@@ -1,0 +1,246 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/search/limited_frontier.h"
+
+#include <algorithm>
+#include <cassert>
+#include <utility>
+
+#include "planner/evaluate/in_place_reuse.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int kSlowdowns = 8;  // evaluations to make a plan no faster than another one
+constexpr int64_t kSlowdownPart = 4;
+constexpr int kMostSettled = 4;  // plans with the least on the host, one out of another
+
+/// The node before the gap may write its result over the gap's storage.
+bool mayDieUnderResult(const GapTable& table, const Gap& gap) {
+  const Problem& problem = table.problem();
+  if (!problem.allowed.inPlaceReuse) return false;
+  const ir::NodeId node(static_cast<size_t>(gap.begin));
+  return inPlaceCandidate(problem.graph, node, 0) == gap.storage ||
+         inPlaceCandidate(problem.graph, node, 1) == gap.storage;
+}
+
+}  // namespace
+
+ir::Expected<LimitedFrontier> LimitedFrontier::make(const GapTable& table) {
+  ir::Expected<Frontier> frontier = Frontier::make(table);
+  if (!frontier) return frontier.takeError();
+  return LimitedFrontier(table, std::move(*frontier));
+}
+
+LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
+    : table_(&table), frontier_(std::move(frontier)) {
+  int64_t begin = 0;
+  for (const int64_t budget : frontier_.grid()) {
+    cells_.push_back({.index = cells_.size(), .begin = begin, .end = budget});
+    begin = budget;
+  }
+  cells_.push_back({.index = cells_.size(), .begin = begin, .end = kUnlimited});
+  findStayingBytes();
+  findOwnBytes();
+}
+
+// What is needed later and cannot be made again is on the device or on the host.
+void LimitedFrontier::findStayingBytes() {
+  const FixedActions& fixed = frontier_.search().fixed();
+  const std::vector<int64_t> loads = computeNodeLoads(*table_, fixed.actions);
+  const size_t nodes = loads.size();
+  std::vector<int64_t> changes(2 * nodes + 1, 0);  // of what can be made again, over two steps
+  for (size_t g = 0; g < table_->gaps().size(); ++g) {
+    const Gap& gap = table_->gaps()[g];
+    if (!gap.live || !gap.mayRecompute || fixed.isFixed[g]) continue;
+    // An operand that will be made again may already die under the result.
+    const int64_t from = mayDieUnderResult(*table_, gap) ? gap.begin : gap.begin + 1;
+    if (gap.end <= from) continue;
+    changes[static_cast<size_t>(from)] += table_->bytes(gap.storage);
+    changes[static_cast<size_t>(gap.end)] -= table_->bytes(gap.storage);
+  }
+  for (size_t i = 1; i < changes.size(); ++i) changes[i] += changes[i - 1];
+  for (size_t i = 0; i < nodes; ++i) {
+    stayingBytes_ = std::max(stayingBytes_, loads[i] - changes[i] - changes[nodes + i]);
+  }
+}
+
+// What a pin sends there for a part of the step does not count: when it is there depends on the
+// plan.
+void LimitedFrontier::findOwnBytes() {
+  ir::Expected<Draft> draft = draftTimetable(*table_, keepAll().actions, keepAll().prefetch);
+  assert(draft && "the fixed actions are possible");
+  for (size_t i = 0; i < draft->order.hosts.size(); ++i) {
+    const ir::TickRange& there = draft->order.hosts[i];
+    if (there.end - there.begin < draft->order.period) continue;
+    ownBytes_ += table_->bytes(ir::StorageId(i));
+  }
+}
+
+int64_t LimitedFrontier::hostNeed(int64_t height) const {
+  return std::max(ownBytes_, stayingBytes_ - height);
+}
+
+const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell) {
+  if (cell.answers) return *cell.answers;
+  cell.answers.emplace();
+  int64_t budget = cell.end - 1;
+  while (budget >= cell.begin) {
+    const KnownPlan* plan = frontier_.findInPools(budget);
+    if (plan == nullptr) break;
+    cell.answers->push_back({plan, std::max(plan->height, cell.begin)});
+    budget = plan->height - 1;
+  }
+  // Slower ones may have less on the host.
+  if (cell.index < frontier_.grid().size()) {
+    for (const KnownPlan& plan : frontier_.pool(cell.index)) {
+      if (plan.height < cell.end) {
+        cell.answers->push_back({&plan, std::max(plan.height, cell.begin)});
+      }
+    }
+  }
+  return *cell.answers;
+}
+
+std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time,
+                                                    int64_t budget) const {
+  for (int i = 0; i < kSlowdowns && plan.time < time; ++i) {
+    const int64_t prefetch = plan.prefetch - plan.prefetch / kSlowdownPart;
+    Tried tried = tryActions(*table_, plan.actions, prefetch, {.height = budget});
+    if (!tried.plan || tried.plan->height > budget) return std::nullopt;
+    plan = std::move(*tried.plan);
+  }
+  if (plan.time < time) return std::nullopt;
+  return plan;
+}
+
+KnownPlan LimitedFrontier::lowerHost(KnownPlan plan, int64_t budget) const {
+  for (int i = 0; i < kMostSettled && plan.hostHeight > hostNeed(budget); ++i) {
+    KnownPlan settled = frontier_.search().settle(plan, budget, plan.hostHeight);
+    const bool isLower = settled.hostHeight < plan.hostHeight;
+    plan = std::move(settled);
+    if (!isLower) break;
+  }
+  return plan;
+}
+
+HostChain* LimitedFrontier::chain(Cell& cell) {
+  if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
+  cell.hasChain = true;
+  const KnownPlan* first = frontier_.findInPools(cell.begin);
+  if (first == nullptr) return nullptr;
+  std::optional<KnownPlan> last =
+      frontier_.search().findLeastHost(cell.begin, hostNeed(cell.begin));
+  if (last) last = notFaster(std::move(*last), first->time, cell.begin);
+  if (!last || last->hostHeight >= first->hostHeight) last = *first;
+  cell.chain.emplace(frontier_.search(), cell.begin, *first,
+                     lowerHost(std::move(*last), cell.begin));
+  return &*cell.chain;
+}
+
+const KnownPlan* LimitedFrontier::findBest(int64_t budget) {
+  const KnownPlan* best = frontier_.findBest(budget);
+  if (best == nullptr || !isLimited()) return best;
+  if (limit() < ownBytes_) return nullptr;
+  return best->hostHeight <= limit() ? best : findWithin(budget);
+}
+
+const KnownPlan* LimitedFrontier::findWithin(int64_t budget) {
+  const KnownPlan* best = nullptr;
+  const auto consider = [&](const KnownPlan& plan) {
+    if (plan.height > budget || plan.hostHeight > limit()) return;
+    if (best == nullptr || isBetter(plan, *best)) best = &plan;
+  };
+  for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
+    Cell& cell = cells_[i];
+    const int64_t most = std::min(budget, cell.end);
+    // No plan of this cell or below is faster than what the host without a limit allows.
+    const KnownPlan* free = frontier_.findInPools(most);
+    if (free == nullptr) break;
+    if (hostNeed(most) > limit() || (best != nullptr && free->time >= best->time)) return best;
+    for (const Answer& answer : answers(cell)) {
+      if (answer.from <= budget) consider(*answer.plan);
+    }
+    const KnownPlan* first = frontier_.findInPools(cell.begin);
+    const int64_t slowest = best != nullptr ? best->time : INT64_MAX;
+    if (first == nullptr || first->time >= slowest) continue;
+    HostChain* made = chain(cell);
+    const KnownPlan* plan = made != nullptr ? made->find(limit(), slowest) : nullptr;
+    if (plan != nullptr) consider(*plan);
+  }
+  const std::optional<LowestPlan> lowest = frontier_.findLowestInPools();
+  const KnownPlan* slow = lowest ? frontier_.findInPools(lowest->budget) : nullptr;
+  if (best != nullptr && slow != nullptr && best->time <= slow->time) return best;
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
+  return best;
+}
+
+LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
+  LeastHost least;
+  if (frontier_.findBest(budget) == nullptr) return least;
+  const auto consider = [&](const KnownPlan& plan) {
+    if (plan.height > budget) return;
+    if (least.plan == nullptr || plan.hostHeight < least.bytes) least = {&plan, plan.hostHeight};
+  };
+  for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
+    Cell& cell = cells_[i];
+    const int64_t most = std::min(budget, cell.end);
+    if (frontier_.findInPools(most) == nullptr) break;
+    if (least.plan != nullptr && hostNeed(most) >= least.bytes) return least;
+    for (const Answer& answer : answers(cell)) {
+      if (answer.from <= budget) consider(*answer.plan);
+    }
+    if (const HostChain* made = chain(cell)) consider(made->last());
+  }
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
+  return least;
+}
+
+LowestPlan LimitedFrontier::findLowest() {
+  if (!isLimited()) return frontier_.findLowest();
+  LowestPlan lowest;
+  if (limit() < ownBytes_) return lowest;
+  const auto consider = [&](const KnownPlan& plan, int64_t from) {
+    if (plan.hostHeight > limit()) return;
+    if (lowest.plan == nullptr || from < lowest.budget) lowest = {&plan, from};
+  };
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan, plan.height);
+  for (Cell& cell : cells_) {
+    if (lowest.plan != nullptr && cell.begin >= lowest.budget) break;
+    if (hostNeed(cell.end) > limit()) continue;
+    for (const Answer& answer : answers(cell)) consider(*answer.plan, answer.from);
+    if (const HostChain* made = chain(cell)) consider(made->last(), cell.begin);
+  }
+  return lowest;
+}
+
+KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) {
+  const BudgetSearch& search = frontier_.search();
+  KnownPlan settled = search.settle(plan, budget, limit());
+  if (!isLimited() || settled.hostHeight >= plan.hostHeight) return settled;
+  const int64_t least = findLeastHost(budget).bytes;
+  return settled.hostHeight >= least ? settled : search.settle(plan, budget, limit(), least);
+}
+
+std::vector<const KnownPlan*> LimitedFrontier::all() {
+  std::vector<const KnownPlan*> plans;
+  if (!isLimited()) {
+    plans = frontier_.all();
+  } else {
+    for (int64_t budget = kUnlimited; const KnownPlan* plan = findBest(budget);) {
+      plans.push_back(plan);
+      budget = plan->height - 1;
+    }
+  }
+  std::sort(plans.begin(), plans.end(), [](const KnownPlan* a, const KnownPlan* b) {
+    return std::pair(a->height, a->time) < std::pair(b->height, b->time);
+  });
+  std::vector<const KnownPlan*> rising;
+  for (const KnownPlan* plan : plans) {
+    if (rising.empty() || plan->time < rising.back()->time) rising.push_back(plan);
+  }
+  std::reverse(rising.begin(), rising.end());
+  return rising;
+}
+
+}  // namespace stowage::planner

@@ -1,0 +1,90 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What may answer a device budget B when the host has a limit H as well: of the plans known without
+// a limit for all budgets up to B, and of the chains (planner/search/host_chain.h) of every grid
+// budget up to B, the fastest plan with at most H bytes on the host. Neither set depends on H and
+// both only grow with B, so the time never rises with either. None of them is faster than the
+// answer to B without a limit, which is the answer where it keeps to H. Made from B downwards, as
+// far as bounds of the time and of the bytes on the host allow better.
+// The smallest limit for B is the least that any of these plans has on the host. An answer gives
+// back what it need not move, but never so much that it has less there than that: the next larger
+// budget has other plans and may not do the same, and a limit that an answer keeps to is one that
+// works.
+#ifndef STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
+#define STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
+
+#include <optional>
+#include <vector>
+
+#include "planner/search/frontier.h"
+#include "planner/search/host_chain.h"
+
+namespace stowage::planner {
+
+/// The least that a budget needs of the host, and a plan that needs no more.
+struct LeastHost {
+  const KnownPlan* plan = nullptr;
+  int64_t bytes = 0;
+};
+
+class LimitedFrontier {
+ public:
+  /// The limit is that of the problem when a question is asked. Errors: kInvalidArgument for pins
+  /// that cannot be kept.
+  static ir::Expected<LimitedFrontier> make(const GapTable& table);
+
+  /// The fastest known plan that keeps to `budget` and to the limit; null if there is none.
+  const KnownPlan* findBest(int64_t budget);
+  /// The same plan as an answer: of what it moves, as much as fits into `budget` stays, where that
+  /// leaves the time as it is, and under a limit no less on the host than findLeastHost says.
+  KnownPlan settle(const KnownPlan& plan, int64_t budget);
+  /// The smallest budget that has an answer; no plan if all need more than the host may give.
+  LowestPlan findLowest();
+  /// The smallest limit with which `budget` has an answer; no plan if none has.
+  LeastHost findLeastHost(int64_t budget);
+  /// All that can be an answer, by falling height, each faster than the lower ones.
+  std::vector<const KnownPlan*> all();
+
+  bool isLimited() const { return limit() < kUnlimited; }
+  const KnownPlan& keepAll() const { return frontier_.keepAll(); }
+  int64_t bound(int64_t budget) const { return frontier_.search().bound(budget); }
+
+ private:
+  struct Answer {
+    const KnownPlan* plan = nullptr;
+    int64_t from = 0;  // the smallest budget of the cell that it answers
+  };
+  /// The budgets from one grid budget, `begin`, to below the next one, `end`.
+  struct Cell {
+    size_t index = 0;  // of the grid budget `end`
+    int64_t begin = 0;
+    int64_t end = 0;
+    std::optional<std::vector<Answer>> answers;  // known without a limit
+    bool hasChain = false;                       // looked for
+    std::optional<HostChain> chain;              // for `begin`
+  };
+  LimitedFrontier(const GapTable& table, Frontier frontier);
+  int64_t limit() const { return table_->problem().limits.host.value(); }
+  /// No plan of at most `height` bytes has less on the host.
+  int64_t hostNeed(int64_t height) const;
+  void findStayingBytes();
+  void findOwnBytes();
+  const KnownPlan* findWithin(int64_t budget);
+  const std::vector<Answer>& answers(Cell& cell);
+  HostChain* chain(Cell& cell);
+  /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
+  /// if that does not make it slow enough.
+  std::optional<KnownPlan> notFaster(KnownPlan plan, int64_t time, int64_t budget) const;
+  /// `plan` with ever less on the host, by what it need not move.
+  KnownPlan lowerHost(KnownPlan plan, int64_t budget) const;
+
+  const GapTable* table_;
+  Frontier frontier_;
+  std::vector<Cell> cells_;   // rising
+  int64_t stayingBytes_ = 0;  // at one node, on the device or the host: the most
+  int64_t ownBytes_ = 0;      // on the host all the time, whatever the plan
+};
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_

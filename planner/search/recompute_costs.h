@@ -1,0 +1,31 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What it takes to make a storage again at the end of a gap: its own writers, and for each input
+// that nobody needs any more by then, either its bytes kept until then or its writers too. Chains
+// are followed to their ends, so a price is the true price as far as inputs are not evicted for
+// other reasons.
+#ifndef STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
+#define STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
+
+#include <llvm/ADT/SmallVector.h>
+
+#include <optional>
+
+#include "planner/problem/gaps.h"
+
+namespace stowage::planner {
+
+struct RecomputeCost {
+  int64_t time = 0;   // nanoseconds
+  int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
+  llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
+  llvm::SmallVector<size_t, 4> open;      // gaps in which live inputs are then: they must be back
+};
+
+/// For a recompute at node position `at`, within the gap or at its end. Nothing if some version
+/// that is needed is gone by then, or nothing is gained.
+std::optional<RecomputeCost> findRecomputeCost(const GapTable& table, size_t gap, int64_t at);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_

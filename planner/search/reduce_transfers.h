@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan gives up without need: keeps in place as much as possible of what it moves or makes
+// again, largest first, as long as the evaluated plan stays within its heights and is not slower.
+// Whole batches are tried at once and halved when they do not do; effort is counted in evaluations.
+// Plan and goal in, plan out; never one that is slower or moves more.
+#ifndef STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_
+#define STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_
+
+#include "planner/search/choose_actions.h"
+#include "planner/search/known_plan.h"
+
+namespace stowage::planner {
+
+struct TransferGoal {
+  int64_t height = 0;      // of the device arena
+  int64_t hostHeight = 0;  // of the host arena
+  int64_t leastHost = 0;   // of the host arena: less is of no use
+  bool sameTime = false;   // not faster either: an answer that others are compared with
+  int evaluations = 0;     // at most
+};
+
+KnownPlan reduceTransfers(const GapTable& table, const FixedActions& fixed, KnownPlan plan,
+                          const TransferGoal& goal);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_

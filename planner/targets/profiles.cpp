@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Devices as data. Dense matrix rates without sparsity, memory sizes and bandwidths are the
+// vendor's published figures. Links: h200 as measured on one (pinned memory, each direction alone;
+// 51 of 55 GB/s while both run); the others what their PCIe generation carries in practice.
+// Workspaces are libtorch's defaults for the architecture.
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
+
+#include <vector>
+
+#include "planner/targets/roofline.h"
+
+namespace stowage::planner {
+
+namespace {
+
+constexpr int64_t kGiga = 1'000'000'000;
+constexpr int64_t kTera = 1'000 * kGiga;
+constexpr int64_t kGiB = int64_t{1} << 30;
+constexpr int64_t kMiB = int64_t{1} << 20;
+constexpr int64_t kOutside = 800 * kMiB;  // 720 to 755 MiB on an H200 with libtorch 2.11
+constexpr int kCudnnVersion = 91900;      // 9.19, which torch 2.11.0 brings
+
+struct GpuFigures {
+  const char* name;
+  int computeCapability;
+  int64_t memoryGiB;
+  int64_t bf16TeraFlops;
+  int64_t f32GigaFlops;
+  int64_t memoryGigaBytes;  // per second
+  int64_t linkGigaBytes;    // per second, one direction alone
+  int bothPermille;
+  int64_t cublasWorkspace;
+};
+
+// From Hopper on libtorch gives cuBLAS 32 MiB, before that 8 MiB and some.
+constexpr int64_t kSmallWorkspace = 8'519'680;
+constexpr GpuFigures kGpus[] = {
+    {"a100", 80, 79, 312, 19'500, 2'039, 25, 900, kSmallWorkspace},
+    {"h200", 90, 139, 989, 67'000, 4'800, 55, 927, 32 * kMiB},
+    {"l40s", 89, 44, 362, 91'600, 864, 25, 900, kSmallWorkspace},
+    {"rtx4090", 89, 23, 165, 82'600, 1'008, 25, 900, kSmallWorkspace},
+    {"rtx5090", 120, 31, 209, 104'800, 1'792, 50, 900, 32 * kMiB},
+};
+
+ir::LinkRate linkOf(int64_t gigaBytes) {
+  return {.bandwidth = BytesPerSecond(gigaBytes * kGiga), .latency = Nanoseconds(10'000)};
+}
+
+ir::Target makeGpu(const GpuFigures& gpu) {
+  ir::Target target;
+  target.profile = gpu.name;
+  target.device = ir::DeviceKind::kCuda;
+  target.libraries = {{"cuda", "13.0"}, {"cudnn", "9.19"}, {"torch", "2.11.0"}};
+  target.reserved = {
+      {.what = "cublas", .stream = 0, .offset = Bytes(0), .bytes = Bytes(gpu.cublasWorkspace)},
+      {.what = "cublaslt", .stream = 0, .offset = Bytes(0), .bytes = Bytes(kMiB)}};
+  target.memory = Bytes(gpu.memoryGiB * kGiB);
+  target.outside = Bytes(kOutside);
+  target.flopsPerSecond = {{ir::DType::kF32, gpu.f32GigaFlops * kGiga},
+                           {ir::DType::kF16, gpu.bf16TeraFlops * kTera},
+                           {ir::DType::kBF16, gpu.bf16TeraFlops * kTera}};
+  target.memoryBandwidth = BytesPerSecond(gpu.memoryGigaBytes * kGiga);
+  target.launchOverhead = Nanoseconds(2'000);
+  target.links = {.deviceToHost = linkOf(gpu.linkGigaBytes),
+                  .hostToDevice = linkOf(gpu.linkGigaBytes),
+                  .diskRead = linkOf(5),
+                  .diskWrite = linkOf(3),
+                  .bothPermille = gpu.bothPermille};
+  target.computeCapability = gpu.computeCapability;
+  target.cudnnVersion = kCudnnVersion;
+  return target;
+}
+
+/// A small machine without a GPU: rates that two cores reach, links at the speed of a memory copy.
+ir::Target makeCpu() {
+  ir::Target target;
+  target.profile = "cpu";
+  target.device = ir::DeviceKind::kCpu;
+  target.intraOpThreads = 2;
+  target.libraries = {{"torch", "2.11.0"}};
+  target.memory = Bytes(16 * kGiB);
+  target.flopsPerSecond = {
+      {ir::DType::kF32, 80 * kGiga}, {ir::DType::kF64, 40 * kGiga}, {ir::DType::kBF16, 80 * kGiga}};
+  target.memoryBandwidth = BytesPerSecond(10 * kGiga);
+  target.launchOverhead = Nanoseconds(2'000);
+  target.links = {.deviceToHost = linkOf(4),
+                  .hostToDevice = linkOf(4),
+                  .diskRead = linkOf(1),
+                  .diskWrite = linkOf(1),
+                  .bothPermille = 700};
+  return target;
+}
+
+std::vector<ir::Target> makeProfiles() {
+  std::vector<ir::Target> profiles;
+  for (const GpuFigures& gpu : kGpus) profiles.push_back(makeGpu(gpu));
+  profiles.insert(profiles.begin() + 1, makeCpu());
+  return profiles;
+}
+
+std::string profileNames() {
+  std::vector<std::string> names;
+  for (const ir::Target& profile : targetProfiles()) names.push_back(profile.profile);
+  return llvm::join(names, ", ");
+}
+
+}  // namespace
+
+const std::vector<ir::Target>& targetProfiles() {
+  static const std::vector<ir::Target> kProfiles = makeProfiles();
+  return kProfiles;
+}
+
+ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name) {
+  for (const ir::Target& profile : targetProfiles()) {
+    if (profile.profile == name) return profile;
+  }
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, "unknown target profile '" + name.str() +
+                                                            "', expected one of " + profileNames());
+}
+
+bool namesProfile(llvm::StringRef productName, llvm::StringRef profile) {
+  std::string name = productName.lower();
+  llvm::erase_value(name, ' ');
+  return llvm::StringRef(name).contains(profile);
+}
+
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability) {
+  const ir::Target* alike = nullptr;
+  for (const ir::Target& profile : targetProfiles()) {
+    if (profile.device != ir::DeviceKind::kCuda) continue;
+    if (profile.computeCapability != computeCapability) continue;
+    if (namesProfile(productName, profile.profile)) return profile;
+    if (alike == nullptr) alike = &profile;
+  }
+  if (alike != nullptr) return *alike;
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "no target profile has the compute capability of '" + productName.str() +
+                           "' (" + std::to_string(computeCapability) + "), there are " +
+                           profileNames());
+}
+
+}  // namespace stowage::planner

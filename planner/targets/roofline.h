@@ -1,0 +1,43 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Costs and machines that nobody measured: for each node the longer of its arithmetic at the
+// target's peak rate and its bytes at the target's memory bandwidth, plus one launch; temporaries
+// by formula where a kernel is known to need them. An optimistic estimate, marked as such
+// (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of devices;
+// links of the h200 profile are measured (planner/targets/README.md says how).
+#ifndef STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
+#define STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
+
+#include <llvm/ADT/StringRef.h>
+
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+
+namespace stowage::planner {
+
+/// One row per distinct signature of the graph's nodes; the target's links.
+ir::CostTable rooflineCosts(const ir::Graph& graph, const ir::Target& target);
+
+/// Floating point operations of a node, by its op's CostKind; 0 for ops that only move bytes.
+int64_t countFlops(const ir::Graph& graph, ir::NodeId node);
+/// Bytes of the distinct storages' parts that a node's tensors span, read or written once each.
+int64_t countBytes(const ir::Graph& graph, ir::NodeId node);
+
+/// All profiles, ordered by name.
+const std::vector<ir::Target>& targetProfiles();
+/// Errors: kInvalidArgument listing the names there are.
+ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name);
+/// Whether a GPU's product name, or a text with it, means the profile: "NVIDIA GeForce RTX 4090" is
+/// "rtx4090".
+bool namesProfile(llvm::StringRef productName, llvm::StringRef profile);
+/// The profile that a GPU's product name means, else the first of its compute capability (90 for
+/// sm_90): kernels are chosen by that. Errors: kInvalidArgument listing the names there are.
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability);
+
+}  // namespace stowage::planner
+
+#endif  // STOWAGE_PLANNER_TARGETS_ROOFLINE_H_

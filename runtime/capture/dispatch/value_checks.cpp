@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/dispatch/value_checks.h"
+
+#include <ATen/core/LegacyTypeDispatch.h>
+#include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/_assert_async.h>
+#include <ATen/ops/logical_not.h>
+#include <torch/library.h>
+
+#include <utility>
+
+#include "runtime/capture/dispatch/tracer.h"
+#include "runtime/capture/fake/fake_tensor.h"
+#include "runtime/capture/ops/op_facts.h"
+
+namespace stowage::runtime {
+namespace {
+
+struct ValueCheck {
+  bool passes;          // the answer with which the op goes on
+  const char* message;  // what libtorch says otherwise
+};
+
+thread_local std::optional<ValueCheck> announced;
+
+/// Announces while it lives.
+class Announcement {
+ public:
+  explicit Announcement(ValueCheck check) : before_(std::exchange(announced, check)) {}
+  ~Announcement() { announced = before_; }
+  Announcement(const Announcement&) = delete;
+  Announcement& operator=(const Announcement&) = delete;
+
+ private:
+  std::optional<ValueCheck> before_;
+};
+
+constexpr ValueCheck kQuantile = {true, "quantile() q values must be in the range [0, 1]"};
+constexpr ValueCheck kOverlap = {false, "istft(): window overlap add min is below 1e-11"};
+
+void runAnnounced(const ValueCheck& check, const c10::OperatorHandle& op,
+                  torch::jit::Stack* stack) {
+  std::optional<Announcement> announcement;
+  if (TracingScope::isOnThisThread()) announcement.emplace(check);
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
+void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  runAnnounced(kQuantile, op, stack);
+}
+void istft(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  runAnnounced(kOverlap, op, stack);
+}
+
+/// Whether host code finds numbers in `lengths`: a tensor from outside, or one filled by hand.
+bool isReadable(const at::Tensor& lengths) {
+  return lengths.scalar_type() == c10::kLong && lengths.is_contiguous() &&
+         (!isFake(lengths) || wasTouched(*lengths.storage().unsafeGetStorageImpl()));
+}
+
+/// ctc_loss.Tensor(log_probs, targets, input_lengths, target_lengths, ...): on the CPU libtorch
+/// makes numbers of the lengths.
+void ctcLoss(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  const auto args = torch::jit::last(*stack, op.schema().arguments().size());
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      !TracingScope::isOnThisThread() ||
+          (isReadable(args[2].toTensor()) && isReadable(args[3].toTensor())),
+      "aten.ctc_loss.Tensor cannot be captured: libtorch reads the lengths on the host, and what "
+      "it makes has the longest target's size; pass the lengths as numbers (at::ctc_loss with "
+      "IntArrayRef)");
+  op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
+}
+
+bool isQuestion(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  return (op.readsBack || op.name == "aten.equal.default") &&
+         args[0].toTensor().scalar_type() == c10::kBool;
+}
+
+}  // namespace
+
+void registerValueChecks() {
+  static torch::Library cpu(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
+                            __LINE__);
+  static const bool kRegistered = [] {
+    for (const char* op : {"quantile", "quantile.scalar", "nanquantile", "nanquantile.scalar"}) {
+      cpu.impl(op, torch::CppFunction::makeFromBoxedFunction<&quantile>());
+    }
+    cpu.impl("ctc_loss.Tensor", torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
+    cpu.impl("istft", torch::CppFunction::makeFromBoxedFunction<&istft>());
+    return true;
+  }();
+  static_cast<void>(kRegistered);
+}
+
+std::optional<bool> answerAnnounced(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  if (!announced || !isQuestion(op, args)) return std::nullopt;
+  const ValueCheck check = *std::exchange(announced, std::nullopt);
+  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  const at::Tensor& asked = args[0].toTensor();
+  at::_assert_async(check.passes ? asked : at::logical_not(asked), check.message);
+  return check.passes;
+}
+
+}  // namespace stowage::runtime

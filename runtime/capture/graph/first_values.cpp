@@ -1,0 +1,266 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/capture/graph/first_values.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/fill.h>
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "runtime/capture/graph/graph_assembly.h"
+#include "runtime/capture/graph/graph_replay.h"
+
+namespace stowage::runtime {
+namespace {
+
+/// Looks at its tensor's shape, not at its values.
+bool readsOnlyShape(const TracedNode& node) {
+  const std::string& op = node.op->name;
+  return op.find("_like.") != std::string::npos || op.find("aten.new_") == 0;
+}
+
+template <typename Visitor>
+void forEachArgument(const TracedNode& node, Visitor visit) {
+  for (const ir::Argument& argument : node.args) {
+    if (const auto* value = std::get_if<ir::ValueArg>(&argument)) visit(value->value);
+    if (const auto* list = std::get_if<ir::ValueList>(&argument)) {
+      for (const ir::ValueArg& value : *list) {
+        if (value.value.isValid()) visit(value.value);
+      }
+    }
+  }
+}
+
+bool writes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  const auto isIt = [&](ir::ValueId id) { return id.isValid() && step.tensors[id].storage == key; };
+  return std::any_of(node.results.begin(), node.results.end(), isIt) ||
+         std::any_of(node.writes.begin(), node.writes.end(),
+                     [&](const ir::Node::Write& write) { return isIt(write.value); });
+}
+
+bool touches(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  bool found = writes(step, node, key);
+  forEachArgument(node, [&](ir::ValueId id) { found = found || step.tensors[id].storage == key; });
+  return found;
+}
+
+/// add_(state, x) with factor 1.
+bool isPlainAdd(const TracedNode& node) {
+  if (node.op->name != "aten.add_.Tensor") return false;
+  const auto* integer = std::get_if<int64_t>(&node.args[2]);
+  const auto* number = std::get_if<double>(&node.args[2]);
+  return (integer != nullptr && *integer == 1) || (number != nullptr && *number == 1.0);
+}
+
+bool writesInPlace(const StepTrace& step, const TracedNode& node, StorageKey key, bool whole) {
+  return std::any_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+    return write.whole == whole && step.tensors[write.value].storage == key;
+  });
+}
+/// Works on what is there already.
+bool changes(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  return writesInPlace(step, node, key, /*whole=*/false);
+}
+bool overwrites(const StepTrace& step, const TracedNode& node, StorageKey key) {
+  return writesInPlace(step, node, key, /*whole=*/true);
+}
+
+/// Is the state, in a later step, first scaled (or not), then added to; or overwritten unread?
+bool isAccumulator(const StepTrace& later, StorageKey key) {
+  for (const TracedNode& node : later.nodes) {
+    if (!touches(later, node, key)) continue;
+    if (overwrites(later, node, key) || isPlainAdd(node)) return true;
+    if (node.op->name != "aten.mul_.Scalar") return false;
+  }
+  return false;
+}
+
+StepTrace pick(const StepTrace& step, const std::vector<uint32_t>& nodes) {
+  StepTrace picked;
+  picked.tensors = step.tensors;
+  picked.firstId = step.firstId;
+  for (const uint32_t node : nodes) picked.nodes.push_back(step.nodes[node]);
+  return picked;
+}
+
+ir::Expected<at::Tensor> negativeZeros(int64_t bytes, c10::ScalarType dtype) {
+  const c10::Storage storage = allocateOnCpu(bytes);
+  TensorShape shape{.sizes = {}, .strides = {1}, .offset = 0, .dtype = dtype};
+  shape.sizes.push_back(bytes / static_cast<int64_t>(c10::elementSize(dtype)));
+  makeTensor(storage, shape).fill_(c10::isFloatingType(dtype) ? -0.0 : 0.0);
+  return bytesTensor(storage);
+}
+
+}  // namespace
+
+ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTrace& later,
+                                            const StorageTable& storages,
+                                            const std::vector<CreatedState>& states) {
+  FirstValues values(first, storages);
+  values.alignment_ = alignFirstStep(first, later, storages);
+  for (const CreatedState& state : states) {
+    if (state.key < first.firstId) {
+      return ir::makeError(ir::ErrorCode::kUnsupported,
+                           state.name +
+                               " has no memory since an earlier capture, which did not know its "
+                               "owner and could not give it back: name all optimizers, and "
+                               "register what the module keeps as buffers");
+    }
+    Recipe recipe{.nodes = {}, .dtype = state.dtype};
+    if (!values.findCreators(state.key, recipe.nodes)) {
+      recipe.nodes.clear();
+      if (!isAccumulator(later, state.key)) {
+        return ir::makeError(ir::ErrorCode::kUnsupported,
+                             state.name +
+                                 " starts with a value that depends on the first step's data; run "
+                                 "one step before capturing (SGD: with dampening, that is the "
+                                 "momentum's first value)");
+      }
+    }
+    values.recipes_.emplace(state.key, std::move(recipe));
+  }
+  if (ir::Error error = values.checkUnpaired(later)) return error;
+  if (ir::Error error = values.checkFirstAlone()) return error;
+  return values;
+}
+
+/// What the first step does alone is not in the plan: it may make state, and nothing else that any
+/// step can see.
+ir::Error FirstValues::checkFirstAlone() const {
+  const std::unordered_map<StorageKey, uint32_t> lastTouch = lastPairedTouch();
+  for (const uint32_t index : alignment_.onlyFirst) {
+    const TracedNode& node = first_->nodes[index];
+    const char* effect = node.op->random ? "draws random numbers" : nullptr;
+    const auto visit = [&](ir::ValueId id) {
+      if (effect != nullptr || !id.isValid()) return;
+      const StorageKey key = first_->tensors[id].storage;
+      if (recipes_.contains(key)) return;
+      const auto touched = lastTouch.find(key);
+      // A real tensor is from outside of the step.
+      const bool isFromBefore = key < first_->firstId;
+      const bool isUsed =
+          touched != lastTouch.end() && (touched->second > index || storages_->isReal(key));
+      if (isFromBefore || isUsed) effect = "changes what it and later steps compute with";
+    };
+    for (const ir::ValueId result : node.results) visit(result);
+    for (const ir::Node::Write& write : node.writes) visit(write.value);
+    if (effect == nullptr) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         node.op->name + " (" + ir::phaseName(node.phase) +
+                             ") runs in the first step only and " + effect +
+                             "; run one step before capturing, or do it before the first step");
+  }
+  return ir::success();
+}
+
+bool FirstValues::fillsAccumulator(const TracedNode& node) const {
+  return std::any_of(recipes_.begin(), recipes_.end(), [&](const auto& recipe) {
+    return recipe.second.nodes.empty() && writes(*first_, node, recipe.first);
+  });
+}
+
+/// By storage, the last node of the first step that touches it and that every step has, or that
+/// gives an accumulator its first contribution: later steps add the same.
+std::unordered_map<StorageKey, uint32_t> FirstValues::lastPairedTouch() const {
+  std::unordered_map<StorageKey, uint32_t> last;
+  auto alone = alignment_.onlyFirst.begin();
+  for (uint32_t i = 0; i < first_->nodes.size(); ++i) {
+    const TracedNode& node = first_->nodes[i];
+    const bool isAlone = alone != alignment_.onlyFirst.end() && *alone == i;
+    if (isAlone) ++alone;
+    if (isAlone && !fillsAccumulator(node)) continue;
+    const auto note = [&](ir::ValueId id) {
+      if (id.isValid()) last[first_->tensors[id].storage] = i;
+    };
+    forEachArgument(node, note);
+    for (const ir::ValueId result : node.results) note(result);
+    for (const ir::Node::Write& write : node.writes) note(write.value);
+  }
+  return last;
+}
+
+/// What later steps do and the first does not may only work on accumulators: -0.0 stays -0.0 under
+/// a factor, and gives the other operand under an addition.
+ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
+  for (size_t k = 0; k < later.nodes.size(); ++k) {
+    if (alignment_.firstOf[k] >= 0) continue;
+    const TracedNode& node = later.nodes[k];
+    const bool isHarmless =
+        !node.writes.empty() &&
+        std::all_of(node.writes.begin(), node.writes.end(), [&](const ir::Node::Write& write) {
+          const auto recipe = recipes_.find(later.tensors[write.value].storage);
+          return recipe != recipes_.end() && recipe->second.nodes.empty();
+        });
+    if (isHarmless) continue;
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         node.op->name +
+                             " runs in every step but the first, which therefore cannot "
+                             "be run as any later one; run one step before capturing");
+  }
+  return ir::success();
+}
+
+/// The calls of the first step alone that made `state`, and what they need. False when they need
+/// something that the step computed.
+bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) const {
+  std::set<StorageKey> wanted = {state}, made;
+  std::set<uint32_t> picked;
+  for (auto it = alignment_.onlyFirst.rbegin(); it != alignment_.onlyFirst.rend(); ++it) {
+    const TracedNode& node = first_->nodes[*it];
+    const bool isWanted = std::any_of(wanted.begin(), wanted.end(),
+                                      [&](StorageKey key) { return writes(*first_, node, key); });
+    if (!isWanted) continue;
+    picked.insert(*it);
+    for (const ir::ValueId result : node.results) {
+      if (!result.isValid()) continue;
+      const StorageKey key = first_->tensors[result].storage;
+      if (!changes(*first_, node, key)) made.insert(key);
+    }
+    if (readsOnlyShape(node)) continue;
+    forEachArgument(node, [&](ir::ValueId id) { wanted.insert(first_->tensors[id].storage); });
+  }
+  nodes.assign(picked.begin(), picked.end());
+  return !picked.empty() && std::all_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
+    return made.contains(key) || key < first_->firstId || storages_->isReal(key);
+  });
+}
+
+ir::Expected<at::Tensor> FirstValues::make(StorageKey state, const BytesOf& bytesOf) const {
+  const Recipe& recipe = recipes_.at(state);
+  if (recipe.nodes.empty()) return negativeZeros(storages_->find(state)->bytes, recipe.dtype);
+  return runRecipe(state, recipe, bytesOf);
+}
+
+ir::Expected<at::Tensor> FirstValues::runRecipe(StorageKey state, const Recipe& recipe,
+                                                const BytesOf& bytesOf) const {
+  const StepTrace step = pick(*first_, recipe.nodes);
+  const StepRecord record{.step = step,
+                          .storages = *storages_,
+                          .known = {},
+                          .scopes = std::vector<std::string>(step.nodes.size()),
+                          .stepScalars = {},
+                          .reports = {},
+                          .outputGradients = false,
+                          .onCpu = true};
+  const AssembledGraph assembled = assembleGraph(record, "state", {});
+  GraphReplay replay(assembled.graph);
+  for (size_t i = 0; i < assembled.graph.nodes().size(); ++i) {
+    const ir::NodeId node(i);
+    for (const ir::Access& access : assembled.graph.accesses(node)) {
+      if (readsOnlyShape(step.nodes[i]) || !access.reads() || replay.isBound(access.storage)) {
+        continue;
+      }
+      ir::Expected<at::Tensor> bytes = bytesOf(assembled.keys[access.storage.index()]);
+      if (!bytes) return bytes.takeError();
+      replay.bind(access.storage, bytes->storage());
+    }
+    if (ir::Error error = replay.run(node)) return error;
+  }
+  for (size_t i = 0; i < assembled.keys.size(); ++i) {
+    if (assembled.keys[i] == state) return replay.bytesOf(ir::StorageId(i));
+  }
+  return ir::makeError(ir::ErrorCode::kInternal, "the calls that make a state do not mention it");
+}
+
+}  // namespace stowage::runtime

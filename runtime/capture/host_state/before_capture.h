@@ -1,0 +1,46 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What module and optimizer held before a capture beside their tensors' values, so that a capture
+// leaves no trace: which gradients the parameters had, the optimizers' state and host numbers.
+// Inputs: module tensors and optimizers before the swap. `putBack` belongs after swapOut.
+// Invariants: entries of an optimizer's state that the captured steps made are gone afterwards.
+// Not here: the tensors' values (module_tensors.h), what user code keeps elsewhere (a scheduler).
+#ifndef STOWAGE_RUNTIME_CAPTURE_HOST_STATE_BEFORE_CAPTURE_H_
+#define STOWAGE_RUNTIME_CAPTURE_HOST_STATE_BEFORE_CAPTURE_H_
+
+#include <ATen/core/Tensor.h>
+#include <torch/optim/optimizer.h>
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "runtime/capture/host_state/module_tensors.h"
+#include "runtime/capture/host_state/optimizer_state.h"
+
+namespace stowage::runtime {
+
+class BeforeCapture {
+ public:
+  /// The optimizers outlive the result.
+  BeforeCapture(const ModuleTensors& tensors, const OptimizerList& optimizers);
+  /// To be called once.
+  void putBack();
+
+ private:
+  void putStateBack(torch::optim::Optimizer& optimizer);
+
+  struct State {
+    const torch::optim::Optimizer* optimizer;
+    void* parameter;
+    std::unique_ptr<torch::optim::OptimizerParamState> copy;  // null: of a class that has no copies
+  };
+  std::vector<std::pair<at::Tensor, at::Tensor>> gradients_;  // by parameter; may be undefined
+  OptimizerList optimizers_;
+  OptimizerNumbers numbers_;
+  std::vector<State> state_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_HOST_STATE_BEFORE_CAPTURE_H_

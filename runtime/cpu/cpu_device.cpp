@@ -1,0 +1,182 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/cpu/cpu_device.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+
+#include <cstring>
+#include <string>
+#include <utility>
+
+#include "runtime/cpu/thread_trial.h"
+#include "runtime/cpu/throttled_link.h"
+#include "runtime/executor/queued_program.h"
+#include "runtime/memory/mapped_arena.h"
+#include "runtime/memory/step_allocator.h"
+#include "runtime/torch/deterministic_mode.h"
+#include "runtime/torch/launcher.h"
+#include "runtime/torch/served_allocator.h"
+
+namespace stowage::runtime {
+
+using ir::Space;
+using ir::Stream;
+
+/// What the device shares with its programs.
+struct CpuDevice::Shared {
+  CpuDeviceOptions options;
+  MappedArena device;
+  MappedArena host;
+  StepAllocator allocator;
+  AllocationSource allocations;
+  // Each copying stream's own.
+  ThrottledLink toHost;
+  ThrottledLink toDevice;
+  QueuedStreams streams{[this](Stream stream) { prepareThread(stream); }};
+
+  Shared(const CpuDeviceOptions& given, MappedArena deviceArena, MappedArena hostArena)
+      : options(given),
+        device(std::move(deviceArena)),
+        host(std::move(hostArena)),
+        allocator(device.base(), device.bytes(), given.alignBytes),
+        toHost(makeLink(Stream::kDeviceToHost)),
+        toDevice(makeLink(Stream::kHostToDevice)) {}
+  ~Shared() { ArenaRegistration::remove(allocator); }
+  Shared(const Shared&) = delete;
+  Shared& operator=(const Shared&) = delete;
+
+  void prepareThread(Stream stream) {
+    if (stream != Stream::kCompute) return;
+    at::set_num_threads(options.intraOpThreads);
+    registerAllocatingThreads(&allocations);
+  }
+
+  MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
+  uint8_t* at(Space space, int64_t offset) { return arena(space).base() + offset; }
+
+  ThrottledLink& link(Stream stream) { return stream == Stream::kDeviceToHost ? toHost : toDevice; }
+
+ private:
+  ThrottledLink makeLink(Stream stream) const {
+    if (!options.links) return ThrottledLink(std::nullopt);
+    return ThrottledLink(linkRate(*options.links, stream));
+  }
+};
+
+namespace {
+
+class CpuProgram : public QueuedProgram {
+ public:
+  CpuProgram(const ProgramSource& source, CpuDevice::Shared& device,
+             std::unique_ptr<Launcher> launcher)
+      : QueuedProgram(source, device.streams, device.host.base()),
+        device_(device),
+        launcher_(std::move(launcher)) {}
+
+ private:
+  ir::Error runNow(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
+    return launcher_->launch(command, scalars, device_.allocator, device_.allocations);
+  }
+
+  ir::Error copyNow(ir::CommandId id) override {
+    const ir::Command& command = source().schedule.command(id);
+    const ir::Residency& from = source().schedule.residency(command.from);
+    const ir::Residency& to = source().schedule.residency(command.to);
+    device_.link(command.stream)
+        .copy(device_.at(to.space, to.offset), device_.at(from.space, from.offset),
+              source().graph.storage(from.storage).bytes);
+    return ir::success();
+  }
+
+  CpuDevice::Shared& device_;
+  std::unique_ptr<Launcher> launcher_;
+};
+
+ir::Error checkStreams(const ir::Schedule& schedule) {
+  for (const ir::Command& command : schedule.commands) {
+    if (command.stream == Stream::kCompute || command.stream == Stream::kDeviceToHost ||
+        command.stream == Stream::kHostToDevice) {
+      continue;
+    }
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        std::string("the CPU device has no stream '") + ir::streamName(command.stream) + "'");
+  }
+  return ir::success();
+}
+
+ir::Error checkTarget(const ir::Target& target, const CpuDeviceOptions& options) {
+  const auto mismatch = [](const std::string& what) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch, "the plan is for " + what);
+  };
+  if (target.device != ir::DeviceKind::kCpu) {
+    return mismatch(std::string("device '") + ir::deviceKindName(target.device) +
+                    "', this is the CPU");
+  }
+  if (target.intraOpThreads != options.intraOpThreads) {
+    return mismatch(std::to_string(target.intraOpThreads) + " intra-op threads, the device has " +
+                    std::to_string(options.intraOpThreads));
+  }
+  if (target.alignBytes % options.alignBytes != 0) {
+    return mismatch("an alignment of " + std::to_string(target.alignBytes) +
+                    " bytes, the device has " + std::to_string(options.alignBytes));
+  }
+  return checkDeterministicMode(target.deterministic);
+}
+
+}  // namespace
+
+ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions& options) {
+  if (ir::Error error = checkOpThreads(options.intraOpThreads)) return error;
+  auto device = MappedArena::map(options.deviceBytes, "the device arena");
+  if (!device) return device.takeError();
+  auto host = MappedArena::map(options.hostBytes, "the host arena");
+  if (!host) return host.takeError();
+  // Beside the arenas, which stay.
+  if (ir::Error error = checkThreadMemory(options.intraOpThreads + 1)) return error;
+  installServedAllocator();
+  auto shared = std::make_unique<Shared>(options, std::move(*device), std::move(*host));
+  if (ir::Error error = ArenaRegistration::add(shared->allocator)) return error;
+  return std::unique_ptr<CpuDevice>(new CpuDevice(std::move(shared)));
+}
+
+CpuDevice::CpuDevice(std::unique_ptr<Shared> shared) : shared_(std::move(shared)) {}
+
+CpuDevice::~CpuDevice() = default;
+
+Bytes CpuDevice::arenaBytes(Space space) const {
+  return space == Space::kDisk ? Bytes(0) : shared_->arena(space).bytes();
+}
+
+ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& source) {
+  if (ir::Error error = checkTarget(source.target, shared_->options)) return error;
+  if (ir::Error error = checkStreams(source.schedule)) return error;
+  auto launcher =
+      Launcher::make(source, c10::Device(c10::DeviceType::CPU),
+                     {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
+  if (!launcher) return launcher.takeError();
+  return std::make_unique<CpuProgram>(source, *shared_, std::move(*launcher));
+}
+
+ir::Error CpuDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+  std::memcpy(shared_->at(space, offset), bytes.data(), bytes.size());
+  return ir::success();
+}
+
+ir::Error CpuDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+  std::memcpy(bytes.data(), shared_->at(space, offset), bytes.size());
+  return ir::success();
+}
+
+ir::Error CpuDevice::synchronize() { return shared_->streams.drain(); }
+
+llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
+  MappedArena& own = shared_->arena(space);
+  return {own.base(), static_cast<size_t>(own.bytes().value())};
+}
+
+std::optional<Bytes> CpuDevice::servedHeight() const { return shared_->allocator.servedHeight(); }
+
+int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
+
+}  // namespace stowage::runtime

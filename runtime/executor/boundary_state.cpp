@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor/boundary_state.h"
+
+#include <algorithm>
+#include <vector>
+
+namespace stowage::runtime {
+
+namespace {
+
+using ir::Space;
+
+// The copy that costs least to read: the device's may be the only one.
+ir::ResidencyId nearestStay(const ir::Schedule& schedule, const ir::BoundaryEntry& entry) {
+  for (const Space space : {Space::kHost, Space::kDevice, Space::kDisk}) {
+    for (const ir::ResidencyId id : entry.at) {
+      if (schedule.residency(id).space == space) return id;
+    }
+  }
+  return entry.at.front();
+}
+
+class StateWalk {
+ public:
+  explicit StateWalk(Executor& executor) : executor_(executor), graph_(executor.source().graph) {
+    entries_.resize(graph_.storages().size(), nullptr);
+    for (const ir::BoundaryEntry& entry : executor.source().schedule.boundary) {
+      entries_[entry.storage.index()] = &entry;
+    }
+  }
+
+  // Calls `visit` with every persistent storage.
+  ir::Error forEach(llvm::function_ref<ir::Error(ir::StorageId, const ir::BoundaryEntry&)> visit) {
+    if (ir::Error error = executor_.finish()) return error;
+    for (size_t i = 0; i < graph_.storages().size(); ++i) {
+      const ir::Storage& storage = graph_.storages()[i];
+      if (!storage.persistent || storage.role == ir::Role::kInput) continue;
+      if (entries_[i] == nullptr) {
+        return ir::makeError(ir::ErrorCode::kInvalidIr,
+                             "the boundary has no place for '" + storage.name + "'");
+      }
+      if (entries_[i]->at.empty()) continue;
+      if (ir::Error error = visit(ir::StorageId(i), *entries_[i])) return error;
+    }
+    return ir::success();
+  }
+
+ private:
+  Executor& executor_;
+  const ir::Graph& graph_;
+  std::vector<const ir::BoundaryEntry*> entries_;  // by storage
+};
+
+}  // namespace
+
+llvm::MutableArrayRef<uint8_t> StorageRoom::of(ir::StorageId storage) {
+  const auto bytes = static_cast<size_t>(graph_.storage(storage).bytes.value());
+  if (bytes > bytes_.size()) bytes_.resize(bytes);
+  return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
+}
+
+ir::Error writeState(Device& device, const ir::Schedule& schedule, const ir::BoundaryEntry& entry,
+                     llvm::ArrayRef<uint8_t> bytes) {
+  for (const ir::ResidencyId id : entry.at) {
+    const ir::Residency& stay = schedule.residency(id);
+    if (ir::Error error = device.write(stay.space, stay.offset, bytes)) return error;
+  }
+  return ir::success();
+}
+
+ir::Error loadState(Executor& executor, StateReader read) {
+  const ir::Schedule& schedule = executor.source().schedule;
+  StorageRoom room(executor.source().graph);
+  return StateWalk(executor).forEach(
+      [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
+        const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
+        if (ir::Error error = read(storage, bytes)) return error;
+        return writeState(executor.device(), schedule, entry, bytes);
+      });
+}
+
+ir::Error drainState(Executor& executor, StateWriter write) {
+  const ir::Schedule& schedule = executor.source().schedule;
+  StorageRoom room(executor.source().graph);
+  return StateWalk(executor).forEach(
+      [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
+        const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
+        const ir::Residency& stay = schedule.residency(nearestStay(schedule, entry));
+        if (ir::Error error = executor.device().read(stay.space, stay.offset, bytes)) return error;
+        return write(storage, bytes);
+      });
+}
+
+}  // namespace stowage::runtime

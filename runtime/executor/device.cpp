@@ -1,0 +1,50 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/executor/device.h"
+
+#include <algorithm>
+#include <cassert>
+
+namespace stowage::runtime {
+
+ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/,
+                                                 llvm::ArrayRef<ScalarValue> /*scalars*/) {
+  return SegmentIssue::kIssue;
+}
+
+ir::Error Program::endSegment(const Segment& /*segment*/) { return ir::success(); }
+
+ir::Error Program::takeTimes(int64_t /*steps*/) { return ir::success(); }
+
+ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
+  const int64_t all = arenaBytes(space).value();
+  const auto period = static_cast<int64_t>(pattern.size());
+  for (int64_t at = 0; at < all; at += period) {
+    const auto bytes = static_cast<size_t>(std::min(period, all - at));
+    if (ir::Error error = write(space, at, pattern.take_front(bytes))) return error;
+  }
+  return ir::success();
+}
+
+Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
+  const ir::Residency& stay = source.schedule.residency(residency);
+  const int64_t unit = stay.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;
+  return roundUp(source.graph.storage(stay.storage).bytes, unit);
+}
+
+const ir::LinkRate& linkRate(const ir::LinkModel& links, ir::Stream stream) {
+  switch (stream) {
+    case ir::Stream::kDeviceToHost:
+      return links.deviceToHost;
+    case ir::Stream::kHostToDevice:
+      return links.hostToDevice;
+    case ir::Stream::kDiskRead:
+      return links.diskRead;
+    case ir::Stream::kDiskWrite:
+      return links.diskWrite;
+    default:
+      assert(false && "not a stream of copies");
+      return links.deviceToHost;
+  }
+}
+
+}  // namespace stowage::runtime

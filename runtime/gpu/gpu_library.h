@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The door to a GPU. What needs CUDA is a library of its own (stowage_cuda, in runtime/cuda/) that
+// is loaded when a step for CUDA is to be measured or run; nothing else of Stowage links CUDA, and
+// everything else works where there is none. The library must be loaded before libtorch is first
+// asked about CUDA, so before such a step is captured in the same process.
+#ifndef STOWAGE_RUNTIME_GPU_GPU_LIBRARY_H_
+#define STOWAGE_RUNTIME_GPU_GPU_LIBRARY_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/units.h"
+#include "runtime/executor/device.h"
+
+namespace stowage::runtime {
+
+struct CalibrateOptions;  // runtime/calibrate/calibrate.h
+
+/// The GPU that a process would use, as its driver and libraries describe it.
+struct GpuFacts {
+  std::string name;
+  int computeCapability = 0;  // 90 for sm_90
+  Bytes memory;
+  Bytes freeMemory;
+  std::string driver;         // "13.0": the CUDA version that the driver can do
+  std::string driverVersion;  // "580.159.04"; empty: not told
+  /// False in a container that hides this process from the driver's count (a process-id namespace):
+  /// memory beside the arena then is what the whole GPU's use changed by, other processes included.
+  bool countsOwnMemory = true;
+  std::string runtime;   // "13.0"
+  int cudnnVersion = 0;  // 91900
+};
+
+/// "" unless other processes' memory is counted as this one's; else a sentence that says so.
+std::string describeMemoryCount(const GpuFacts& gpu);
+
+struct GpuDeviceOptions {
+  Bytes deviceBytes;  // the budget
+  Bytes hostBytes;
+  Bytes outside;  // what else the process is expected to take on the device; kept free
+  int64_t alignBytes = 512;
+  /// Called while host memory is pinned.
+  std::function<void(Bytes done, Bytes all)> pinning;
+};
+
+class GpuLibrary {
+ public:
+  virtual ~GpuLibrary() = default;
+
+  virtual ir::Expected<GpuFacts> describe() = 0;
+  /// Errors: kOutOfDeviceMemory, kCuda.
+  virtual ir::Expected<std::unique_ptr<Device>> open(const GpuDeviceOptions& options) = 0;
+  /// As in runtime/calibrate/calibrate.h, on the GPU.
+  virtual ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph,
+                                                const CalibrateOptions& options) = 0;
+  virtual ir::Expected<ir::LinkModel> measureLinks() = 0;
+};
+
+/// Loads the library on the first call; later calls return the same. Looked for where the
+/// environment's STOWAGE_CUDA_LIBRARY says, else beside the program, then in the absolute folders
+/// of LD_LIBRARY_PATH; libtorch_cuda beside libtorch_cpu. Errors: kEnvironment naming what is
+/// missing.
+ir::Expected<GpuLibrary*> loadGpuLibrary();
+/// Null: not loaded.
+GpuLibrary* loadedGpuLibrary();
+
+/// What the library exports, by this name.
+inline constexpr const char* kGpuLibraryEntry = "stowageGpuLibrary";
+/// Null when the caller's headers are not those that the library was built with: `interface` is
+/// STOWAGE_INTERFACE of tools/cmake/StowageInterfaceId.cmake.
+using GpuLibraryEntry = GpuLibrary* (*)(const char* interface);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_GPU_GPU_LIBRARY_H_

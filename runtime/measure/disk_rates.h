@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the disk below a folder carries, past the page cache: large blocks written and read by
+// several threads at once, each direction alone, as a tier for tensors uses a disk. Memory that
+// looks like a disk (tmpfs) is refused, since its rate is another thing's.
+#ifndef STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_
+#define STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/target.h"
+#include "ir/units.h"
+
+namespace stowage::runtime {
+
+struct DiskRates {
+  ir::LinkRate write;  // until the disk says that the bytes are on it
+  ir::LinkRate read;
+};
+
+inline constexpr Bytes kDiskSample(int64_t{1} << 30);
+
+/// Writes a nameless file of `sample` bytes (rounded up to whole blocks of 4 MiB) in `folder` and
+/// reads it back; it is gone afterwards, however this ends. Latency is that of 4096 bytes.
+/// Errors: kInvalidArgument for what is no folder, kEnvironment where files cannot be made, the
+/// space does not suffice, or reads cannot pass the page cache; kIo when the disk fails.
+ir::Expected<DiskRates> measureDisk(const std::string& folder, Bytes sample = kDiskSample);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_

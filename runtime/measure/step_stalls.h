@@ -1,0 +1,63 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What the compute stream waited for in measured steps. Between two of its commands it may do
+// nothing because bytes were on their way, because the next command was not handed to it yet, or
+// because a device takes a moment to begin; each such stretch is divided among these causes, in
+// that order of precedence.
+#ifndef STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
+#define STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "ir/schedule.h"
+#include "ir/units.h"
+#include "runtime/measure/run_times.h"
+
+namespace stowage::runtime {
+
+enum class StallCause : uint8_t {
+  kDeviceToHost,  // bytes had to leave
+  kHostToDevice,  // bytes had to arrive
+  kIssue,         // the issuing thread was not there yet
+  kStart          // nothing was missing: the device took that long to begin
+};
+inline constexpr size_t kStallCauseCount = 4;
+const char* stallCauseName(StallCause cause);
+
+struct Stall {
+  ir::CommandId command;  // of compute: it began late
+  ir::CommandId awaited;  // the copy it waited for; invalid for the other causes
+  StallCause cause = StallCause::kStart;
+  Nanoseconds begin;  // by the clock of the times
+  Nanoseconds time;
+};
+
+/// Of one step, in order of time. The first command's stall begins where the step before ended on
+/// the compute stream: only with `before`, which may be null.
+std::vector<Stall> findStalls(const ir::Schedule& schedule, const StepTimes& step,
+                              const StepTimes* before);
+
+/// Steps together: means per step.
+struct StepSummary {
+  int64_t steps = 0;
+  Nanoseconds period;  // from one step's first compute command to the next step's; 0 for one step
+  std::array<Nanoseconds, ir::kStreamCount> busy{};
+  std::array<Nanoseconds, kStallCauseCount> stalls{};
+  Nanoseconds issuing;  // of the issuing thread
+};
+StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
+
+/// How far copies that were to be hidden are: of the time of those that no command was `predicted`
+/// to wait for, the share during which compute did not wait for them; 0 when it waited longer than
+/// they took. Nothing without such copies.
+std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
+                                  llvm::ArrayRef<StepTimes> measured);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_

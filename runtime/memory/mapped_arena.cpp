@@ -1,0 +1,59 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/memory/mapped_arena.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+namespace stowage::runtime {
+
+// Reserves room for fences and alignment without access, then opens the arena's own pages. What
+// lies between the arena's last byte and the end of its last page cannot be fenced.
+ir::Expected<MappedArena> MappedArena::map(Bytes bytes, const std::string& what) {
+  const auto failed = [&](const char* step) {
+    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                         "could not " + std::string(step) + " " + formatBytes(bytes) + " (" +
+                             std::to_string(bytes.value()) + " bytes) for " + what + ": " +
+                             std::strerror(errno));
+  };
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t open = roundUp(bytes, page).value();
+  const auto mapped = static_cast<size_t>(open + 2 * kArenaAlignment);
+  void* mapping =
+      mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (mapping == MAP_FAILED) return failed("reserve");
+  // At least one page stays closed on either side.
+  const auto first = reinterpret_cast<uintptr_t>(mapping) + static_cast<uintptr_t>(page);
+  const auto alignment = static_cast<uintptr_t>(kArenaAlignment);
+  auto* base = reinterpret_cast<uint8_t*>((first + alignment - 1) / alignment * alignment);
+  MappedArena arena(mapping, mapped, base, bytes);
+  if (open > 0 &&
+      mmap(base, static_cast<size_t>(open), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == MAP_FAILED) {
+    return failed("map");
+  }
+  return arena;
+}
+
+MappedArena::MappedArena(MappedArena&& other) noexcept
+    : mapping_(std::exchange(other.mapping_, nullptr)),
+      mapped_(std::exchange(other.mapped_, 0)),
+      base_(std::exchange(other.base_, nullptr)),
+      bytes_(std::exchange(other.bytes_, Bytes(0))) {}
+
+MappedArena& MappedArena::operator=(MappedArena&& other) noexcept {
+  std::swap(mapping_, other.mapping_);
+  std::swap(mapped_, other.mapped_);
+  std::swap(base_, other.base_);
+  std::swap(bytes_, other.bytes_);
+  return *this;
+}
+
+MappedArena::~MappedArena() {
+  if (mapping_ != nullptr) munmap(mapping_, mapped_);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// One block of memory of exactly so many bytes, in place from the start (no page is fetched later)
+// and fenced: the pages before and behind it cannot be touched. It is what the CPU device calls its
+// device memory and its host memory. Its base is a multiple of 2 MiB, as large device allocations
+// are.
+#ifndef STOWAGE_RUNTIME_MEMORY_MAPPED_ARENA_H_
+#define STOWAGE_RUNTIME_MEMORY_MAPPED_ARENA_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "ir/error.h"
+#include "ir/units.h"
+
+namespace stowage::runtime {
+
+inline constexpr int64_t kArenaAlignment = int64_t{2} << 20;
+
+class MappedArena {
+ public:
+  /// `what` names the arena in messages. Errors: kOutOfDeviceMemory with the bytes asked for.
+  static ir::Expected<MappedArena> map(Bytes bytes, const std::string& what);
+  MappedArena(MappedArena&& other) noexcept;
+  MappedArena& operator=(MappedArena&& other) noexcept;
+  ~MappedArena();
+
+  uint8_t* base() const { return base_; }
+  Bytes bytes() const { return bytes_; }
+
+ private:
+  MappedArena(void* mapping, size_t mapped, uint8_t* base, Bytes bytes)
+      : mapping_(mapping), mapped_(mapped), base_(base), bytes_(bytes) {}
+
+  void* mapping_ = nullptr;  // the whole reservation
+  size_t mapped_ = 0;
+  uint8_t* base_ = nullptr;
+  Bytes bytes_;
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_MEMORY_MAPPED_ARENA_H_

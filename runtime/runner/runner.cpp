@@ -1,0 +1,350 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/runner/runner.h"
+
+#include <ATen/Context.h>
+#include <ATen/ops/empty.h>
+#include <llvm/ADT/STLExtras.h>
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+
+#include "ir/op_table.h"
+#include "runtime/cpu/cpu_device.h"
+#include "runtime/executor/boundary_state.h"
+#include "runtime/executor/host_state.h"
+#include "runtime/gpu/gpu_library.h"
+#include "runtime/memory/canary.h"
+#include "runtime/runner/runner_impl.h"
+#include "runtime/torch/deterministic_mode.h"
+#include "runtime/torch/rng_keeper.h"
+#include "runtime/torch/torch_types.h"
+
+namespace stowage::runtime {
+
+namespace {
+
+llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
+}
+
+bool mayDraw(const ir::Graph& graph) {
+  return llvm::any_of(graph.nodes(), [](const ir::Node& node) {
+    const ir::OpInfo& info = ir::lookUpOp(node.op);
+    return info.random || !info.known;
+  });
+}
+
+}  // namespace
+
+ir::Error Runner::Impl::overError() const {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, "the state was given back to the module");
+}
+
+ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
+  setDeterministicMode(plan.target.deterministic);
+  const bool isCuda = plan.target.device == ir::DeviceKind::kCuda;
+  ir::Expected<std::unique_ptr<Device>> opened = isCuda ? openGpu(options) : openCpu(options);
+  if (!opened) return opened.takeError();
+  device = std::move(*opened);
+  for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
+    if (ir::Error error = device->fill(space, canaryPattern())) return error;
+  }
+  return ir::success();
+}
+
+ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions& options) const {
+  CpuDeviceOptions cpu;
+  cpu.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
+  cpu.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
+  cpu.intraOpThreads = plan.target.intraOpThreads;
+  cpu.alignBytes = plan.target.alignBytes;
+  cpu.links = options.links;
+  return CpuDevice::open(cpu);
+}
+
+ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions& options) const {
+  ir::Expected<GpuLibrary*> library = loadGpuLibrary();
+  if (!library) return library.takeError();
+  return (*library)->open({.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice),
+                           .hostBytes = plan.schedule.arenaBytes(ir::Space::kHost),
+                           .outside = plan.target.outside,
+                           .alignBytes = plan.target.alignBytes,
+                           .pinning = options.pinning});
+}
+
+ir::Error Runner::Impl::open(const RunnerOptions& options) {
+  ir::Expected<StepMatch> found = StepMatch::make(captured.graph(), plan.graph);
+  if (!found) return found.takeError();
+  match = std::move(*found);
+  if (ir::Error error = checkHostState(plan.graph)) return error;
+  notes = options.notes;
+  advance = options.advance;
+  stop = options.stop;
+  drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
+  if (ir::Error error = openWeights(options.weights)) return error;
+  if (ir::Error error = openDevice(options)) return error;
+  if (options.feed == nullptr) {
+    ownFeed = std::make_unique<RetraceFeed>(captured, match, checkedSteps(options));
+  }
+  ir::Expected<std::unique_ptr<Executor>> made =
+      Executor::create(*device, {.graph = plan.graph,
+                                 .schedule = plan.schedule,
+                                 .target = plan.target,
+                                 .costs = plan.costs,
+                                 .feed = options.feed ? options.feed : ownFeed.get()});
+  if (!made) return made.takeError();
+  executor = std::move(*made);
+  if (ir::Error error = checkReads()) return error;
+  ir::Error error = fillState();
+  weights.reset();
+  return error;
+}
+
+CheckedSteps Runner::Impl::checkedSteps(const RunnerOptions& options) const {
+  CheckedSteps checked;
+  if (options.checkEvery) checked.every = std::max<int64_t>(*options.checkEvery, 0);
+  return checked;
+}
+
+/// A step whose loss reads values is compared with its code before its updates, or not run.
+ir::Error Runner::Impl::checkReads() const {
+  if (!ownFeed || !ownFeed->checksReads()) return ir::success();
+  for (const ir::ValueId value : captured.valuesRead()) {
+    const ir::StorageId read = captured.graph().value(value).storage;
+    const ir::StorageId planned = match.plannedOf(read);
+    if (planned.isValid() && executor->comesBeforeUpdates(planned)) continue;
+    return ir::makeError(
+        ir::ErrorCode::kUnsupported,
+        "`loss` reads '" + captured.graph().storage(read).name +
+            "' with item(), and this plan has it on the host only after updates began, so that "
+            "nothing could tell whether the step decides by it: return the value from `loss` and "
+            "read it after the step, plan for more memory and without CUDA graphs, or run without "
+            "comparing steps with their code (checkEvery = 0)");
+  }
+  return ir::success();
+}
+
+ir::Expected<std::optional<std::vector<uint8_t>>> Runner::Impl::generatorBefore() {
+  if (!ownFeed) return std::nullopt;
+  // Draws of the step before move it until they are done.
+  if (drawsOnCpu) {
+    if (ir::Error error = executor->finish()) return error;
+  }
+  return readGeneratorState(generatorDevice());
+}
+
+const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const {
+  const auto& entries = plan.schedule.boundary;
+  const auto found = std::lower_bound(
+      entries.begin(), entries.end(), storage,
+      [](const ir::BoundaryEntry& entry, ir::StorageId id) { return entry.storage < id; });
+  return found != entries.end() && found->storage == storage ? &*found : nullptr;
+}
+
+ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
+  const ir::Storage& info = plan.graph.storage(storage);
+  if (static_cast<int64_t>(bytes.size()) != info.bytes.value()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "state '" + info.name + "' has " + std::to_string(bytes.size()) +
+                             " bytes, expected " + std::to_string(info.bytes.value()));
+  }
+  const ir::BoundaryEntry* entry = findBoundary(storage);
+  if (entry == nullptr) return ir::success();  // nothing of the step touches it
+  return writeState(*device, plan.schedule, *entry, bytes);
+}
+
+/// What a storage holds now, as bytes of its own.
+ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
+  const ir::Storage& info = plan.graph.storage(storage);
+  at::Tensor bytes = at::empty({info.bytes.value()}, at::kByte);
+  const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(),
+                                            static_cast<size_t>(info.bytes.value()));
+  const ir::BoundaryEntry* entry = findBoundary(storage);
+  // Every step overwrites it before it reads it: between steps it holds nothing.
+  if (entry != nullptr && entry->at.empty()) return bytes.zero_();
+  if (entry == nullptr) {
+    return ir::makeError(ir::ErrorCode::kInternal,
+                         "state '" + info.name + "' has no place at the step's boundary");
+  }
+  const ir::Residency& residency = plan.schedule.residency(entry->at.front());
+  if (ir::Error error = device->read(residency.space, residency.offset, into)) return error;
+  return bytes;
+}
+
+/// What a storage holds that no command of the plan touches: what it held at first.
+ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
+  const std::string& name = this->captured.graph().storage(captured).name;
+  if (this->captured.firstValue(captured) == FirstValue::kLive) {
+    return this->captured.liveValue(captured).clone();
+  }
+  if (this->captured.firstValue(captured) == FirstValue::kStep) {
+    return this->captured.makeState(captured, [&](ir::StorageId id) { return capturedValue(id); });
+  }
+  at::Tensor made;
+  const auto isIt = [&](ir::StorageId id) { return id == captured; };
+  const auto keep = [&](ir::StorageId, const at::Tensor& bytes) {
+    made = bytes.clone();
+    return ir::success();
+  };
+  if (ir::Error error = this->captured.replayConstruction(isIt, keep)) return error;
+  if (made.defined()) return made;
+  return ir::makeError(ir::ErrorCode::kInternal, "'" + name + "' has no value in the plan");
+}
+
+ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
+  const ir::StorageId planned = match.plannedOf(captured);
+  return planned.isValid() ? currentValue(planned) : firstValueOf(captured);
+}
+
+ir::Error Runner::Impl::fillState() {
+  const auto persistent = [&](ir::StorageId storage, FirstValue from) {
+    return storage.isValid() && plan.graph.storage(storage).persistent &&
+           captured.firstValue(match.capturedOf(storage)) == from && !comesFromFile(storage);
+  };
+  if (ir::Error error = readWeights()) return error;
+  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!persistent(storage, FirstValue::kLive)) continue;
+    const at::Tensor value = captured.liveValue(match.capturedOf(storage));
+    if (ir::Error error = putState(storage, bytesOf(value))) return error;
+  }
+  if (ir::Error error = captured.replayConstruction(
+          [&](ir::StorageId id) {
+            return persistent(match.plannedOf(id), FirstValue::kConstruction);
+          },
+          [&](ir::StorageId id, const at::Tensor& bytes) {
+            return putState(match.plannedOf(id), bytesOf(bytes));
+          })) {
+    return error;
+  }
+  const auto valueOf = [&](ir::StorageId id) { return capturedValue(id); };
+  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!persistent(storage, FirstValue::kStep)) continue;
+    ir::Expected<at::Tensor> value = captured.makeState(match.capturedOf(storage), valueOf);
+    if (!value) return value.takeError();
+    if (ir::Error error = putState(storage, bytesOf(*value))) return error;
+  }
+  return ir::success();
+}
+
+/// Before the first step, or a checkpoint instead of it.
+ir::Error Runner::Impl::begin() {
+  if (begun) return ir::success();
+  if (ir::Error error = captured.beginSteps()) return error;
+  begun = true;
+  return ir::success();
+}
+
+ir::Expected<at::Tensor> Runner::Impl::report(int64_t step, ir::ValueId id) {
+  const ir::Value& value = captured.graph().value(id);
+  const std::string& name = captured.graph().storage(value.storage).name;
+  const ir::StorageId storage = match.plannedOf(value.storage);
+  if (!storage.isValid()) {
+    return ir::makeError(ir::ErrorCode::kPlanMismatch, "the plan does not report '" + name + "'");
+  }
+  ir::Expected<llvm::ArrayRef<uint8_t>> bytes = executor->output(step, storage);
+  if (!bytes) return bytes.takeError();
+  at::Tensor tensor = at::empty({value.type.numElements()}, toScalarType(value.type.dtype));
+  const size_t first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
+  if (!value.type.isContiguous() || first + tensor.nbytes() > bytes->size()) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "the step reports '" + name + "' as a strided view; make it contiguous");
+  }
+  std::memcpy(tensor.data_ptr(), bytes->data() + first, tensor.nbytes());
+  return tensor.reshape(c10::IntArrayRef(value.type.sizes.data(), value.type.sizes.size()));
+}
+
+Runner::Runner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+Runner::~Runner() {
+  // Whatever is still under way must not outlive the arenas.
+  if (impl_->executor) llvm::consumeError(impl_->executor->finish());
+}
+
+ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
+                                                     const RunnablePlan& plan,
+                                                     RunnerOptions options) {
+  auto impl = std::unique_ptr<Impl>(new Impl{.captured = captured, .plan = plan});
+  if (ir::Error error = impl->open(options)) return error;
+  return std::unique_ptr<Runner>(new Runner(std::move(impl)));
+}
+
+ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
+  ir::Expected<int64_t> issued = issue(inputs);
+  if (!issued) return issued.takeError();
+  ir::Expected<std::vector<at::Tensor>> values = reports(*issued);
+  if (!values || !impl_->drawsOnCpu) return values;
+  if (ir::Error error = finish()) return error;
+  return values;
+}
+
+ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
+  if (ir::Error error = impl_->checkOpen()) return error;
+  if (ir::Error error = impl_->checkInputs(inputs)) return error;
+  if (ir::Error error = impl_->captured.checkUnchanged()) return error;
+  if (ir::Error error = impl_->begin()) return error;
+  std::vector<at::Tensor> held;
+  std::vector<InputBytes> bound;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const ir::ValueId value = impl_->captured.inputs()[i];
+    const ir::StorageId storage =
+        impl_->match.plannedOf(impl_->captured.graph().value(value).storage);
+    const ir::Value& place = impl_->captured.graph().value(value);
+    const bool areBytes = !inputs[i].is_conj() && !inputs[i].is_neg();
+    const bool asIs = impl_->captured.keepsLayouts() && areBytes;
+    held.push_back(asIs ? inputs[i] : layOutAs(place.type, inputs[i]));
+    if (!storage.isValid()) continue;
+    bound.push_back({.storage = storage, .bytes = impl_->inputBytes(place, held[i])});
+  }
+  ir::Expected<std::optional<std::vector<uint8_t>>> generator = impl_->generatorBefore();
+  if (!generator) return generator.takeError();
+  ir::Expected<int64_t> issued = impl_->executor->issueStep(bound);
+  if (!issued && *generator && impl_->executor->endedWithoutUpdates()) {
+    if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), **generator)) {
+      llvm::consumeError(issued.takeError());
+      return error;
+    }
+  }
+  return issued;
+}
+
+ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {
+  std::vector<at::Tensor> reports;
+  for (const ir::ValueId id : impl_->captured.reports()) {
+    ir::Expected<at::Tensor> value = impl_->report(step, id);
+    if (!value) return value.takeError();
+    reports.push_back(std::move(*value));
+  }
+  return reports;
+}
+
+ir::Error Runner::finish() { return impl_->executor->finish(); }
+
+ir::Error Runner::visitState(StateVisitor visit) {
+  if (ir::Error error = impl_->executor->finish()) return error;
+  const ir::Graph& graph = impl_->plan.graph;
+  for (size_t i = 0; i < graph.storages().size(); ++i) {
+    const ir::StorageId storage(i);
+    if (!graph.storage(storage).persistent) continue;
+    if (impl_->findBoundary(storage) == nullptr) continue;  // no step touches it
+    ir::Expected<at::Tensor> value = impl_->currentValue(storage);
+    if (!value) return value.takeError();
+    if (ir::Error error = visit(graph.storage(storage), bytesOf(*value))) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Runner::storeTo() {
+  if (ir::Error error = impl_->checkNotRead()) return error;
+  if (ir::Error error = impl_->executor->finish()) return error;
+  impl_->over = true;
+  return impl_->captured.storeTo(
+      [&](ir::StorageId captured) { return impl_->capturedValue(captured); });
+}
+
+int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsIssued(); }
+Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
+
+}  // namespace stowage::runtime

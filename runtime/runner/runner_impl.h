@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a Runner keeps. Private to runner.cpp (first values, steps) and runner_state.cpp (files,
+// memory).
+#ifndef STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
+#define STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "runtime/checkpoint/state_io.h"
+#include "runtime/executor/device.h"
+#include "runtime/executor/executor.h"
+#include "runtime/runner/retrace_feed.h"
+#include "runtime/runner/runner.h"
+#include "runtime/runner/step_match.h"
+#include "runtime/torch/torch_types.h"
+
+namespace stowage::runtime {
+
+struct Runner::Impl {
+  RunnableStep& captured;
+  RunnablePlan plan;
+  StepMatch match;  // ids below are the plan's; the captured step's say so
+  std::unique_ptr<Device> device;
+  std::unique_ptr<RetraceFeed> ownFeed;
+  std::unique_ptr<Executor> executor;
+  std::optional<StateFiles> weights;  // while the state is filled
+  std::function<void(int64_t steps)> advance;
+  std::function<bool()> stop;
+  int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
+  std::map<std::string, std::string> notes;  // for checkpoints
+  /// A run that draws again has the generator of an earlier moment for a while: a GPU's when it is
+  /// issued, the CPU's when it runs.
+  bool drawsOnCpu = false;
+  bool begun = false;  // took a step, or a checkpoint
+  bool over = false;
+  bool isRead = false;                      // `read` runs
+  std::optional<ir::PlanError> notPutBack;  // what `read` could not undo
+
+  ir::Error open(const RunnerOptions& options);
+  CheckedSteps checkedSteps(const RunnerOptions& options) const;
+  ir::Error checkReads() const;
+  /// Of the step's generator: the step to be issued may be refused. Nothing where it cannot.
+  ir::Expected<std::optional<std::vector<uint8_t>>> generatorBefore();
+  ir::Error openDevice(const RunnerOptions& options);
+  ir::Expected<std::unique_ptr<Device>> openCpu(const RunnerOptions& options) const;
+  ir::Expected<std::unique_ptr<Device>> openGpu(const RunnerOptions& options) const;
+  ir::Error openWeights(const std::vector<std::string>& paths);
+  ir::Error fillState();
+  ir::Error readWeights();
+  bool comesFromFile(ir::StorageId storage) const;
+  ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
+  ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
+  /// By a captured step's id; also of what the plan does without.
+  ir::Expected<at::Tensor> capturedValue(ir::StorageId captured);
+  ir::Expected<at::Tensor> firstValueOf(ir::StorageId captured);
+  ir::Error begin();
+  /// Brings the host's numbers to where they are after so many steps.
+  ir::Error catchUp(int64_t steps);
+  ir::Error checkInputs(llvm::ArrayRef<at::Tensor> inputs) const;
+  ir::Error checkLayouts(llvm::ArrayRef<at::Tensor> inputs) const;
+  llvm::ArrayRef<uint8_t> inputBytes(const ir::Value& value, const at::Tensor& laidOut) const;
+  ir::Expected<at::Tensor> report(int64_t step, ir::ValueId captured);
+  const ir::BoundaryEntry* findBoundary(ir::StorageId storage) const;
+  ir::Error overError() const;
+  /// runner_read.cpp. May the runner be called at all, and may the training go on?
+  ir::Error checkNotRead() const;
+  ir::Error checkOpen() const;
+  /// Whose generator the step's random numbers come from.
+  c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
+};
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_

@@ -1,0 +1,362 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/measure/step_stalls.h"
+
+#include <gtest/gtest.h>
+
+#include <array>
+#include <optional>
+
+#include "ir/parser.h"
+#include "tests/support/or_fail.h"
+
+namespace stowage::tests {
+namespace {
+
+using runtime::CommandTimes;
+using runtime::Stall;
+using runtime::StallCause;
+using runtime::StepTimes;
+
+constexpr size_t kFirst = 0;
+constexpr size_t kPrefetch = 1;
+constexpr size_t kReader = 2;
+constexpr size_t kOffload = 3;
+constexpr size_t kLast = 4;
+
+/// Three runs; the second reads what is prefetched, the first of the next step writes what is
+/// copied out.
+ir::Schedule makeSchedule() {
+  ir::Schedule schedule;
+  schedule.commands.resize(5);
+  for (const size_t run : {kFirst, kReader, kLast}) schedule.commands[run].node = ir::NodeId(0);
+  for (const size_t copy : {kPrefetch, kOffload}) {
+    schedule.commands[copy].kind = ir::CommandKind::kCopy;
+    schedule.commands[copy].stream =
+        copy == kPrefetch ? ir::Stream::kHostToDevice : ir::Stream::kDeviceToHost;
+  }
+  schedule.commands[kReader].wait = {ir::CommandId(kPrefetch)};
+  schedule.commands[kOffload].wait = {ir::CommandId(kFirst)};
+  schedule.commands[kFirst].prev = {ir::CommandId(kOffload)};
+  return schedule;
+}
+
+CommandTimes times(int64_t issueEnd, int64_t begin, int64_t end) {
+  return {Nanoseconds(issueEnd - 1), Nanoseconds(issueEnd), Nanoseconds(begin), Nanoseconds(end)};
+}
+
+StepTimes makeStep(int64_t step, int64_t at) {
+  StepTimes made{.step = step, .commands = {}};
+  made.commands.resize(5);
+  made.commands[kFirst] = times(at + 5, at + 10, at + 20);
+  made.commands[kPrefetch] = times(at + 6, at + 10, at + 50);
+  made.commands[kReader] = times(at + 7, at + 52, at + 60);
+  made.commands[kOffload] = times(at + 8, at + 20, at + 110);
+  made.commands[kLast] = times(at + 70, at + 73, at + 100);
+  return made;
+}
+
+void expectStall(const Stall& stall, size_t command, StallCause cause, int64_t time) {
+  EXPECT_EQ(stall.command, ir::CommandId(command));
+  EXPECT_EQ(stall.cause, cause) << runtime::stallCauseName(stall.cause);
+  EXPECT_EQ(stall.time, Nanoseconds(time));
+}
+
+TEST(StepStalls, DividesAWaitAmongItsCauses) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(0, 0), nullptr);
+  ASSERT_EQ(stalls.size(), 4U);
+  expectStall(stalls[0], kReader, StallCause::kHostToDevice, 30);
+  EXPECT_EQ(stalls[0].awaited, ir::CommandId(kPrefetch));
+  EXPECT_EQ(stalls[0].begin, Nanoseconds(20));
+  expectStall(stalls[1], kReader, StallCause::kStart, 2);
+  EXPECT_FALSE(stalls[1].awaited.isValid());
+  expectStall(stalls[2], kLast, StallCause::kIssue, 10);
+  expectStall(stalls[3], kLast, StallCause::kStart, 3);
+}
+
+TEST(StepStalls, SeesWhatTheStepBeforeLeftBehind) {
+  const ir::Schedule schedule = makeSchedule();
+  const StepTimes before = makeStep(0, 0);
+  // Its first run begins at 115, the copy of the step before ended at 110, its last run at 100.
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(1, 105), &before);
+  ASSERT_GE(stalls.size(), 2U);
+  expectStall(stalls[0], kFirst, StallCause::kDeviceToHost, 10);
+  EXPECT_EQ(stalls[0].awaited, ir::CommandId(kOffload));
+  expectStall(stalls[1], kFirst, StallCause::kStart, 5);
+}
+
+TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
+  const ir::Schedule schedule = makeSchedule();
+  StepTimes step = makeStep(0, 0);
+  step.commands[kPrefetch].reset();
+  step.commands[kLast].reset();
+  const std::vector<Stall> stalls = runtime::findStalls(schedule, step, nullptr);
+  ASSERT_EQ(stalls.size(), 1U);
+  expectStall(stalls[0], kReader, StallCause::kStart, 32);
+}
+
+TEST(StepStalls, SumsUpWholeSteps) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200)};
+  const runtime::StepSummary sum = runtime::summarize(schedule, steps);
+  EXPECT_EQ(sum.steps, 2);
+  EXPECT_EQ(sum.period, Nanoseconds(200));
+  EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kCompute)], Nanoseconds(45));
+  EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)], Nanoseconds(90));
+  EXPECT_EQ(sum.stalls[static_cast<size_t>(StallCause::kHostToDevice)], Nanoseconds(30));
+  EXPECT_EQ(sum.issuing, Nanoseconds(5));
+  EXPECT_EQ(runtime::summarize(schedule, {}).steps, 0);
+}
+
+TEST(StepStalls, TellsHowFarCopiesAreHiddenThatWereToBe) {
+  const ir::Schedule schedule = makeSchedule();
+  const std::vector<StepTimes> measured = {makeStep(1, 0), makeStep(2, 105)};
+  std::vector<StepTimes> predicted = measured;
+  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, measured), std::nullopt);
+  for (size_t s = 0; s < 2; ++s) predicted[s].commands[kPrefetch]->end = Nanoseconds(105 * s + 15);
+  // 40 each, waited for by 30 each.
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 0.25, 1e-9);
+  predicted[0].commands[kOffload]->end = Nanoseconds(90);
+  // And 90 each, of which 10 once.
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 1 - 70.0 / 260, 1e-9);
+  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
+}
+
+TEST(StepStalls, ACopyThatIsLateIsNotHiddenAtAll) {
+  const ir::Schedule schedule = makeSchedule();
+  std::vector<StepTimes> predicted = {makeStep(1, 0)};
+  predicted[0].commands[kPrefetch]->end = Nanoseconds(15);
+  std::vector<StepTimes> late = {makeStep(1, 0)};
+  late[0].commands[kOffload].reset();
+  late[0].commands[kPrefetch]->begin = Nanoseconds(48);  // compute waits for it from 20 to 50
+  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, late), 0.0);
+}
+
+TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
+  const ir::Schedule schedule = makeSchedule();
+  std::vector<StepTimes> steps;
+  for (const int64_t longer : {4, 0, 1000, 6, 2}) {
+    steps.push_back(makeStep(static_cast<int64_t>(steps.size()), 2000 * steps.size()));
+    steps.back().commands[kLast]->end += Nanoseconds(longer);
+    steps.back().commands[kPrefetch].reset();
+  }
+  using runtime::CountedFrom;
+  const auto typical = runtime::typicalDurations(schedule, steps, CountedFrom::kBegin);
+  EXPECT_EQ(typical[kLast], Nanoseconds(27 + 4));
+  EXPECT_EQ(typical[kPrefetch], std::nullopt);
+  // Without the prefetch it waited for, the reader's bytes were there at 20.
+  const auto ready = runtime::typicalDurations(schedule, steps, CountedFrom::kReady);
+  EXPECT_EQ(ready[kReader], Nanoseconds(8 + 32));
+  EXPECT_EQ(ready[kLast], Nanoseconds(27 + 4 + 3));
+  EXPECT_EQ(ready[kPrefetch], std::nullopt);
+  EXPECT_TRUE(runtime::typicalDurations(schedule, {}, CountedFrom::kReady).empty());
+}
+
+/// Costs of the schedule's only node.
+ir::NodeCosts aloneFor(int64_t time) {
+  ir::NodeCosts costs;
+  costs.nodes.push_back({.time = Nanoseconds(time)});
+  return costs;
+}
+
+constexpr int64_t kMicrosecond = 1000;
+
+/// All times in microseconds.
+runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
+  const auto scale = [](Nanoseconds& time) { time = Nanoseconds(time.value() * kMicrosecond); };
+  for (auto& times : step.commands) {
+    if (!times) continue;
+    for (Nanoseconds* time : {&times->issueBegin, &times->issueEnd, &times->begin, &times->end}) {
+      scale(*time);
+    }
+  }
+  runtime::TypicalTimes typical =
+      runtime::typicalTimes(makeSchedule(), {step}, aloneFor(alone * kMicrosecond));
+  for (auto& time : typical.work) {
+    if (time) time = Nanoseconds(time->value() / kMicrosecond);
+  }
+  return typical;
+}
+
+TEST(StepStalls, TypicalTimesCountWorkFromWhereARunCouldHaveBegun) {
+  const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
+  EXPECT_EQ(times.work[kReader], Nanoseconds(8 + 2));
+  EXPECT_EQ(times.work[kFirst], Nanoseconds(10));
+  EXPECT_EQ(times.work[kPrefetch], Nanoseconds(40));
+}
+
+TEST(StepStalls, TypicalWorkOfARunThatWasHandedOverLate) {
+  const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
+  // Of the 3 in which the device began it, so much is work as others have: the reader has 2.
+  EXPECT_EQ(times.work[kLast], Nanoseconds(27 + 2));
+  EXPECT_TRUE(runtime::typicalTimes(makeSchedule(), {}, aloneFor(1)).work.empty());
+}
+
+TEST(StepStalls, ARunThatBeganBeforeItWasHandedOverMayHaveWaitedInside) {
+  StepTimes step = makeStep(0, 0);
+  step.commands[kLast] = times(/*issueEnd=*/80, /*begin=*/63, /*end=*/100);
+  const auto expectDivided = [&](int64_t alone, int64_t work) {
+    const runtime::TypicalTimes times = typicalOf(step, alone);
+    EXPECT_EQ(times.work[kLast], Nanoseconds(work + 2)) << "alone " << alone;
+  };
+  expectDivided(/*alone=*/25, /*work=*/25);
+  expectDivided(/*alone=*/5, /*work=*/20);   // what came after it was handed over
+  expectDivided(/*alone=*/90, /*work=*/37);  // all of it
+}
+
+// A run that was handed over just before compute was free had not reached the device by then.
+TEST(StepStalls, HandingOverJustInTimeIsLate) {
+  StepTimes step = makeStep(0, 0);
+  step.commands[kReader] = times(/*issueEnd=*/47, /*begin=*/52, /*end=*/60);
+  EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8)) << "of 2 nothing is work";
+  step.commands[kReader] = times(/*issueEnd=*/45, /*begin=*/52, /*end=*/60);
+  EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8 + 2));
+}
+
+TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n"
+                            "%z : f32[64] = aten.neg.default(%y)\n"
+                            "%u : f32[64] = aten.exp.default(%z)\n}\n"));
+  ir::Schedule schedule;
+  schedule.commands.resize(3);
+  ir::CostTable table;
+  for (size_t i = 0; i < 3; ++i) {
+    schedule.commands[i].node = ir::NodeId(i);
+    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(1),
+                                                                  .issue = Nanoseconds(2)};
+  }
+  table.bySignature[ir::nodeSignature(graph, ir::NodeId(2))].issue = Nanoseconds(50);
+  const runtime::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(7)},
+                                       .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
+  const ir::CostTable corrected =
+      runtime::correctTimes(table, graph, schedule, times, /*issueShare=*/0.5);
+  const ir::OpCost& neg = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
+  EXPECT_EQ(neg.time, Nanoseconds(15));
+  EXPECT_EQ(neg.issue, Nanoseconds(4));
+  const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
+  EXPECT_EQ(exp.time, Nanoseconds(7));
+  EXPECT_EQ(exp.issue, Nanoseconds(25)) << "issuing it was never seen: half of what it takes alone";
+  const runtime::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
+                                        .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
+  const ir::CostTable without = runtime::correctTimes(table, graph, schedule, silent);
+  const ir::OpCost& nothing = without.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
+  EXPECT_EQ(nothing.time, Nanoseconds(1));
+  EXPECT_EQ(nothing.issue, Nanoseconds(0)) << "it launched nothing";
+}
+
+TEST(StepStalls, WhatWasNotSeenHandedOverIsAsMuchSlowerAsWhatWas) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n"
+                            "%z : f32[64] = aten.exp.default(%y)\n"
+                            "%u : f32[64] = aten.sin.default(%z)\n}\n"));
+  const ir::NodeId neg(0);
+  const ir::NodeId exp(1);
+  const ir::NodeId sin(2);
+  ir::CostTable table;
+  table.links.issue = Nanoseconds(100);
+  table.bySignature[ir::nodeSignature(graph, neg)].issue = Nanoseconds(2);
+  table.bySignature[ir::nodeSignature(graph, exp)].issue = Nanoseconds(50);
+  table.bySignature[ir::nodeSignature(graph, sin)] = {};  // of a file that knows no issuing
+  const auto issueWhen = [&](size_t runs) {
+    ir::Schedule schedule;
+    schedule.commands.resize(runs + 2);
+    runtime::TypicalTimes times = {.issue = {runs, Nanoseconds(8)}};
+    for (ir::Command& command : schedule.commands) command.node = neg;
+    schedule.commands[runs].node = exp;
+    times.issue.emplace_back(std::nullopt);
+    schedule.commands[runs + 1].node = sin;
+    times.issue.emplace_back(Nanoseconds(1000));
+    times.work.assign(runs + 2, Nanoseconds(1));
+    const ir::CostTable corrected =
+        runtime::correctTimes(table, graph, schedule, times, /*issueShare=*/0.5);
+    return std::pair(corrected.bySignature.at(ir::nodeSignature(graph, exp)).issue,
+                     corrected.links.issue);
+  };
+  EXPECT_EQ(issueWhen(16), std::pair(Nanoseconds(100), Nanoseconds(200)));
+  EXPECT_EQ(issueWhen(15), std::pair(Nanoseconds(25), Nanoseconds(50))) << "too few to tell";
+}
+
+TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
+  ir::Schedule schedule;
+  schedule.residencies.push_back({.storage = ir::StorageId(0)});
+  constexpr size_t kCopies = 20;
+  for (size_t i = 0; i < kCopies; ++i) {
+    ir::Command& copy = schedule.commands.emplace_back();
+    copy.kind = ir::CommandKind::kCopy;
+    copy.stream = ir::Stream::kDeviceToHost;
+    copy.from = ir::ResidencyId(0);
+  }
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\ninput %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n}\n"));
+  ir::CostTable table;
+  table.links.issue = Nanoseconds(100);
+  runtime::TypicalTimes times;
+  times.work.resize(kCopies);
+  for (size_t i = 0; i < kCopies; ++i) {
+    times.issue.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
+  }
+  const auto issueAfter = [&](double share) {
+    return runtime::correctTimes(table, graph, schedule, times, share).links.issue;
+  };
+  EXPECT_EQ(issueAfter(1), Nanoseconds(15));
+  EXPECT_EQ(issueAfter(0.5), Nanoseconds(7));
+  std::fill_n(times.issue.begin(), 10, std::nullopt);
+  EXPECT_EQ(issueAfter(0.5), Nanoseconds(50)) << "too few: half of what it takes alone";
+}
+
+/// Copies of a large storage and of a small one, three each way; the rates after they took that
+/// long (ns), the alone ones 7 and 8 bytes a second.
+ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,
+                         std::array<int64_t, 3> in) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[2097152]\n"
+                            "input %y : f32[1]\n"
+                            "%z : f32[2097152] = aten.add.Tensor(%x, %y)\n}\n"));
+  ir::Schedule schedule;
+  schedule.residencies.resize(2);
+  for (size_t i = 0; i < 2; ++i) schedule.residencies[i].storage = ir::StorageId(i);
+  runtime::TypicalTimes times;
+  const auto add = [&](ir::Stream stream, std::array<int64_t, 3> durations) {
+    for (size_t i = 0; i < 3; ++i) {
+      ir::Command& command = schedule.commands.emplace_back();
+      command.kind = ir::CommandKind::kCopy;
+      command.stream = stream;
+      command.from = ir::ResidencyId(i < 2 ? 0 : 1);  // large, large, small
+      times.work.push_back(durations[i] < 0 ? std::nullopt
+                                            : std::optional(Nanoseconds(durations[i])));
+      times.issue.push_back(std::nullopt);
+    }
+  };
+  add(ir::Stream::kDeviceToHost, out);
+  add(ir::Stream::kHostToDevice, in);
+  ir::CostTable table;
+  table.links.deviceToHost = {BytesPerSecond(7), latency};
+  table.links.hostToDevice = {BytesPerSecond(8), latency};
+  return runtime::correctTimes(table, graph, schedule, times).links;
+}
+
+TEST(StepStalls, CorrectedCostsHoldTheRatesThatLinksHadInSteps) {
+  constexpr int64_t kBytes = int64_t{16} << 20;  // of two large copies
+  // 16 MiB in 2 ms, latencies taken off, and in 1 ms; the small copies' time is no rate.
+  const ir::LinkModel links =
+      linksAfter(Nanoseconds(100'000), {1'500'000, 700'000, 900'000}, {600'000, 600'000, 100'000});
+  EXPECT_EQ(links.deviceToHost.bandwidth, BytesPerSecond(kBytes * 500));
+  EXPECT_EQ(links.hostToDevice.bandwidth, BytesPerSecond(kBytes * 1000));
+}
+
+TEST(StepStalls, FewBytesSayNothingOfALink) {
+  // Half of it was never timed; then only the small copy was, without a latency to compare with.
+  const ir::LinkModel links = linksAfter(Nanoseconds(0), {1'000'000, -1, 1'500}, {-1, -1, 1'500});
+  EXPECT_EQ(links.deviceToHost.bandwidth, BytesPerSecond(7));
+  EXPECT_EQ(links.hostToDevice.bandwidth, BytesPerSecond(8));
+}
+
+}  // namespace
+}  // namespace stowage::tests

@@ -1,0 +1,89 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/step_costs.h"
+
+#include <gtest/gtest.h>
+
+#include "ir/parser.h"
+#include "tests/support/or_fail.h"
+
+namespace stowage::tests {
+namespace {
+
+/// Two runs of 10 each, handed over in 30 each while times are taken: a step takes 60 then.
+class StepCosts : public testing::Test {
+ protected:
+  StepCosts() {
+    schedule_.commands.resize(2);
+    for (size_t i = 0; i < 2; ++i) {
+      schedule_.commands[i].node = ir::NodeId(i);
+      alone_.bySignature[ir::nodeSignature(graph_, ir::NodeId(i))] = {.time = Nanoseconds(10)};
+    }
+    for (int64_t at = 0; at < 300; at += 60) {
+      runtime::StepTimes step;
+      for (int64_t i = 0; i < 2; ++i) {
+        const Nanoseconds begin(at + 30 * i);
+        const Nanoseconds end = begin + Nanoseconds(30);
+        step.commands.emplace_back(runtime::CommandTimes{begin, end, end, end + Nanoseconds(10)});
+      }
+      steps_.push_back(step);
+    }
+  }
+
+  ir::CostTable correct(std::optional<Nanoseconds> untimed,
+                        std::optional<Nanoseconds> scalars = std::nullopt) const {
+    return orFail(tools::correctCosts(
+        alone_,
+        {graph_, schedule_, ir::Target{}, steps_, {.untimed = untimed, .scalars = scalars}}));
+  }
+  /// By node, under a launch mode.
+  std::vector<int64_t> timesOf(const ir::CostTable& table,
+                               ir::GraphMode mode = ir::GraphMode::kNone) const {
+    std::vector<int64_t> times;
+    for (const ir::OpCost& cost : orFail(ir::resolveCosts(graph_, table, mode)).nodes) {
+      times.push_back(cost.time.value());
+    }
+    return times;
+  }
+
+  ir::Graph graph_ =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cuda\" {\n"
+                            "input %x : f32[64]\n"
+                            "%y : f32[64] = aten.neg.default(%x)\n"
+                            "%u : f32[64] = aten.exp.default(%y)\n}\n"));
+  ir::Schedule schedule_;
+  ir::CostTable alone_;
+  std::vector<runtime::StepTimes> steps_;
+};
+
+using Times = std::vector<int64_t>;
+
+TEST_F(StepCosts, IssuingCountsAsFarAsStepsWithoutTimesAllow) {
+  EXPECT_EQ(timesOf(correct(Nanoseconds(60))), (Times{30, 30}));
+  EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
+  EXPECT_EQ(timesOf(correct(Nanoseconds(90))), (Times{30, 30})) << "slower without times: noise";
+  // Not bound by issuing at all, but for the scale it could have at most.
+  EXPECT_EQ(timesOf(correct(Nanoseconds(15))), (Times{10, 10}));
+  EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{30, 30}));
+}
+
+TEST_F(StepCosts, WhatIssuingTakesAloneIsScaledWhereItWasNotSeen) {
+  for (auto& [signature, cost] : alone_.bySignature) cost.issue = Nanoseconds(1000);
+  steps_.resize(1);
+  EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
+  EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{1000, 1000}));
+}
+
+TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
+  EXPECT_EQ(correct(Nanoseconds(60), Nanoseconds(50)).scalars, Nanoseconds(50));
+  alone_.scalars = Nanoseconds(400);
+  const ir::CostTable kept = correct(Nanoseconds(60));
+  EXPECT_EQ(kept.scalars, Nanoseconds(400)) << "what the steps say nothing of stays";
+  for (const auto& [signature, cost] : kept.bySignature) EXPECT_EQ(cost.time, Nanoseconds(10));
+}
+
+TEST_F(StepCosts, GraphsDoNotWaitForIssuing) {
+  EXPECT_EQ(timesOf(correct(Nanoseconds(60)), ir::GraphMode::kWhole), (Times{10, 10}));
+}
+
+}  // namespace
+}  // namespace stowage::tests

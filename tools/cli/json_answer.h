@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The answer of a verb as JSON on standard output: ASCII alone, so that any reader takes it and a
+// terminal obeys nothing in it. Bytes of files that are no UTF-8 become U+FFFD.
+#ifndef STOWAGE_TOOLS_CLI_JSON_ANSWER_H_
+#define STOWAGE_TOOLS_CLI_JSON_ANSWER_H_
+
+#include <llvm/Support/raw_ostream.h>
+
+#include <nlohmann/json.hpp>
+
+namespace stowage::tools {
+
+inline void printJson(const nlohmann::ordered_json& answer) {
+  llvm::outs() << answer.dump(2, ' ', /*ensure_ascii=*/true,
+                              nlohmann::ordered_json::error_handler_t::replace)
+               << '\n';
+}
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_CLI_JSON_ANSWER_H_

@@ -1,0 +1,23 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/nearest_name.h"
+
+#include <llvm/ADT/StringRef.h>
+
+namespace stowage::tools {
+
+std::string nearestName(const std::string& typed, const std::vector<std::string>& names) {
+  const unsigned limit = static_cast<unsigned>(typed.size()) / 3 + 1;
+  std::string best;
+  unsigned bestDistance = limit + 1;
+  for (const std::string& name : names) {
+    const unsigned distance =
+        llvm::StringRef(typed).edit_distance(name, /*AllowReplacements=*/true, limit);
+    if (distance < bestDistance) {
+      bestDistance = distance;
+      best = name;
+    }
+  }
+  return best;
+}
+
+}  // namespace stowage::tools

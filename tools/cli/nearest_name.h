@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// "Did you mean": the name nearest to what was typed.
+#ifndef STOWAGE_TOOLS_CLI_NEAREST_NAME_H_
+#define STOWAGE_TOOLS_CLI_NEAREST_NAME_H_
+
+#include <string>
+#include <vector>
+
+namespace stowage::tools {
+
+/// The name with the fewest edits from `typed`; the first of `names` among equals; "" if none is
+/// near (more than a third of the letters differ).
+std::string nearestName(const std::string& typed, const std::vector<std::string>& names);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_CLI_NEAREST_NAME_H_

@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/cli/verb.h"
+
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "ir/printable.h"
+#include "ir/units.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/printable_stream.h"
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+constexpr size_t kHoldersShown = 8;
+
+Json toJson(const ir::PlanError& error) {
+  Json json = {{"code", ir::errorCodeName(error.code())}, {"message", ir::shortened(error.text())}};
+  const ir::SourceLocation& place = error.location();
+  if (!place.file.empty()) json["file"] = place.file;
+  if (place.line > 0) json["line"] = place.line;
+  if (place.column > 0) json["column"] = place.column;
+  for (size_t i = 0; i < error.notes().size() && i < ir::kMostShown; ++i) {
+    json["notes"].push_back(ir::shortened(error.notes()[i]));
+  }
+  if (error.notes().size() > ir::kMostShown) {
+    json["notes_left_out"] = error.notes().size() - ir::kMostShown;
+  }
+  if (const auto& no = error.infeasible()) {
+    Json holders = Json::array();
+    for (const auto& holder : no->holders) {
+      holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
+    }
+    json["infeasible"] = {{"space", no->space},
+                          {"budget_bytes", no->budget.value()},
+                          {"smallest_budget_bytes", no->smallestBudget.value()},
+                          {"peak_node", no->peakNode},
+                          {"holders", holders}};
+    if (no->outside > Bytes(0)) json["infeasible"]["outside_bytes"] = no->outside.value();
+  }
+  return {{"error", json}};
+}
+
+void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
+  if (!no.holders.empty()) os << "  largest there:\n";
+  for (size_t i = 0; i < no.holders.size() && i < kHoldersShown; ++i) {
+    os << "    " << formatBytes(no.holders[i].bytes) << "  " << ir::printable(no.holders[i].storage)
+       << '\n';
+  }
+  if (no.smallestBudget.value() > 0) {
+    const bool holdsOutside = no.outside > Bytes(0);
+    const char* form = holdsOutside ? "device:" : "";
+    const Bytes smallest = no.smallestBudget + no.outside;
+    os << "  smallest " << no.space << " budget that works: " << form << smallest.value() << "B ("
+       << formatBytes(smallest);
+    if (holdsOutside) {
+      os << ", of which " << formatBytes(no.outside)
+         << " lie beside the arena: context, kernels, libraries";
+    }
+    os << ")";
+    // Where the rounded sizes are equal, only exact ones say why it does not fit.
+    if (formatBytes(no.budget) == formatBytes(no.smallestBudget))
+      os << ", found " << form << (no.budget + no.outside).value() << "B";
+    os << '\n';
+  }
+}
+
+}  // namespace
+
+void addCommonFlags(CLI::App& command, CommonFlags& flags, bool writesFiles) {
+  command.add_flag("--json", flags.json, "print the answer as JSON on standard output");
+  command.add_flag("-q,--quiet", flags.quiet, "no progress and no remarks");
+  if (writesFiles) command.add_flag("-f,--force", flags.replace, "replace an existing output file");
+}
+
+int reportError(ir::Error error, const CommonFlags& flags) {
+  const ir::PlanError payload = ir::takePayload(std::move(error));
+  if (flags.json) {
+    printJson(toJson(payload));
+    llvm::outs().flush();
+  }
+  llvm::raw_ostream& os = messages();
+  os << "error: ";
+  payload.log(os);
+  os << '\n';
+  if (payload.infeasible()) printInfeasible(*payload.infeasible(), os);
+  if (payload.code() == ir::ErrorCode::kInternal) {
+    os << "  this is a bug in stowage; please report it with the command and its input\n";
+  }
+  return exitCodeFor(payload.code());
+}
+
+void remark(const std::string& text, const CommonFlags& flags) {
+  if (flags.quiet || text.empty()) return;
+  messages() << "note: ";
+  ir::writeLine(messages(), text);
+  messages() << '\n';
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The calls of a graph from a file, held against what libtorch's ops are: when it is loaded, and
+// once more before any of them is really made. Not here: reading files; what a call is compared
+// with (runtime/capture/loaded/call_checks.h).
+#ifndef STOWAGE_TOOLS_FILES_LOADED_CALLS_H_
+#define STOWAGE_TOOLS_FILES_LOADED_CALLS_H_
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/parser.h"
+
+namespace stowage::tools {
+
+/// Every op of libtorch's is one that this libtorch has, and every call that may be made does what
+/// the graph says. Ops of other libraries are theirs. Errors: kUnsupported, kParse with the place
+/// of the op; kOutOfDeviceMemory.
+ir::Error checkLoadedCalls(const ir::Module& loaded);
+
+/// To be asked before a graph of file `path` is run or measured. Errors: kUnsupported with the file
+/// when an op may not be called from one.
+ir::Error checkMayRun(const ir::Graph& graph, const std::string& path);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_FILES_LOADED_CALLS_H_

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What measured times say about the machine they were taken on: a step that takes much longer or
+// shorter than predicted, or repeats of one op that are far apart, mean that something else ran
+// beside one of the measurements.
+#ifndef STOWAGE_TOOLS_MACHINE_MACHINE_LOAD_H_
+#define STOWAGE_TOOLS_MACHINE_MACHINE_LOAD_H_
+
+#include <string>
+
+#include "ir/cost_table.h"
+#include "ir/units.h"
+
+namespace stowage::tools {
+
+struct StepTimes {
+  Nanoseconds predicted;
+  Nanoseconds measured;
+  size_t commands = 0;  // issuing one takes some microseconds, more when the host is busy
+  ir::CostSource costs = ir::CostSource::kMeasured;  // where the prediction came from
+};
+/// "" unless the step took more than twice as long as predicted and issuing its commands may take,
+/// or less than half as long as predicted; else a sentence with both times that advises to profile.
+/// 0 measured or predicted: nothing is known.
+std::string describeOffPrediction(const StepTimes& step);
+/// "" unless a step of plain libtorch took more than twice as long as the planned step, which has
+/// all of its ops to do as well, is predicted to take with issuing; else a sentence with both
+/// times: what is measured beside it is no gain. Of predictions that were not measured nothing is
+/// said.
+std::string describeSlowReference(const StepTimes& step);
+
+/// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence
+/// with both sums.
+std::string describeScatter(Nanoseconds medians, Nanoseconds shortest);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_MACHINE_MACHINE_LOAD_H_

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The machine that a step is measured or run on: the CPU, or the GPU when the step's target is one.
+// A GPU is opened before libtorch is asked about CUDA, so before anything is captured.
+#ifndef STOWAGE_TOOLS_MACHINE_THIS_MACHINE_H_
+#define STOWAGE_TOOLS_MACHINE_THIS_MACHINE_H_
+
+#include <string>
+
+#include "ir/error.h"
+#include "ir/target.h"
+
+namespace stowage::tools {
+
+/// Nothing to do for a CPU target. Errors: kEnvironment when there is no GPU, or its libraries do
+/// not load.
+ir::Error openGpuFor(const ir::Target& target);
+/// What the user should know of how the opened GPU counts memory (runtime/gpu/gpu_library.h); ""
+/// for CPU targets.
+std::string describeMemoryCount(const ir::Target& target);
+
+/// `plan` as this machine would say it: the device's kind, capability and libraries instead of the
+/// plan's. `threads`: what an op may use, 0: as the plan says, but no more than there are cores.
+ir::Expected<ir::Target> describeThisMachine(const ir::Target& plan, int threads);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_MACHINE_THIS_MACHINE_H_

@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/planning/plan_output.h"
+
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <nlohmann/json.hpp>
+
+#include "ir/affix.h"
+#include "ir/printer.h"
+#include "passes/planned_file.h"
+#include "planner/files/cost_json.h"
+#include "planner/files/plan_json.h"
+#include "planner/verdict/plan_verdict.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/printable_stream.h"
+#include "tools/files/whole_file.h"
+#include "tools/planning/plan_summary.h"
+
+namespace stowage::tools {
+
+namespace {
+
+/// A file's path as seen from the plan's folder when it lies below it, so that both can be moved
+/// together; "" for one that has no name.
+std::string pathFromPlan(const std::string& path, const std::string& planPath) {
+  llvm::SmallString<256> file(path);
+  llvm::SmallString<256> plan(planPath);
+  if (path.empty() || path == "-") return "";
+  if (planPath == "-") return path;
+  llvm::sys::fs::make_absolute(file);
+  llvm::sys::fs::make_absolute(plan);
+  llvm::sys::path::remove_dots(file, /*remove_dot_dot=*/true);
+  llvm::sys::path::remove_dots(plan, /*remove_dot_dot=*/true);
+  const std::string folder = llvm::sys::path::parent_path(plan).str() + "/";
+  const llvm::StringRef whole = file.str();
+  return ir::startsWith(whole, folder) ? whole.drop_front(folder.size()).str() : whole.str();
+}
+
+planner::PlanFile makeFile(const PlanOutput& output) {
+  const passes::PlannedStep& planned = output.planned;
+  planner::PlanFile file =
+      passes::makePlanFile(planned, output.inputs.target, output.inputs.options);
+  file.stowageVersion = STOWAGE_VERSION;
+  file.torchVersion = output.inputs.costsTorchVersion;
+  file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
+                .source = output.inputs.costs.source,
+                .file = pathFromPlan(output.inputs.costsPath, output.planPath)};
+  if (output.embed) {
+    file.graph.text = ir::toText(planned.graph);
+  } else {
+    file.graph.file = pathFromPlan(output.graphPath, output.planPath);
+  }
+  return file;
+}
+
+/// A plan of ours stands the judgement that its readers give it.
+ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
+  const planner::PlansCosts costs = {
+      .file = planner::CostFile{.stowageVersion = "",
+                                .torchVersion = output.inputs.costsTorchVersion,
+                                .table = output.inputs.costs},
+      .path = output.inputs.costsPath,
+      .missing = ""};
+  ir::Error error = planner::checkPlan(file, output.planned.graph, costs);
+  if (!error) return ir::success();
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  if (found.code() != ir::ErrorCode::kViolation) return ir::makeError(found);
+  ir::PlanError problem(ir::ErrorCode::kInternal,
+                        "the plan that was made breaks the verifier's rules");
+  return ir::makeError(problem.notesOf(found));
+}
+
+}  // namespace
+
+ir::Expected<std::string> makePlanText(const PlanOutput& output) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writePlan(makeFile(output), os)) return error;
+  os.flush();
+  ir::Expected<planner::PlanFile> again = planner::readPlan(text, "the plan just made");
+  if (!again) return again.takeError();
+  if (ir::Error error = proveFile(*again, output)) return error;
+  return text;
+}
+
+VerbResult writePlanOutput(const PlanOutput& output) {
+  ir::Expected<std::string> text = makePlanText(output);
+  if (!text) return text.takeError();
+  const PlanSummary summary = {.graph = output.planned.graph,
+                               .schedule = output.planned.schedule,
+                               .budget = output.inputs.options.budget,
+                               .keepAll = output.inputs.keepAll,
+                               .stalls = output.planned.result.timetable.stalls,
+                               .costs = output.inputs.costs.source,
+                               .outside = output.inputs.target.outside,
+                               .outsideMeasured = output.inputs.costs.outside.has_value(),
+                               .planNeeded = output.planned.result.planNeeded};
+  const bool toStdout = output.planPath == "-";
+  const bool asJson = output.flags.json && !toStdout;
+  // With the plan on stdout, the verdict goes where people still see it.
+  llvm::raw_ostream& os = toStdout ? messages() : answers();
+  if (!asJson) {
+    printPlanSummary(summary, os);
+    os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
+  }
+  if (!output.planPath.empty()) {
+    if (ir::Error error = writeWholeFile(output.planPath, output.flags.replace,
+                                         [&](llvm::raw_ostream& file) { file << *text; })) {
+      return error;
+    }
+    if (!asJson && !toStdout) os << "wrote      " << output.planPath << '\n';
+  }
+  if (asJson) {
+    nlohmann::ordered_json json = planSummaryJson(summary);
+    json["order"] = passes::orderName(output.planned.order);
+    printJson(json);
+  }
+  return kExitYes;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/planning/plan_summary.h"
+
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+#include <set>
+
+namespace stowage::tools {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+/// "offload 3 activations and 12 states, recompute 4, reuse in place 7"; "nothing to do" when all
+/// is kept.
+std::string describeChoices(const PlanCounts& counts) {
+  std::string text;
+  const auto add = [&](int64_t count, const std::string& what) {
+    if (count == 0) return;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {}", what, count);
+  };
+  add(counts.offloadedActivations, "offload");
+  add(counts.recomputed, "recompute");
+  add(counts.reusedInPlace, "reuse in place");
+  add(counts.offloadedStates, "stream states");
+  add(counts.toDisk, "to disk");
+  return text.empty() ? "everything stays on the device" : text;
+}
+
+const char* costsRemark(ir::CostSource source) {
+  switch (source) {
+    case ir::CostSource::kMeasured:
+      return "";
+    case ir::CostSource::kRoofline:
+      return "  (an estimate: times and temporaries come from the target's profile; on the machine "
+             "itself 'stowage profile' measures them)";
+    case ir::CostSource::kGiven:
+      return "  (times as given by hand)";
+  }
+  return "";
+}
+
+/// Bytes that are alive at once, wherever they are: an arena for all of them may take more.
+std::string unplannedText(const PlanSummary& summary) {
+  if (summary.keepAll.value() <= 0) return "";
+  return " (unplanned: " + formatBytes(summary.keepAll) + " at once)";
+}
+
+/// A line of its own; nothing on devices that are no GPU.
+void printOutside(const PlanSummary& summary, llvm::raw_ostream& os) {
+  if (summary.outside.value() <= 0) return;
+  os << "           beside it " << formatBytes(summary.outside)
+     << " of the device for context, kernels and libraries ("
+     << (summary.outsideMeasured ? "measured" : "estimated") << ")\n";
+}
+
+}  // namespace
+
+std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign) {
+  if (base.value() <= 0) return "";
+  const double percent =
+      (static_cast<double>(value.value()) / static_cast<double>(base.value()) - 1) * 100;
+  return sign ? fmt::format("{:+.1f} %", percent) : fmt::format("{:.1f} %", percent);
+}
+
+PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
+  PlanCounts counts;
+  std::set<ir::StorageId> states;
+  std::set<ir::StorageId> activations;
+  for (const ir::DecisionRow& row : schedule.decisions) {
+    const ir::Storage& storage = graph.storage(row.storage);
+    if (row.action == ir::GapAction::kRecompute) ++counts.recomputed;
+    if (row.action == ir::GapAction::kDisk) ++counts.toDisk;
+    if (row.action == ir::GapAction::kHost)
+      (storage.persistent ? states : activations).insert(row.storage);
+  }
+  counts.offloadedStates = static_cast<int64_t>(states.size());
+  counts.offloadedActivations = static_cast<int64_t>(activations.size());
+  for (const ir::Command& command : schedule.commands) {
+    if (command.kind == ir::CommandKind::kCopy) ++counts.copies;
+    if (command.clone > 0) ++counts.clones;
+    if (command.takes.isValid()) ++counts.reusedInPlace;
+  }
+  return counts;
+}
+
+void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
+  const ir::Prediction& claim = summary.schedule.predicted;
+  if (!summary.planNeeded) {
+    os << "fits       as it is: laid out in " << formatBytes(claim.peakBytes)
+       << " of the budget of " << formatBytes(summary.budget) << unplannedText(summary)
+       << ", nothing has to leave or be made again, " << formatDuration(claim.stepTime)
+       << " a step predicted" << costsRemark(summary.costs) << '\n';
+    printOutside(summary, os);
+    return;
+  }
+  os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
+     << formatBytes(summary.budget) << unplannedText(summary) << '\n';
+  printOutside(summary, os);
+  os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
+  os << "step       " << formatDuration(claim.stepTime) << " predicted, ";
+  // Costs may say that nothing takes time.
+  if (claim.computeTime.value() > 0) {
+    os << formatExcess(claim.stepTime, claim.computeTime, /*sign=*/true) << " ";
+  }
+  os << "against unlimited memory (" << formatDuration(claim.computeTime) << ")"
+     << costsRemark(summary.costs) << '\n';
+  os << "bound      " << formatDuration(claim.bound) << ": at most "
+     << formatExcess(claim.stepTime, claim.bound, /*sign=*/false)
+     << " from the best schedule of these orders\n";
+  os << "moves      " << formatBytes(claim.bytesOut) << " out and " << formatBytes(claim.bytesIn)
+     << " in per step; host memory " << formatBytes(claim.hostPeakBytes) << '\n';
+}
+
+Json planSummaryJson(const PlanSummary& summary) {
+  const ir::Prediction& claim = summary.schedule.predicted;
+  const PlanCounts counts = countPlan(summary.graph, summary.schedule);
+  Json json = {{"fits", true},
+               {"plan_needed", summary.planNeeded},
+               {"budget_bytes", summary.budget.value()}};
+  if (summary.keepAll.value() > 0) json["unplanned_bytes"] = summary.keepAll.value();
+  json["predicted"] = {{"peak_bytes", claim.peakBytes.value()},
+                       {"host_peak_bytes", claim.hostPeakBytes.value()},
+                       {"step_ns", claim.stepTime.value()},
+                       {"bound_ns", claim.bound.value()},
+                       {"compute_ns", claim.computeTime.value()},
+                       {"out_bytes", claim.bytesOut.value()},
+                       {"in_bytes", claim.bytesIn.value()},
+                       {"stall_ns",
+                        {{"d2h", summary.stalls.deviceToHost.value()},
+                         {"h2d", summary.stalls.hostToDevice.value()},
+                         {"disk", summary.stalls.disk.value()}}}};
+  if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
+  json["costs"] = {{"source", ir::costSourceName(summary.costs)}};
+  json["counts"] = {{"offloaded", counts.offloadedActivations},
+                    {"streamed_states", counts.offloadedStates},
+                    {"recomputed", counts.recomputed},
+                    {"to_disk", counts.toDisk},
+                    {"reused_in_place", counts.reusedInPlace},
+                    {"copies", counts.copies},
+                    {"clones", counts.clones},
+                    {"commands", summary.schedule.commands.size()}};
+  return json;
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,51 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan says, in a few lines and as JSON: fits, what was chosen, predicted step time against
+// unlimited memory, the bound, bytes moved. The same numbers and names as in the plan file.
+#ifndef STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_
+#define STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_
+
+#include <llvm/Support/raw_ostream.h>
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+
+#include "ir/cost_table.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "planner/problem/timetable.h"
+
+namespace stowage::tools {
+
+struct PlanCounts {
+  int64_t offloadedStates = 0;  // storages that live across steps and leave the device in some gap
+  int64_t offloadedActivations = 0;  // the same for what one step makes
+  int64_t recomputed = 0;
+  int64_t toDisk = 0;
+  int64_t reusedInPlace = 0;
+  int64_t copies = 0;
+  int64_t clones = 0;
+};
+PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);
+
+struct PlanSummary {
+  const ir::Graph& graph;
+  const ir::Schedule& schedule;
+  Bytes budget;
+  Bytes keepAll;  // bytes the step needs when nothing is moved; 0: not known
+  planner::Stalls stalls;
+  ir::CostSource costs = ir::CostSource::kGiven;
+  Bytes outside;  // of the device, beside the arena; 0: nothing is
+  bool outsideMeasured = false;
+  bool planNeeded = true;  // false: fits as it is
+};
+void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);
+/// Members that a plan file has as well are called and nested as there.
+nlohmann::ordered_json planSummaryJson(const PlanSummary& summary);
+
+/// "12.3 %" with a sign when asked for: (value / base - 1). "" when base is 0.
+std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_

@@ -1,0 +1,70 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What `plan`, `sweep` and `demo` share: the flags that say for which machine, with which costs and
+// what is allowed, turned into the planner's inputs.
+#ifndef STOWAGE_TOOLS_PLANNING_PLANNING_FLAGS_H_
+#define STOWAGE_TOOLS_PLANNING_PLANNING_FLAGS_H_
+
+#include <string>
+#include <vector>
+
+#include "ir/cost_table.h"
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "passes/plan_step.h"
+#include "tools/cli/budget_flag.h"
+#include "tools/cli/verb.h"
+
+namespace stowage::tools {
+
+struct PlanningFlags : CommonFlags {
+  std::string graph;
+  std::string target;
+  std::string costs;
+  std::string host;
+  std::string allow;
+  std::vector<std::string> pins;
+  int threads = 0;
+  std::string launch;
+};
+void addPlanningFlags(CLI::App& command, PlanningFlags& flags);
+
+struct PlanningInputs {
+  ir::Graph graph;
+  ir::Target target;
+  ir::CostTable costs;
+  std::string costsPath;  // "": estimated, or measured just now
+  std::string costsTorchVersion;
+  passes::PlanStepOptions options;  // all but the budget
+  Bytes keepAll;                    // what the step needs when nothing is moved; 0: not known
+};
+/// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
+ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
+
+/// --host: "" sets no limit. Errors: kInvalidArgument.
+ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options);
+/// Adds what recorded CUDA graphs take beside the arena to the target's; once, when the launch mode
+/// is known.
+void addGraphMemory(PlanningInputs& inputs);
+/// What shares in a size on the command line are of.
+Size::Wholes wholesOf(const PlanningInputs& inputs);
+/// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
+/// arena leaves none, or for a part of the device where the target is for CPUs: a plan in a part of
+/// what the profile states would be one for no machine.
+ir::Expected<Bytes> resolveBudget(const Size& size, const PlanningInputs& inputs);
+/// For a table, where such parts are as good as others.
+ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& inputs);
+
+/// A refusal of a "device:" budget also says what that holds beside the arena.
+ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs);
+
+/// Fills in keepAll from graph, target and costs.
+ir::Error measureKeepAll(PlanningInputs& inputs);
+
+/// "NAME=ACTION" with ACTION keep, device (the same), host, recompute. Errors: kInvalidArgument.
+ir::Expected<planner::Pin> parsePin(const std::string& text);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_PLANNING_PLANNING_FLAGS_H_

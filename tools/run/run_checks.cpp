@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/run_checks.h"
+
+#include <algorithm>
+
+#include "ir/liveness.h"
+#include "runtime/torch/torch_version.h"
+#include "tools/machine/machine_memory.h"
+#include "tools/machine/this_machine.h"
+
+namespace stowage::tools {
+
+namespace {
+
+/// Both arenas are mapped and filled before the first step: what is not there ends the process.
+ir::Error checkMemory(const planner::PlanFile& plan) {
+  const bool onHost = plan.target.device == ir::DeviceKind::kCpu;
+  const Bytes needed = plan.schedule.arenaBytes(ir::Space::kHost) +
+                       (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
+  const UsableMemory usable = usableMemory();
+  if (needed <= usable.bytes) return ir::success();
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                     "V3: the plan's arenas need " + formatBytes(needed) +
+                                         " of memory, " + usable.source)
+                           .at({.file = plan.path}));
+}
+
+/// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
+ir::Error checkCostsVersion(const planner::PlanFile& plan) {
+  if (plan.torchVersion.empty() || plan.torchVersion == runtime::torchVersion()) {
+    return ir::success();
+  }
+  return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                     "V3: the plan was made from costs of torch " +
+                                         plan.torchVersion + ", this is torch " +
+                                         runtime::torchVersion() + ": profile and plan again")
+                           .at({.file = plan.path}));
+}
+
+}  // namespace
+
+ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
+  ir::Expected<ir::Target> machine = describeThisMachine(plan.target, threads);
+  if (!machine) return machine.takeError();
+  if (ir::Error error = checkMemory(plan)) return error;
+  ir::Error error = planner::checkPlanTarget(plan, *machine);
+  if (!error) return checkCostsVersion(plan);
+  const ir::PlanError found = ir::takePayload(std::move(error));
+  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
+  problem.at({.file = plan.path}).notesOf(found);
+  return ir::makeError(std::move(problem));
+}
+
+ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
+  const UsableMemory usable = usableMemory();
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    Bytes touched;
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      touched += graph.storage(access.storage).bytes;
+    }
+    if (touched <= usable.bytes) continue;
+    return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
+                                       graph.describeNode(ir::NodeId(i)) + " touches " +
+                                           formatBytes(touched) + " at once, " + usable.source)
+                             .at({.file = path}));
+  }
+  return ir::success();
+}
+
+ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target) {
+  const std::vector<int64_t> bytes =
+      ir::computeKeepAllBytes(graph, target.alignBytes, std::vector<Bytes>(graph.nodes().size()));
+  const Bytes needed(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  const UsableMemory usable = usableMemory();
+  if (needed <= usable.bytes) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment, "without a plan the step needs " +
+                                                        formatBytes(needed) + ", " + usable.source);
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,115 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/run_costs.h"
+
+#include <llvm/Support/raw_ostream.h>
+
+#include <utility>
+
+#include "planner/files/cost_json.h"
+#include "runtime/calibrate/calibrate.h"
+#include "runtime/torch/torch_version.h"
+#include "tools/cli/progress.h"
+#include "tools/run/run_checks.h"
+#include "tools/run/step_costs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Expected<ir::CostTable> calibrateShowing(const CommonFlags& flags, const ir::Graph& graph,
+                                             runtime::CalibrateOptions options) {
+  Progress progress(!flags.quiet);
+  options.report = [&](size_t done, size_t all) {
+    progress.show("measuring memory of ops", done, all);
+  };
+  return runtime::calibrate(graph, options);
+}
+
+/// Ops allocate by device and libraries: what another one says is no prediction here.
+ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& costs,
+                            const std::string& path) {
+  if (costs.table.source != ir::CostSource::kMeasured) return ir::success();
+  ir::Expected<std::string> here = runtime::costsDeviceHere(target);
+  if (!here) return here.takeError();
+  if (costs.table.device == *here) return ir::success();
+  return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                               "measured on '" + costs.table.device + "', this is '" + *here +
+                                   "'; profile the step here and plan again"),
+                 path);
+}
+
+/// A copy's slowest link and longest latency that a throttled run waits for.
+constexpr BytesPerSecond kSlowestLink(int64_t{1} << 20);
+constexpr Nanoseconds kLongestLatency(1'000'000'000);
+
+}  // namespace
+
+ir::Error checkThrottle(const CostsHere& costs, const std::string& path) {
+  const ir::LinkModel& links = costs.table.links;
+  for (const auto& [name, link] :
+       {std::pair("d2h", links.deviceToHost), std::pair("h2d", links.hostToDevice)}) {
+    if (link.bandwidth >= kSlowestLink && link.latency <= kLongestLatency) continue;
+    return ir::makeError(
+        ir::PlanError(
+            ir::ErrorCode::kPlanMismatch,
+            std::string("links.") + name + ": found " + std::to_string(link.bandwidth.value()) +
+                " bytes a second and " + std::to_string(link.latency.value()) +
+                " ns of latency, expected at least " + std::to_string(kSlowestLink.value()) +
+                " and at most " + std::to_string(kLongestLatency.value()) +
+                " for --throttle-links: each copy would take as long")
+            .at({.file = path}));
+  }
+  return ir::success();
+}
+
+ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
+  const LoadedPlan& plan = request.plan;
+  CostsHere costs;
+  runtime::CalibrateOptions options;
+  options.device = plan.file.target.device;
+  options.intraOpThreads = plan.file.target.intraOpThreads;
+  options.alignBytes = plan.file.target.alignBytes;
+  options.deterministic = plan.file.target.deterministic;
+  options.runs = 0;
+  if (!request.costs.empty()) {
+    ir::Expected<planner::CostFile> known = loadCosts(request.costs);
+    if (!known) return known.takeError();
+    const std::string different = differentCosts(plan.file, request.costs, known->table);
+    remark(different, request.flags);
+    if (ir::Error error = checkMeasuredHere(plan.file.target, *known, request.costs)) return error;
+    options.known = std::move(known->table);
+    costs.hasLinks = true;
+  }
+  ir::Expected<ir::CostTable> table =
+      calibrateShowing(request.flags, plan.graph, std::move(options));
+  if (!table) return ofStepFile(table.takeError(), stepPath(plan));
+  ir::Expected<ir::NodeCosts> nodes =
+      ir::resolveCosts(plan.graph, *table, plan.file.schedule.graphMode);
+  if (!nodes) return nodes.takeError();
+  costs.table = std::move(*table);
+  costs.nodes = std::move(*nodes);
+  return costs;
+}
+
+ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
+                                             llvm::ArrayRef<runtime::StepTimes> steps,
+                                             const StepPace& pace) {
+  ir::CostTable table = costs.table;
+  if (!costs.hasLinks) {
+    ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
+    if (!links) return links.takeError();
+    table.links = *links;
+  }
+  ir::Expected<ir::CostTable> corrected =
+      correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, pace});
+  if (!corrected) return corrected.takeError();
+  const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
+                                  .torchVersion = runtime::torchVersion(),
+                                  .table = std::move(*corrected)};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writeCosts(file, os)) return error;
+  return os.str();
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,44 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Batches for `stowage run`, by position, so that a training can be taken up anywhere. From:
+//   a safetensors file with one tensor per input of the step, each with the steps as its first
+//   dimension; or with one long row of "tokens", for steps that read tokens and the tokens after
+//   them, in windows one after the other; both start over at their end;
+//   text files, byte by byte (tools/run/text_batches.h);
+//   nothing: random numbers from the seed.
+// Every index is checked against what the model can look up.
+#ifndef STOWAGE_TOOLS_RUN_RUN_DATA_H_
+#define STOWAGE_TOOLS_RUN_RUN_DATA_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "tools/models/model.h"
+#include "tools/training/training_run.h"
+
+namespace stowage::tools {
+
+class RunData {
+ public:
+  virtual ~RunData() = default;
+  /// Batch number `position`, from 0. Errors: kIo; kParse with the file and the place of a value
+  /// that is out of range.
+  virtual ir::Expected<Batch> at(int64_t position) = 0;
+  /// "tokens.safetensors, 812 batches".
+  virtual std::string describe() const = 0;
+  /// Says which data this is, wherever its files lie: "812 batches, xxh64:...". Long files are
+  /// told apart by how they are laid out and by the ends of each tensor.
+  virtual std::string identity() const = 0;
+};
+
+/// `inputs` outlives the data. Errors: kIo, kParse with the file, what was found and what was
+/// expected.
+ir::Expected<std::unique_ptr<RunData>> openRunData(const std::vector<std::string>& files,
+                                                   const std::vector<TrainingStep::Input>& inputs,
+                                                   uint64_t seed);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_RUN_RUN_DATA_H_

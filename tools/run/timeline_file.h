@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Measured steps as a file for Perfetto or chrome://tracing: one row per engine and one for the
+// issuing thread, what compute waited for, and below them the steps as they were predicted. The
+// format is the trace event format's JSON; microseconds.
+#ifndef STOWAGE_TOOLS_RUN_TIMELINE_FILE_H_
+#define STOWAGE_TOOLS_RUN_TIMELINE_FILE_H_
+
+#include <llvm/ADT/ArrayRef.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/schedule.h"
+#include "planner/evaluate/timeline.h"
+#include "runtime/measure/run_times.h"
+#include "runtime/measure/step_stalls.h"
+
+namespace stowage::tools {
+
+/// Steps that were measured, and what was expected of them.
+struct MeasuredSteps {
+  const ir::Graph& graph;
+  const ir::Schedule& schedule;
+  llvm::ArrayRef<runtime::StepTimes> steps;
+  /// By the costs that the run was given; nothing without costs.
+  std::optional<planner::Timeline> predicted;
+};
+
+/// How far the prediction was off, and why.
+struct TimelineSummary {
+  runtime::StepSummary measured;
+  /// The period that the schedule has when every command lasts as long as it did: what is lost
+  /// between the commands is the difference to the measured one. And the same with the moments that
+  /// the device takes to begin each: what is lost otherwise.
+  Nanoseconds ownTimes;
+  Nanoseconds readyTimes;
+  std::optional<planner::Timeline> predicted;
+  /// runtime::hiddenShare
+  std::optional<double> hidden;
+};
+TimelineSummary summarizeSteps(const MeasuredSteps& measured);
+
+void writeTimeline(const MeasuredSteps& measured, llvm::raw_ostream& os);
+
+/// `text` as a gzip file. Errors: kInternal.
+ir::Expected<std::string> compressGzip(const std::string& text);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_RUN_TIMELINE_FILE_H_

@@ -1,0 +1,55 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// From a recipe ("gpt2 preset=tiny batch=4", as on the command line and in captured files) to a
+// captured training step: the example model's closures traced for a target. The same recipe gives
+// the same graph every time. An archive's recipe says which file it was.
+#ifndef STOWAGE_TOOLS_TRAINING_MODEL_STEP_H_
+#define STOWAGE_TOOLS_TRAINING_MODEL_STEP_H_
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "ir/error.h"
+#include "ir/graph.h"
+#include "ir/target.h"
+#include "passes/pipeline.h"
+#include "runtime/capture/capture.h"
+#include "tools/models/model.h"
+
+namespace stowage::tools {
+
+struct Recipe {
+  std::string model;                                           // or an archive's file name
+  std::vector<std::string> settings;                           // "key=value"
+  std::string fingerprint = "";                                // of the archive; "" for a model
+  Bytes bucketBytes = passes::NormaliseOptions().bucketBytes;  // of list ops
+  bool isArchive() const;
+  std::string text() const;  // "model key=value ...", "step.pt2 fingerprint=xxh64:..."
+};
+/// Errors: kInvalidArgument for an empty text.
+ir::Expected<Recipe> parseRecipe(const std::string& text);
+
+/// A captured or imported step as it goes into files: without dead calls, list ops in buckets of at
+/// most so many bytes. Ids change, names of storages stay. Errors: those of the passes.
+ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes);
+
+struct ModelStep {
+  TrainingStep training;  // outlived by nothing that uses `captured`
+  std::unique_ptr<runtime::CapturedStep> captured;
+  ir::Graph graph;  // captured and normalised: what goes into files
+};
+
+struct ModelStepOptions {
+  ir::Target target;
+  uint64_t seed = 0;  // of the first values
+  bool withoutMemory =
+      true;  // construct without memory; false: an ordinary live module (the CPU only)
+};
+/// Errors: those of makeTrainingStep and captureStep.
+ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
+                                                      const ModelStepOptions& options);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_TRAINING_MODEL_STEP_H_

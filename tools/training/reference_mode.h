@@ -1,0 +1,39 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// How an unplanned run computes for as long as this lives: with the threads and the deterministic
+// mode of the target that its twin was planned for.
+#ifndef STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_
+#define STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_
+
+#include <ATen/Parallel.h>
+
+#include "ir/error.h"
+#include "ir/target.h"
+#include "runtime/cpu/thread_trial.h"
+#include "runtime/torch/deterministic_mode.h"
+
+namespace stowage::tools {
+
+/// Whether this machine gives an unplanned run of `target` its threads and their memory.
+inline ir::Error checkReference(const ir::Target& target) {
+  return runtime::checkOpThreads(target.intraOpThreads);
+}
+
+class ReferenceMode {
+ public:
+  explicit ReferenceMode(const ir::Target& target)
+      : threadsBefore_(at::get_num_threads()), mode_(target.deterministic) {
+    if (target.intraOpThreads > 0) at::set_num_threads(target.intraOpThreads);
+  }
+  ~ReferenceMode() { at::set_num_threads(threadsBefore_); }
+  ReferenceMode(const ReferenceMode&) = delete;
+  ReferenceMode& operator=(const ReferenceMode&) = delete;
+
+ private:
+  int threadsBefore_;
+  runtime::DeterministicMode mode_;
+};
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_

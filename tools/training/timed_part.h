@@ -1,0 +1,32 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Which steps of a run the times of commands are taken in: after the first, `untimed` without, then
+// `timed` with. Not the other way round: a process that traced a GPU was seen to issue more slowly
+// from then on.
+#ifndef STOWAGE_TOOLS_TRAINING_TIMED_PART_H_
+#define STOWAGE_TOOLS_TRAINING_TIMED_PART_H_
+
+#include <cstdint>
+
+#include "ir/units.h"
+
+namespace stowage::tools {
+
+struct TimedPart {
+  int64_t untimed = 0;
+  int64_t timed = 0;
+};
+
+/// Of a training of `steps`: up to `most` with times, and as many without where they fit; fewer
+/// than three of these say nothing, and none counts then.
+TimedPart splitSteps(int64_t steps, int64_t most);
+
+/// What a measurement runs: as many steps as three seconds hold by the prediction, though 5 at
+/// least and at most 20 with times, 500 without (the clock of a GPU varies from step to step, a
+/// host's speed of issuing over a second or two). Without times only where steps `mayWaitForIssue`,
+/// which taking times makes slower.
+TimedPart partToMeasure(Nanoseconds predictedStep, bool mayWaitForIssue);
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_TRAINING_TIMED_PART_H_

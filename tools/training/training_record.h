@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a training leaves behind, planned or not, so that two can be compared.
+#ifndef STOWAGE_TOOLS_TRAINING_TRAINING_RECORD_H_
+#define STOWAGE_TOOLS_TRAINING_TRAINING_RECORD_H_
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/units.h"
+#include "tools/training/byte_digest.h"
+
+namespace stowage::tools {
+
+/// One loss per step; parameters, buffers and optimizer
+/// state by name ("wte.weight", "m(wte.weight)").
+struct TrainingRecord {
+  int64_t firstStep = 0;  // of the training: steps done before those of `losses`
+  std::vector<double> losses;
+  std::vector<at::Tensor> reports;  // the first report of each step, bits included
+  std::vector<std::pair<std::string, ByteDigest>> state;  // by name, ascending
+  double secondsPerStep = 0;                              // mean of all steps but the first
+  std::optional<Bytes> peak;                              // of libtorch's own allocator on a GPU
+
+  Nanoseconds meanStep() const { return Nanoseconds(static_cast<int64_t>(secondsPerStep * 1e9)); }
+  /// One more step's first report.
+  void add(const at::Tensor& report);
+  /// Leaves what was reported from step `first` of the training on, which lies in it.
+  void dropBefore(int64_t first);
+  /// "the loss of step 3" for the third step of the training.
+  std::string lossName(size_t index) const;
+};
+
+}  // namespace stowage::tools
+
+#endif  // STOWAGE_TOOLS_TRAINING_TRAINING_RECORD_H_

@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage plan step.stow --budget 24GiB -o plan.json: the verdict first, then the file.
+#include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+
+#include "ir/printer.h"
+#include "planner/files/cost_json.h"
+#include "planner/files/plan_json.h"
+#include "tools/cli/budget_flag.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/progress.h"
+#include "tools/files/load_files.h"
+#include "tools/files/whole_file.h"
+#include "tools/planning/plan_output.h"
+#include "tools/planning/plan_summary.h"
+#include "tools/planning/planning_flags.h"
+#include "tools/verbs/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct PlanFlags : PlanningFlags {
+  std::string budget;
+  std::string from;
+  std::string output;
+  bool embed = false;
+};
+
+/// --from: the pinned rows of an edited plan become constraints, in that plan's order; its limit of
+/// the host holds where --host does not set another one.
+ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
+  if (flags.from.empty()) return ir::success();
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.from, flags.graph);
+  if (!plan) return plan.takeError();
+  for (const ir::DecisionRow& row : plan->file.schedule.decisions) {
+    if (row.pinned) inputs.options.pinnedRows.push_back(row);
+  }
+  inputs.options.orders = {plan->order};
+  if (flags.launch.empty()) inputs.options.graphMode = plan->file.schedule.graphMode;
+  if (flags.host.empty() && plan->file.hostLimit)
+    inputs.options.limits.host = *plan->file.hostLimit;
+  return ir::success();
+}
+
+/// What helps a step that cannot be one graph.
+ir::Error suggestLaunch(ir::Error error) {
+  ir::PlanError no = ir::takePayload(std::move(error));
+  if (no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
+    no.note("--launch none issues every op of every step by itself");
+  }
+  return ir::makeError(std::move(no));
+}
+
+/// Where an op over many parameters needs the most, smaller buckets are what helps.
+ir::Error suggestBuckets(ir::Error error) {
+  ir::PlanError no = ir::takePayload(std::move(error));
+  const auto& infeasible = no.infeasible();
+  const bool isListOp =
+      infeasible && (llvm::StringRef(infeasible->peakNode).contains("_foreach_") ||
+                     llvm::StringRef(infeasible->peakNode).contains("_fused_"));
+  if (isListOp) {
+    no.note(
+        "this op works on a bucket of parameters at once: 'stowage capture --bucket' makes "
+        "the buckets smaller (64MiB by default)");
+  }
+  return ir::makeError(std::move(no));
+}
+
+ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, const PlanningInputs& inputs) {
+  const Waiting waiting(!flags.quiet, "planning for " + formatBytes(inputs.options.budget));
+  return passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+}
+
+/// A plan for more than the device has may be a step on the way to one that fits.
+std::string describeTooLarge(const PlanningInputs& inputs) {
+  const ir::Target& target = inputs.target;
+  const Bytes needed = inputs.options.budget + target.outside;
+  if (target.device != ir::DeviceKind::kCuda || needed <= target.memory) return "";
+  return "the budget of " + formatBytes(inputs.options.budget) + " and the " +
+         formatBytes(target.outside) + " beside it are more than the " +
+         formatBytes(target.memory) + " of target '" + target.profile +
+         "': such a plan cannot run there";
+}
+
+/// Numbers that change are part of what is recorded.
+std::string describeRecordings(const PlanningInputs& inputs) {
+  const size_t numbers = inputs.graph.scalars().size();
+  if (inputs.options.graphMode != ir::GraphMode::kWhole || numbers == 0) return "";
+  return "the graph of the whole step is recorded anew in each step in which one of its " +
+         std::to_string(numbers) +
+         " step scalars changes, which takes longer than issuing the step and is not predicted: "
+         "--launch whole is for a constant learning rate and stowage_adamw; 'stowage run' says how "
+         "often it recorded";
+}
+
+VerbResult runPlan(const PlanFlags& flags) {
+  if (!flags.output.empty()) {
+    if (ir::Error error = checkIsNoInput(flags.output, {flags.graph, flags.costs, flags.from}))
+      return error;
+    if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
+  }
+  ir::Expected<Size> size = parseSizeFlag(flags.budget);
+  if (!size) return size.takeError();
+  ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
+  if (!inputs) return inputs.takeError();
+  if (ir::Error error = readPinnedRows(flags, *inputs)) return error;
+  addGraphMemory(*inputs);
+  ir::Expected<Bytes> budget = resolveBudget(*size, *inputs);
+  if (!budget) return budget.takeError();
+  inputs->options.budget = *budget;
+  for (const std::string& what : {describeTooLarge(*inputs), describeRecordings(*inputs)}) {
+    remark(what, flags);
+  }
+  ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
+  if (!planned) {
+    return suggestLaunch(suggestBuckets(countOutside(planned.takeError(), *size, *inputs)));
+  }
+  const PlanOutput output = {.inputs = *inputs,
+                             .planned = *planned,
+                             .graphPath = flags.graph,
+                             .planPath = flags.output,
+                             .embed = flags.embed,
+                             .flags = flags};
+  return writePlanOutput(output);
+}
+
+}  // namespace
+
+Verb addPlanVerb(CLI::App& app) {
+  auto flags = std::make_shared<PlanFlags>();
+  CLI::App* command =
+      app.add_subcommand("plan", "find the fastest schedule of a step that fits a budget");
+  addPlanningFlags(*command, *flags);
+  command
+      ->add_option("--budget", flags->budget,
+                   "bytes of the device arena: 24GiB, or 50%peak of the unplanned peak; for GPU "
+                   "targets also 80% of the device, and device:24GiB for arena, context, kernels "
+                   "and libraries together")
+      ->required();
+  command->add_option(
+      "--from", flags->from,
+      "an edited plan: its rows with \"pinned\": true are kept, the rest is decided anew; its "
+      "--host holds unless another one is given");
+  command->add_option("-o,--output", flags->output,
+                      "plan file to write ('-': standard output); default: only the verdict");
+  command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runPlan(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

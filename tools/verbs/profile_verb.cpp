@@ -1,0 +1,386 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage profile step.stow -o costs.json: measures every distinct op of a step on this machine,
+// its temporaries, the links, a disk, and with --repeats whether ops repeat their bits.
+#include <fmt/format.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <thread>
+
+#include "ir/op_table.h"
+#include "planner/files/cost_json.h"
+#include "runtime/calibrate/calibrate.h"
+#include "runtime/measure/disk_rates.h"
+#include "runtime/torch/torch_version.h"
+#include "tools/cli/budget_flag.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/json_answer.h"
+#include "tools/cli/printable_stream.h"
+#include "tools/cli/progress.h"
+#include "tools/files/load_files.h"
+#include "tools/files/loaded_calls.h"
+#include "tools/files/whole_file.h"
+#include "tools/machine/machine_load.h"
+#include "tools/machine/this_machine.h"
+#include "tools/planning/plan_summary.h"
+#include "tools/planning/planning_flags.h"
+#include "tools/run/in_step_times.h"
+#include "tools/run/run_checks.h"
+#include "tools/verbs/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct ProfileFlags : CommonFlags {
+  std::string step;
+  std::string output;
+  int threads = 0;
+  int repeats = 0;
+  std::string inSteps;
+  std::string host;
+  std::string disk;
+  std::vector<std::string> known;
+};
+
+struct Measured {
+  ir::CostTable costs;
+  size_t known = 0;     // rows of `costs` that were there before
+  ir::LinkModel links;  // with nothing else running
+  std::optional<BytesPerSecond> hostMemory;
+  std::vector<runtime::UnrepeatedOp> unrepeated;
+  std::optional<runtime::DiskRates> disk;
+  std::optional<InStepTimes> inSteps;
+};
+
+/// What was measured before for ops that this step has: here, by these libraries, in this mode.
+ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Graph& graph,
+                                      const ir::Target& target) {
+  ir::CostTable known;
+  if (flags.known.empty()) return known;
+  ir::Expected<std::string> here = runtime::costsDeviceHere(target);
+  if (!here) return here.takeError();
+  for (const std::string& path : flags.known) {
+    ir::Expected<planner::CostFile> file = loadCosts(path);
+    if (!file) return file.takeError();
+    const std::string found = "'" + file->table.device + "' by torch " + file->torchVersion;
+    const std::string expected = "'" + *here + "' by torch " + runtime::torchVersion();
+    if (file->table.source != ir::CostSource::kMeasured || found != expected) {
+      return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                                   "measured on " + found + ", this is " + expected),
+                     path);
+    }
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const auto row = file->table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
+      if (row != file->table.bySignature.end()) known.bySignature.insert(*row);
+    }
+  }
+  return known;
+}
+
+ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
+                                       const ir::Target& target, ir::CostTable known,
+                                       runtime::TimeSpread& spread,
+                                       std::vector<runtime::UnrepeatedOp>& unrepeated) {
+  Progress progress(!flags.quiet);
+  return runtime::calibrate(graph, {.device = target.device,
+                                    .intraOpThreads = target.intraOpThreads,
+                                    .alignBytes = target.alignBytes,
+                                    .deterministic = target.deterministic,
+                                    .repeats = flags.repeats,
+                                    .unrepeated = &unrepeated,
+                                    .known = std::move(known),
+                                    .spread = &spread,
+                                    .report = [&](size_t done, size_t all) {
+                                      progress.show("measuring ops", done, all);
+                                    }});
+}
+
+ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
+                                         const std::optional<runtime::DiskRates>& disk) {
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(device);
+  if (links && disk) {
+    links->diskRead = disk->read;
+    links->diskWrite = disk->write;
+  }
+  return links;
+}
+
+ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
+  ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
+  if (!target) return inInput(target.takeError(), flags.step);
+  if (ir::Error error = checkMayRun(graph, flags.step)) return error;
+  if (ir::Error error = openGpuFor(*target)) return error;
+  remark(describeMemoryCount(*target), flags);
+  runtime::TimeSpread spread;
+  Measured measured;
+  if (!flags.disk.empty()) {  // first: it takes seconds, and may be refused
+    ir::Expected<runtime::DiskRates> disk = runtime::measureDisk(flags.disk);
+    if (!disk) return disk.takeError();
+    measured.disk = *disk;
+  }
+  ir::Expected<ir::CostTable> known = loadKnown(flags, graph, *target);
+  if (!known) return known.takeError();
+  measured.known = known->bySignature.size();
+  ir::Expected<ir::CostTable> costs =
+      measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
+  if (!costs) return ofStepFile(costs.takeError(), flags.step);
+  const std::string scatter = describeScatter(spread.median, spread.shortest);
+  remark(scatter, flags);
+  ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
+  if (!links) return links.takeError();
+  measured.links = *links;
+  // On the CPU the links are that memory.
+  if (target->device != ir::DeviceKind::kCpu) measured.hostMemory = runtime::measureHostMemory();
+  costs->links = *links;
+  measured.costs = std::move(*costs);
+  if (flags.inSteps.empty()) return measured;
+  ir::Expected<InStepTimes> times = measureInSteps({.stepFile = flags.step,
+                                                    .graph = graph,
+                                                    .target = *target,
+                                                    .alone = measured.costs,
+                                                    .budget = flags.inSteps,
+                                                    .host = flags.host,
+                                                    .flags = flags});
+  if (!times) return times.takeError();
+  measured.costs = times->costs;
+  measured.inSteps = std::move(*times);
+  return measured;
+}
+
+/// Plans may run the op again, although it does not repeat its bits.
+bool contradictsTable(const ir::Graph& graph, const runtime::UnrepeatedOp& op) {
+  return ir::repeatsItsBits(ir::lookUpOp(graph.node(op.node).op), graph.provenance().deterministic);
+}
+
+void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph,
+                  llvm::raw_ostream& os) {
+  os << "repeats    " << measured.costs.bySignature.size() - measured.unrepeated.size()
+     << " distinct ops gave the same bits " << flags.repeats << " times, "
+     << measured.unrepeated.size() << " did not\n";
+  for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
+    os << "           " << graph.describeNode(op.node) << ": " << op.different << " of "
+       << flags.repeats - 1 << " differ"
+       << (contradictsTable(graph, op) ? ", although plans may run it again" : "") << '\n';
+  }
+}
+
+std::string formatRate(BytesPerSecond rate) {
+  return fmt::format("{:.1f} GB/s", static_cast<double>(rate.value()) / 1e9);
+}
+std::string formatRate(const ir::LinkRate& rate) { return formatRate(rate.bandwidth); }
+
+std::string formatRates(const ir::LinkModel& links) {
+  return formatRate(links.deviceToHost) + " to the host, " + formatRate(links.hostToDevice) +
+         " from it";
+}
+
+void printLinks(const Measured& measured, llvm::raw_ostream& os) {
+  const std::string alone = formatRates(measured.links);
+  os << "links      " << alone;
+  if (measured.links.bothPermille < 1000) {
+    os << fmt::format(", {:.0f} % of that both at once", measured.links.bothPermille / 10.0);
+  }
+  const std::string inSteps = formatRates(measured.costs.links);
+  if (inSteps != alone) os << "; in steps " << inSteps;
+  os << '\n';
+  if (measured.costs.links.issue > Nanoseconds(0)) {
+    os << "           handing over a copy takes " << formatDuration(measured.costs.links.issue)
+       << '\n';
+  }
+  if (measured.hostMemory) {
+    os << "host       " << formatRate(*measured.hostMemory) << " copied by one thread\n";
+  }
+  if (!measured.disk) return;
+  const runtime::DiskRates& disk = *measured.disk;
+  os << "disk       " << formatRate(disk.write) << " written, after "
+     << formatDuration(disk.write.latency) << "; " << formatRate(disk.read) << " read, after "
+     << formatDuration(disk.read.latency) << '\n';
+}
+
+nlohmann::ordered_json linksJson(const Measured& measured) {
+  const auto rate = [](const ir::LinkRate& link) {
+    return nlohmann::ordered_json{{"bytes_per_s", link.bandwidth.value()},
+                                  {"latency_ns", link.latency.value()}};
+  };
+  const ir::LinkModel& links = measured.links;
+  nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
+                                 {"h2d", rate(links.hostToDevice)},
+                                 {"both_permille", links.bothPermille},
+                                 {"issue_ns", links.issue.value()}};
+  if (measured.hostMemory) json["host_memory_bytes_per_s"] = measured.hostMemory->value();
+  if (measured.disk) {
+    json["disk_read"] = rate(links.diskRead);
+    json["disk_write"] = rate(links.diskWrite);
+  }
+  return json;
+}
+
+/// The same step three times: predicted, run, predicted again.
+void printInSteps(const InStepTimes& times, llvm::raw_ostream& os) {
+  os << "in steps   within " << formatBytes(times.arena) << ": " << formatDuration(times.measured)
+     << " a step; predicted from ops alone " << formatDuration(times.alone) << " ("
+     << formatExcess(times.alone, times.measured, /*sign=*/true) << "), with their times in steps "
+     << formatDuration(times.inSteps) << " ("
+     << formatExcess(times.inSteps, times.measured, /*sign=*/true) << ")\n";
+  if (times.costs.scalars > Nanoseconds(0)) {
+    os << "           its rates and other numbers are worked out beside it, in "
+       << formatDuration(times.costs.scalars) << '\n';
+  }
+}
+
+nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& measured,
+                                   const ir::Graph& graph) {
+  nlohmann::ordered_json ops = nlohmann::ordered_json::array();
+  for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
+    ops.push_back({{"op", graph.node(op.node).op},
+                   {"node", op.node.index()},
+                   {"different", op.different},
+                   {"may_run_again", contradictsTable(graph, op)}});
+  }
+  return {{"runs", flags.repeats}, {"unrepeated", ops}};
+}
+
+/// Of one step's ops.
+struct Sums {
+  Nanoseconds work;
+  Nanoseconds issue;
+};
+
+Sums sumTimes(const ir::Graph& graph, const ir::CostTable& table) {
+  Sums sums;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const auto row = table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
+    if (row == table.bySignature.end()) continue;
+    sums.work += row->second.time;
+    sums.issue += row->second.issue;
+  }
+  return sums;
+}
+
+void printProfile(const ProfileFlags& flags, const Measured& measured, const ir::Graph& graph) {
+  const bool toStdout = flags.output == "-";
+  const Sums sums = sumTimes(graph, measured.costs);
+  if (flags.json && !toStdout) {
+    nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
+                                   {"known", measured.known},
+                                   {"compute_ns", sums.work.value()},
+                                   {"issue_ns", sums.issue.value()}};
+    if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
+    json["links"] = linksJson(measured);
+    if (measured.inSteps) {
+      const ir::LinkModel& inSteps = measured.costs.links;
+      json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
+                          {"step_ns", measured.inSteps->measured.value()},
+                          {"predicted_alone_ns", measured.inSteps->alone.value()},
+                          {"predicted_ns", measured.inSteps->inSteps.value()},
+                          {"scalars_ns", measured.costs.scalars.value()},
+                          {"copy_issue_ns", inSteps.issue.value()},
+                          {"d2h_bytes_per_s", inSteps.deviceToHost.bandwidth.value()},
+                          {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
+    }
+    if (flags.repeats > 1) json["repeats"] = repeatsJson(flags, measured, graph);
+    printJson(json);
+    return;
+  }
+  // With the costs on stdout, what else there is to say goes where people still see it.
+  llvm::raw_ostream& os = toStdout ? messages() : answers();
+  if (!toStdout) {
+    os << "measured   " << measured.costs.bySignature.size() - measured.known << " distinct ops";
+    if (measured.known > 0) os << ", " << measured.known << " were known";
+    os << "; one step's ops add up to " << formatDuration(sums.work);
+    if (sums.issue > Nanoseconds(0)) {
+      os << ", handing them over to " << formatDuration(sums.issue);
+    }
+    os << '\n';
+  }
+  printLinks(measured, os);
+  if (measured.inSteps) printInSteps(*measured.inSteps, os);
+  if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
+  if (!toStdout) os << "wrote      " << flags.output << '\n';
+}
+
+/// Before minutes of measuring.
+ir::Error checkInStepSizes(const ProfileFlags& flags) {
+  if (flags.inSteps.empty()) return ir::success();
+  ir::Expected<Size> budget = parseSizeFlag(flags.inSteps);
+  if (!budget) return budget.takeError();
+  passes::PlanStepOptions options;
+  return readHostLimit(flags.host, options);
+}
+
+VerbResult runProfile(const ProfileFlags& flags) {
+  std::vector<std::string> inputs = flags.known;
+  inputs.push_back(flags.step);
+  if (ir::Error error = checkIsNoInput(flags.output, inputs)) return error;
+  if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
+  if (ir::Error error = checkInStepSizes(flags)) return error;
+  ir::Expected<ir::Graph> graph = loadGraph(flags.step);
+  if (!graph) return graph.takeError();
+  if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
+  ir::Expected<Measured> measured = measure(flags, *graph);
+  if (!measured) return measured.takeError();
+  const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
+                                  .torchVersion = runtime::torchVersion(),
+                                  .table = measured->costs};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writeCosts(file, os)) return error;
+  os.flush();
+  if (ir::Error error = writeWholeFile(flags.output, flags.replace,
+                                       [&](llvm::raw_ostream& out) { out << text; })) {
+    return error;
+  }
+  printProfile(flags, *measured, *graph);
+  const bool contradicts = llvm::any_of(measured->unrepeated, [&](const runtime::UnrepeatedOp& op) {
+    return contradictsTable(*graph, op);
+  });
+  return contradicts ? kExitNo : kExitYes;
+}
+
+}  // namespace
+
+Verb addProfileVerb(CLI::App& app) {
+  auto flags = std::make_shared<ProfileFlags>();
+  CLI::App* command =
+      app.add_subcommand("profile", "measure a step's ops and the links on this machine");
+  command->add_option("step", flags->step, "captured step (.stow)")->required();
+  command->add_option("-o,--output", flags->output, "costs file to write ('-': standard output)")
+      ->required();
+  command
+      ->add_option("--threads", flags->threads,
+                   "threads inside one op; default: the machine's cores")
+      ->check(CLI::Range(1, 1024));
+  command->add_option("--in-steps", flags->inSteps,
+                      "then run a few steps by a plan for this budget, as in 'plan --budget', and "
+                      "take the times that ops have there: caches, clocks and copies are those of "
+                      "training");
+  command
+      ->add_option("--host", flags->host,
+                   "host memory that the plan of --in-steps may use; default: no limit")
+      ->needs("--in-steps");
+  command->add_option(
+      "--disk", flags->disk,
+      "also measure the disk below this folder, past the page cache, with a file of "
+      "1 GiB that is gone afterwards; plans do not use disks yet");
+  CLI::Option* known = command->add_option(
+      "--known", flags->known,
+      "costs files that were measured before on this machine, of this step or others (another "
+      "batch size, say): ops that they have are not measured again");
+  command
+      ->add_option("--repeats", flags->repeats,
+                   "also run each op so often on the same numbers, at other addresses and with "
+                   "copies under way, and name those that do not repeat their bits; exit code 1 if "
+                   "a plan may run one of them again")
+      ->check(CLI::Range(2, 1000))
+      ->excludes(known);
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runProfile(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools

@@ -1,0 +1,381 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// stowage run plan.json --steps 100 --data tokens.safetensors --weights model.safetensors --save
+// out
+//
+// Trains by a plan that was made before: an example model is captured again from the recipe in the
+// graph and must have the plan's fingerprint, an imported step is its graph; either runs inside the
+// plan's arenas. The plan is proved
+// again from the file's bytes and compared with this machine. Nothing is decided here unless
+// --replan says so: what does not fit, with other offsets either, is refused.
+#include <fmt/format.h>
+#include <llvm/Support/raw_ostream.h>
+
+#include <CLI/CLI.hpp>
+#include <memory>
+#include <optional>
+
+#include "runtime/checkpoint/checkpoint.h"
+#include "runtime/torch/torch_version.h"
+#include "tools/cli/exit_code.h"
+#include "tools/cli/number_flag.h"
+#include "tools/cli/printable_stream.h"
+#include "tools/cli/progress.h"
+#include "tools/cli/stop_signal.h"
+#include "tools/files/load_files.h"
+#include "tools/files/save_folder.h"
+#include "tools/files/whole_file.h"
+#include "tools/machine/machine_load.h"
+#include "tools/machine/this_machine.h"
+#include "tools/run/plan_ladder.h"
+#include "tools/run/run_checks.h"
+#include "tools/run/run_costs.h"
+#include "tools/run/run_data.h"
+#include "tools/run/run_output.h"
+#include "tools/run/run_source.h"
+#include "tools/run/times_files.h"
+#include "tools/training/comparison.h"
+#include "tools/training/timed_part.h"
+#include "tools/training/training_notes.h"
+#include "tools/training/training_run.h"
+#include "tools/verbs/verbs.h"
+
+namespace stowage::tools {
+
+namespace {
+
+struct RunFlags : CommonFlags {
+  std::string plan;
+  std::string graph;
+  std::string costs;
+  std::vector<std::string> data;
+  std::vector<std::string> weights;
+  std::string save;
+  TimesFiles times;
+  std::string resume;
+  int64_t steps = 20;
+  int64_t saveEvery = 0;
+  int64_t checkEvery = 0;
+  std::optional<uint64_t> seed;
+  int threads = 0;
+  bool compare = false;
+  bool throttle = false;
+  bool replan = false;
+  // Of imported steps.
+  std::string archive;
+  std::optional<double> learningRate;
+  bool randomWeights = false;
+  bool otherData = false;
+};
+
+/// What the run begins with, checked before anything is measured.
+struct Beginning {
+  uint64_t seed = 0;
+  std::optional<double> learningRate;
+  TrainingNotes saved;  // of the checkpoint
+};
+
+/// --resume brings its own first values and random numbers.
+ir::Expected<Beginning> readResume(const RunFlags& flags) {
+  Beginning beginning{.seed = flags.seed.value_or(0), .learningRate = flags.learningRate};
+  if (flags.resume.empty()) return beginning;
+  const auto refuse = [](const std::string& flag, const char* why) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         flag + " does not go with --resume: " + why);
+  };
+  if (flags.seed) return refuse("--seed", "the checkpoint has the training's seed");
+  if (flags.randomWeights) return refuse("--random-weights", "values are the checkpoint's");
+  if (!flags.weights.empty() && !flags.compare) {
+    return refuse("--weights",
+                  "values are the checkpoint's (only --compare-unplanned, which trains from the "
+                  "first step, still needs them)");
+  }
+  ir::Expected<runtime::Checkpoint> checkpoint = runtime::Checkpoint::open(flags.resume);
+  if (!checkpoint) return checkpoint.takeError();
+  beginning.saved = checkpoint->progress().notes;
+  beginning.seed = notedSeed(beginning.saved).value_or(0);
+  if (!beginning.learningRate) beginning.learningRate = notedLearningRate(beginning.saved);
+  return beginning;
+}
+
+/// What this training is; the same as the checkpoint's, when it goes on from one.
+ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& plan,
+                                     const Beginning& beginning, const RunData& data) {
+  TrainingNotes now =
+      toNotes({.recipe = plan.graph.provenance().recipe,
+               .seed = beginning.seed,
+               .data = data.identity(),
+               .learningRate = beginning.learningRate,
+               .numerics = describeNumerics(plan.file.target, runtime::torchVersion())});
+  const ResumeCheck check = {
+      .folder = flags.resume, .saved = beginning.saved, .now = now, .otherData = flags.otherData};
+  if (ir::Error error = checkSameTraining(check)) return error;
+  remark(otherNumerics(check), flags);
+  return now;
+}
+
+ir::Expected<std::optional<runtime::CheckpointClaim>> claimFolder(const RunFlags& flags) {
+  SaveRequest request = {.folder = flags.save,
+                         .resume = flags.resume,
+                         .inputs = flags.weights,
+                         .replace = flags.replace};
+  request.inputs.insert(request.inputs.end(), flags.data.begin(), flags.data.end());
+  return claimSaveFolder(request);
+}
+
+ir::Expected<RunSource> openSource(const RunFlags& flags, const LoadedPlan& plan,
+                                   const Beginning& beginning) {
+  RunSourceOptions options;
+  options.imported = {
+      .weights = flags.weights,
+      .archive = flags.archive,
+      .folder = "",
+      .randomWeights = flags.randomWeights || (!flags.resume.empty() && !flags.compare),
+      .seed = beginning.seed,
+      .learningRate = beginning.learningRate,
+      .hasData = !flags.data.empty()};
+  if (flags.learningRate) options.importFlags.emplace_back("--lr");
+  if (!flags.archive.empty()) options.importFlags.emplace_back("--archive");
+  if (flags.randomWeights) options.importFlags.emplace_back("--random-weights");
+  return openRunSource(plan, std::move(options));
+}
+
+/// A training with all that it takes.
+struct Training {
+  const LoadedPlan& plan;
+  RunSource& source;
+  const ir::NodeCosts& costs;
+  const BatchSource& batches;
+  uint64_t seed = 0;
+  const TrainingNotes& notes;
+};
+
+/// The whole training from its first step, by plain libtorch; an imported step op by op.
+ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
+                                          const RunRecord& run) {
+  const LoadedPlan& plan = training.plan;
+  const RunSource& source = training.source;
+  Progress progress(!flags.quiet && !flags.json);
+  const auto steps = run.training.firstStep + static_cast<int64_t>(run.training.losses.size());
+  const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
+    if (stopSignal() != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
+    progress.show(fmt::format("unplanned training, step {} of {}", step + 1, steps));
+    return training.batches(step);
+  };
+  const auto trainUnplanned = [&]() -> ir::Expected<TrainingRecord> {
+    ir::Expected<TrainingRecord> eager =
+        source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps, batches,
+                                    flags.weights)
+                     : trainByReplay({.step = source.imported->step(),
+                                      .schedule = plan.file.schedule,
+                                      .planned = plan.graph,
+                                      .target = plan.file.target,
+                                      .weights = flags.weights},
+                                     training.seed, steps, batches);
+    if (!eager) return ofStepFile(eager.takeError(), source.file);
+    eager->dropBefore(run.training.firstStep);
+    return eager;
+  };
+  return compareWithUnplanned(plan.graph, run.training, trainUnplanned);
+}
+
+ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
+  catchStopSignals();
+  Progress progress(!flags.quiet && !flags.json);
+  PlannedTraining planned = {.graph = training.source.graph,
+                             .schedule = training.plan.file.schedule,
+                             .target = training.plan.file.target,
+                             .costs = &training.costs};
+  if (flags.resume.empty()) planned.options.weights = flags.weights;
+  planned.options.notes = training.notes;
+  planned.options.checkEvery = flags.checkEvery;
+  if (flags.throttle) planned.options.links = training.costs.links;
+  RunOptions options;
+  options.seed = training.seed;
+  options.steps = flags.steps;
+  options.batches = training.batches;
+  options.resume = flags.resume;
+  options.save = flags.save;
+  options.saveEvery = flags.saveEvery;
+  options.keepState = flags.compare;
+  if (flags.times.any()) options.times = splitSteps(flags.steps, kTimedSteps);
+  options.stop = [] { return stopSignal() != 0; };
+  planned.options.pinning = showPinning(progress);
+  options.report = [&progress](int64_t step, double loss) {
+    progress.show(fmt::format("step {}  loss {:.4f}", step + 1, loss));
+  };
+  return runByPlan(training.source, planned, options);
+}
+
+VerbResult runRun(const RunFlags& flags) {
+  ir::Expected<Beginning> beginning = readResume(flags);
+  if (!beginning) return beginning.takeError();
+  auto claim = claimFolder(flags);  // until the run ends
+  if (!claim) return claim.takeError();
+  if (ir::Error error =
+          checkTimesFiles(flags.times, flags, flags.steps, {flags.plan, flags.graph, flags.costs}))
+    return error;
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
+  if (!plan) return plan.takeError();
+  if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;
+  if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
+  if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
+  if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--throttle-links goes with steps for the CPU: a GPU's links are there");
+  }
+  if (ir::Error error = openGpuFor(plan->file.target)) return error;
+  remark(describeMemoryCount(plan->file.target), flags);
+  if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
+  ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
+  if (!source) return source.takeError();
+  ir::Expected<std::unique_ptr<RunData>> data =
+      openRunData(flags.data, source->inputs(), beginning->seed);
+  if (!data) return data.takeError();
+  ir::Expected<TrainingNotes> notes = identify(flags, *plan, *beginning, **data);
+  if (!notes) return notes.takeError();
+  const BatchSource batches = batchesOf(*source, **data);
+  ir::Expected<CostsHere> costs =
+      measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
+  if (!costs) return costs.takeError();
+  if (flags.throttle) {
+    if (ir::Error error = checkThrottle(*costs, flags.costs)) return error;
+  }
+  const LadderRequest ladder = {.costs = *costs, .replan = flags.replan, .flags = flags};
+  if (ir::Error error = fitToMachine(*plan, ladder)) return error;
+  if (ir::Error error = arrangeAs(*plan, *source)) return error;
+
+  const Training training = {.plan = *plan,
+                             .source = *source,
+                             .costs = costs->nodes,
+                             .batches = batches,
+                             .seed = beginning->seed,
+                             .notes = *notes};
+  if (!flags.json) printExpected(plan->file, answers());
+  ir::Expected<RunRecord> run = train(flags, training);
+  if (!run) return run.takeError();
+  const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
+  auto kept = keepTimes(flags.times, flags, {*plan, *costs, measured, run->pace});
+  if (!kept) return kept.takeError();
+
+  RunAnswer answer = {
+      .plan = plan->file,
+      .run = *run,
+      .data = (*data)->describe(),
+      .weights = source->model || !flags.resume.empty() ? "" : source->imported->origin(),
+      .resume = flags.resume,
+      .save = flags.save,
+      .times = *kept};
+  if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
+  std::optional<Comparison> comparison;
+  if (flags.compare && stopSignal() == 0) {
+    ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
+    if (!compared && stopSignal() == 0) return compared.takeError();
+    if (compared) {
+      comparison = std::move(*compared);
+      answer.comparison = &*comparison;
+    } else {
+      (void)ir::takePayload(compared.takeError());
+    }
+  }
+  if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
+  StepTimes step = {.predicted = plan->file.schedule.predicted.stepTime,
+                    .measured = run->training.meanStep(),
+                    .commands = plan->file.schedule.commands.size(),
+                    .costs = plan->file.costs.source};
+  remark(describeOffPrediction(step), flags);
+  if (comparison) {
+    step.measured = comparison->eager.meanStep();
+    remark(describeSlowReference(step), flags);
+  }
+  flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
+  if (comparison && !comparison->difference.empty()) return kExitNo;
+  return run->stopped || stopSignal() != 0 ? kExitStopped + stopSignal() : kExitYes;
+}
+
+}  // namespace
+
+Verb addRunVerb(CLI::App& app) {
+  auto flags = std::make_shared<RunFlags>();
+  CLI::App* command = app.add_subcommand("run", "train by a plan, inside its budget");
+  command->add_option("plan", flags->plan, "plan file")->required();
+  command->add_option("--steps", flags->steps, "training steps of this run")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->capture_default_str();
+  command->add_option("--data", flags->data,
+                      "batches: a safetensors file with the step's inputs or one row of tokens, or "
+                      "text files; default: random numbers");
+  command->add_option("--weights", flags->weights,
+                      "safetensors files with every parameter and buffer; default: an imported "
+                      "step's archive, for an example model first values drawn from --seed");
+  command->add_option("--archive", flags->archive,
+                      "the .pt2 file that an imported step came from, for the weights in it; "
+                      "default: the one beside the step's file");
+  command
+      ->add_flag("--random-weights", flags->randomWeights,
+                 "an imported step without weights: draw them from --seed, for a trial")
+      ->excludes("--weights");
+  command
+      ->add_option("--lr", flags->learningRate,
+                   "learning rate of an imported step that takes it as an input; default after "
+                   "--resume: the checkpoint's")
+      ->check(CLI::Validator(describeBadRate, "FLOAT in [0 - 1e9]"));
+  command->add_option(
+      "--save", flags->save,
+      "folder for a checkpoint after the last step, also when SIGINT or SIGTERM asks "
+      "to stop; one that another training left there stays unless -f is given");
+  command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
+      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
+      ->needs("--save");
+  command->add_option("--resume", flags->resume,
+                      "folder of the checkpoint to go on from, under the same budget or another");
+  command
+      ->add_option("--check-every", flags->checkEvery,
+                   "compare every N-th step with the model's code, and the first 16; 0: none")
+      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
+      ->capture_default_str();
+  CLI::Option* otherData =
+      command
+          ->add_flag("--other-data", flags->otherData,
+                     "go on with other data than the checkpoint's training had")
+          ->needs("--resume");
+  command
+      ->add_option("--seed", flags->seed,
+                   "of first values, dropout and random data; default: 0, after --resume the "
+                   "checkpoint's")
+      ->check(CLI::Validator(describeBadSeed, ""));
+  command
+      ->add_flag("--compare-unplanned", flags->compare,
+                 "train by plain libtorch as well and compare every bit; after capture "
+                 "--nondeterministic two to eight times, and every bit that it repeats itself")
+      ->excludes(otherData);
+  command->add_option("--graph", flags->graph,
+                      "the captured step, where the plan does not say or embed it");
+  command->add_option("--costs", flags->costs,
+                      "costs measured by 'stowage profile'; default: how ops allocate is measured "
+                      "before the first step");
+  command->add_flag("--replan", flags->replan,
+                    "where ops need more temporary memory than the plan was made for and its "
+                    "decisions do not fit any more: plan anew for the same budget, with every kind "
+                    "of decision allowed");
+  command
+      ->add_flag("--throttle-links", flags->throttle,
+                 "steps for the CPU: copies take as long as over the links in --costs, such as "
+                 "those of a GPU or slower ones")
+      ->needs("--costs");
+  command->add_option("--costs-out", flags->times.costs,
+                      "costs file to write: --costs with the times that ops had inside this run's "
+                      "steps, for a plan whose prediction is closer");
+  command->add_option("--timeline", flags->times.timeline,
+                      "trace file to write (out.json, out.json.gz; for Perfetto): when every "
+                      "command of up to ten steps ran (after as many without, if there are 14 or "
+                      "more), what compute waited for, and with --costs what was predicted");
+  command
+      ->add_option("--threads", flags->threads,
+                   "threads inside one op on this machine; a plan for another number is refused")
+      ->check(CLI::Range(1, 1024));
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
+  return {.command = command, .run = [flags] { return runRun(*flags); }, .flags = flags.get()};
+}
+
+}  // namespace stowage::tools
