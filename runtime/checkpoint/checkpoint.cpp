@@ -28,6 +28,7 @@ constexpr const char* kStepsKey = "stowage.steps";
 constexpr const char* kPositionKey = "stowage.data_position";
 constexpr const char* kPlanKey = "stowage.plan";
 constexpr const char* kRatesKey = "stowage.learning_rates";
+constexpr double kMostRate = 1e9;  // as of a rate that a user gives
 constexpr const char* kNotePrefix = "stowage.note.";
 
 std::string exactText(double value) {
@@ -107,7 +108,7 @@ std::optional<T> parseNumber(llvm::StringRef text) {
 bool holdsCheckpoint(const std::string& folder) {
   return llvm::sys::fs::exists(besideCheckpoint(folder, "/") + kModelFile) ||
          llvm::sys::fs::exists(besideCheckpoint(folder, "/") + kOptimizerFile) ||
-         llvm::sys::fs::exists(besideCheckpoint(folder, ".previous"));
+         llvm::sys::fs::exists(besideCheckpoint(folder, kPreviousSuffix));
 }
 
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
@@ -141,7 +142,7 @@ ir::Error Checkpoint::badGenerator(const std::string& what) const {
 }
 
 ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
-  const std::string previous = besideCheckpoint(folder, ".previous");
+  const std::string previous = besideCheckpoint(folder, kPreviousSuffix);
   const bool killedBetween =
       !llvm::sys::fs::exists(besideCheckpoint(folder, "")) && llvm::sys::fs::exists(previous);
   const std::string& place = killedBetween ? previous : folder;
@@ -177,9 +178,9 @@ ir::Error Checkpoint::readRates() {
   llvm::StringRef(found->second).split(words, ',', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (const llvm::StringRef word : words) {
     const std::optional<double> rate = parseNumber<double>(word);
-    if (!rate || !std::isfinite(*rate)) {
+    if (!rate || !(*rate >= 0 && *rate <= kMostRate)) {
       return badFile("metadata '" + std::string(kRatesKey) + "' has '" + word.str() +
-                     "', expected finite numbers");
+                     "', expected numbers from 0 to 1e9");
     }
     progress_.learningRates.push_back(*rate);
   }

@@ -153,8 +153,13 @@ ir::Error checkCheckpointFolder(const std::string& folder) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          folder + ": is a file, expected a folder or a new name");
   }
-  for (const char* suffix : {"", ".partial", ".previous"}) {
-    auto files = listOwnFiles(besideCheckpoint(folder, suffix));
+  for (const char* suffix : {"", kPartialSuffix, kPreviousSuffix}) {
+    const std::string path = besideCheckpoint(folder, suffix);
+    if (*suffix != '\0' && llvm::sys::fs::is_symlink_file(path)) {
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           path + ": is a link, expected nothing or what an interrupted save left");
+    }
+    auto files = listOwnFiles(path);
     if (!files) return files.takeError();
   }
   return ir::success();
@@ -162,17 +167,17 @@ ir::Error checkCheckpointFolder(const std::string& folder) {
 
 CheckpointWrite::CheckpointWrite(std::string folder, FileHandle lock)
     : folder_(std::move(folder)),
-      partial_(besideCheckpoint(folder_, ".partial")),
+      partial_(besideCheckpoint(folder_, kPartialSuffix)),
       lock_(std::move(lock)) {}
 
 ir::Expected<CheckpointWrite> CheckpointWrite::begin(const std::string& folder) {
   if (ir::Error error = checkCheckpointFolder(folder)) return error;
-  const std::string partial = besideCheckpoint(folder, ".partial");
+  const std::string partial = besideCheckpoint(folder, kPartialSuffix);
   while (true) {
     if (std::error_code code = llvm::sys::fs::create_directories(partial)) {
       return systemError(partial, "make the folder", code);
     }
-    FileHandle lock(::open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    FileHandle lock(::open(partial.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NOFOLLOW));
     if (!lock.isOpen() && errno == ENOENT) continue;  // just moved by who wrote it
     if (!lock.isOpen()) return systemError(partial, "open");
     if (!lockAlone(lock.get())) return isWritten(folder, "another process");
@@ -188,7 +193,7 @@ CheckpointWrite::~CheckpointWrite() {
 
 ir::Error CheckpointWrite::commit() {
   const std::string target = besideCheckpoint(folder_, "");
-  const std::string previous = besideCheckpoint(folder_, ".previous");
+  const std::string previous = besideCheckpoint(folder_, kPreviousSuffix);
   if (llvm::sys::fs::exists(target)) {
     if (ir::Error error = removeCheckpoint(previous)) return error;
     if (std::error_code code = llvm::sys::fs::rename(target, previous)) {
@@ -203,7 +208,7 @@ ir::Error CheckpointWrite::commit() {
 }
 
 ir::Expected<CheckpointClaim> CheckpointClaim::take(const std::string& folder) {
-  const std::string path = besideCheckpoint(folder, ".lock");
+  const std::string path = besideCheckpoint(folder, kLockSuffix);
   const llvm::StringRef parent = llvm::sys::path::parent_path(path);
   if (std::error_code code = llvm::sys::fs::create_directories(parent.empty() ? "." : parent)) {
     return systemError(parent.str(), "make the folder", code);

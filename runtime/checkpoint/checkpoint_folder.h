@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The folder of a checkpoint: what may be removed for it, who writes it, and how a new one takes
-// the place of an old one. Beside `name` lie, for a while, `name.partial` (being written),
-// `name.previous` (being replaced) and `name.lock` (claimed by a process). Only files that a
+// the place of an old one. Beside `name` lie, for a while, `name.stowage-partial` (being written),
+// `name.stowage-previous` (being replaced) and `name.stowage-lock` (claimed by a process): names
+// that nobody else gives. A link in their place is refused. Only files that a
 // checkpoint consists of are ever removed, one by one, and only where their first bytes say that
 // they are ours; a folder that holds anything else is refused. Not here: what is in the files
 // (checkpoint.h).
@@ -18,6 +19,10 @@ namespace stowage::runtime {
 
 inline constexpr const char* kModelFile = "model.safetensors";
 inline constexpr const char* kOptimizerFile = "optimizer.safetensors";
+/// Behind the name of a checkpoint's folder.
+inline constexpr const char* kPartialSuffix = ".stowage-partial";
+inline constexpr const char* kPreviousSuffix = ".stowage-previous";
+inline constexpr const char* kLockSuffix = ".stowage-lock";
 /// Metadata of the two files; the first that they have, but for the format's own.
 inline constexpr const char* kModelStepsKey = "stowage.model_steps";
 inline constexpr const char* kVersionKey = "stowage.checkpoint";
@@ -39,7 +44,7 @@ class CheckpointWrite {
   /// Where the files go.
   const std::string& partial() const { return partial_; }
   /// Puts them in the place of `folder`. Killed between the two renames, the old checkpoint is
-  /// there as `.previous`.
+  /// there as `.stowage-previous`.
   ir::Error commit();
 
  private:
@@ -47,7 +52,7 @@ class CheckpointWrite {
 
   std::string folder_;
   std::string partial_;
-  FileHandle lock_;  // of the folder `.partial`; none: done
+  FileHandle lock_;  // of the folder being written; none: done
 };
 
 /// A process's word that it alone saves there, until it ends or the claim is destroyed.

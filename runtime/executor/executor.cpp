@@ -316,9 +316,7 @@ ir::Error Executor::stop(ir::Error error) {
   program_->abandonSegment();
   llvm::consumeError(device_.synchronize());
   stopped_ = ir::takePayload(std::move(error));
-  stopped_->note("step " + std::to_string(nextStep_ + 1) +
-                 " was being issued; the state since the last "
-                 "save is lost");
+  stopped_->note("a step did not end; the state since the last save is lost");
   return ir::makeError(*stopped_);
 }
 

@@ -105,12 +105,11 @@ ir::Expected<ir::Graph> parseStep(llvm::StringRef text, const std::string& path)
   return std::move(parsed->graph);
 }
 
-/// An error of the file that a plan says its graph is in: where that name came from.
-ir::Error ofPlan(ir::Error error, const std::string& planPath) {
+/// An error of the file that a plan says its graph or costs are in: where that name came from.
+ir::Error ofPlan(ir::Error error, const std::string& planPath, const std::string& what) {
   ir::PlanError problem = ir::takePayload(std::move(error));
-  if (problem.code() == ir::ErrorCode::kIo) {
-    problem.note("plan " + planPath + " says that its graph is there; --graph names another file");
-  }
+  problem.note("plan " + planPath + " names this file for its " + what + "; --" + what +
+               " names another");
   return ir::makeError(std::move(problem));
 }
 
@@ -132,7 +131,10 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   ir::Expected<ir::Graph> graph = path->empty()
                                       ? parseStep(*plan->graph.text, planPath + " (embedded graph)")
                                       : loadGraph(*path);
-  if (!graph) return graphPath.empty() ? ofPlan(graph.takeError(), planPath) : graph.takeError();
+  if (!graph) {
+    const bool isNamedByPlan = graphPath.empty() && !path->empty();
+    return isNamedByPlan ? ofPlan(graph.takeError(), planPath, "graph") : graph.takeError();
+  }
   ir::Expected<passes::ArrangedGraph> arranged =
       passes::arrangeForPlan(*graph, *plan, path->empty() ? "embedded" : "of " + *path);
   if (!arranged) return arranged.takeError();
@@ -152,10 +154,11 @@ ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
 ir::Expected<planner::PlansCosts> findPlansCosts(const LoadedPlan& plan) {
   using Found = std::optional<planner::CostFile>;
   return planner::findPlansCosts(plan.file, plan.graph,
-                                 [](const std::string& path) -> ir::Expected<Found> {
+                                 [&](const std::string& path) -> ir::Expected<Found> {
                                    if (!llvm::sys::fs::exists(path)) return Found();
                                    ir::Expected<planner::CostFile> file = loadCosts(path);
-                                   if (!file) return file.takeError();
+                                   if (!file)
+                                     return ofPlan(file.takeError(), plan.file.path, "costs");
                                    return Found(std::move(*file));
                                  });
 }

@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/run_costs.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "planner/files/cost_json.h"
 #include "runtime/calibrate/calibrate.h"
+#include "runtime/executor/run_accesses.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/progress.h"
 #include "tools/run/run_checks.h"
@@ -41,6 +44,31 @@ ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& c
 /// A copy's slowest link and longest latency that a throttled run waits for.
 constexpr BytesPerSecond kSlowestLink(int64_t{1} << 20);
 constexpr Nanoseconds kLongestLatency(1'000'000'000);
+
+/// Of each measured op as many results as it makes, each an allocation of its own.
+ir::Error checkResultsOf(const ir::Graph& graph, const ir::NodeCosts& costs,
+                         const std::string& path) {
+  for (size_t i = 0; i < costs.nodes.size(); ++i) {
+    const ir::OpCost& cost = costs.nodes[i];
+    if (cost.allocations < 0) continue;
+    const ir::NodeId id(i);
+    const size_t made = runtime::freshDeviceResults(graph, id).size();
+    std::vector<int32_t> ordinals = cost.resultOrdinals;
+    llvm::sort(ordinals);
+    const bool isOnce = std::adjacent_find(ordinals.begin(), ordinals.end()) == ordinals.end();
+    const bool isWithin =
+        ordinals.empty() || (ordinals.front() >= 0 && ordinals.back() < cost.allocations);
+    if (ordinals.size() == made && isOnce && isWithin) continue;
+    return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
+                                       "row of " + graph.describeNode(id) + ": found " +
+                                           std::to_string(ordinals.size()) + " results among " +
+                                           std::to_string(cost.allocations) +
+                                           " allocations, expected " + std::to_string(made) +
+                                           ", each an allocation of its own")
+                             .at({.file = path}));
+  }
+  return ir::success();
+}
 
 }  // namespace
 
@@ -86,6 +114,9 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   ir::Expected<ir::NodeCosts> nodes =
       ir::resolveCosts(plan.graph, *table, plan.file.schedule.graphMode);
   if (!nodes) return nodes.takeError();
+  if (!request.costs.empty()) {
+    if (ir::Error error = checkResultsOf(plan.graph, *nodes, request.costs)) return error;
+  }
   costs.table = std::move(*table);
   costs.nodes = std::move(*nodes);
   return costs;

@@ -180,8 +180,8 @@ class StoredData : public RunData {
     const bool hasRows = !entry->sizes.empty() && entry->sizes[0] > 0;
     if (!hasRows || sizes != input.sizes || !type || !mayBecome(*type, input)) {
       problems.note("'" + input.name + "' is " + entry->dtypeText + " " +
-                    ir::listText(entry->sizes) + ", expected " + c10::toString(input.dtype) + " " +
-                    ir::listText(input.sizes) + " behind a dimension for the steps");
+                    ir::listText(entry->sizes) + ", expected " + c10::toString(input.dtype) +
+                    " [steps," + ir::listText(input.sizes).substr(1));
       return;
     }
     if (batches_ > 0 && batches_ != entry->sizes[0]) {

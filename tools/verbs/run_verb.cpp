@@ -322,8 +322,9 @@ Verb addRunVerb(CLI::App& app) {
       ->check(CLI::Validator(describeBadRate, "FLOAT in [0 - 1e9]"));
   command->add_option(
       "--save", flags->save,
-      "folder for a checkpoint after the last step, also when SIGINT or SIGTERM asks "
-      "to stop; one that another training left there stays unless -f is given");
+      "folder for a checkpoint after the last step, also when SIGINT, SIGTERM or SIGHUP asks to "
+      "stop; FOLDER.stowage-partial, -previous and -lock lie beside it for a while; one that "
+      "another training left there stays unless -f is given");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");

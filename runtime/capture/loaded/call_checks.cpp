@@ -44,6 +44,22 @@ std::string describe(const ir::TensorType& type) {
   return os.str();
 }
 
+/// Of dimensions by stride, each must reach beyond all that the ones before it touch.
+bool mayHoldAByteTwice(const ir::TensorType& type) {
+  llvm::SmallVector<std::pair<int64_t, int64_t>, 4> dims;  // stride, size
+  for (size_t i = 0; i < type.sizes.size(); ++i) {
+    if (type.sizes[i] == 0) return false;
+    if (type.sizes[i] > 1) dims.emplace_back(type.strides[i], type.sizes[i]);
+  }
+  llvm::sort(dims);
+  int64_t reach = 0;  // the last element that was touched
+  for (const auto& [stride, size] : dims) {
+    if (stride <= reach) return true;
+    reach += stride * (size - 1);
+  }
+  return false;
+}
+
 template <typename Visitor>
 void forEachValue(const ir::Argument& argument, Visitor visit) {
   if (const auto* single = std::get_if<ir::ValueArg>(&argument)) {
@@ -64,7 +80,7 @@ class CallChecker {
     if (ir::Error error = values_.addAll(graph_)) return error;
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       const ir::NodeId node(i);
-      if (!mayBeCalled(graph_.node(node).op)) continue;
+      if (!permitted_.allows(graph_.node(node).op)) continue;
       ir::Error error = checkCall(node);
       if (!error) continue;
       ir::PlanError payload = ir::takePayload(std::move(error));
@@ -126,14 +142,31 @@ class CallChecker {
     return checkWrittenOnce(written);
   }
 
-  /// Lists are worked on side by side: what is in one twice is written by two at once.
+  /// Elements and lists are worked on side by side: what is there twice is written by two at once.
   ir::Error checkWrittenOnce(llvm::ArrayRef<ir::ValueId> written) const {
     for (size_t i = 0; i < written.size(); ++i) {
+      if (mayHoldAByteTwice(graph_.value(written[i]).type)) {
+        return wrong(nameOf(written[i]) + " is written and has elements at one place, expected a " +
+                     "place for each");
+      }
       for (size_t k = i + 1; k < written.size(); ++k) {
-        if (written[i] == written[k]) return wrong(nameOf(written[i]) + " is written twice");
+        if (!shareBytes(written[i], written[k])) continue;
+        return wrong(nameOf(written[i]) + " is written twice, also as " + nameOf(written[k]));
       }
     }
     return ir::success();
+  }
+
+  bool shareBytes(ir::ValueId a, ir::ValueId b) const {
+    const ir::Value& first = graph_.value(a);
+    const ir::Value& second = graph_.value(b);
+    if (a == b) return true;
+    if (first.storage != second.storage) return false;
+    const auto begin = [](const ir::TensorType& type) {
+      return Bytes(type.offset * ir::elementBytes(type.dtype));
+    };
+    return begin(first.type) < second.type.extentBytes() &&
+           begin(second.type) < first.type.extentBytes();
   }
 
   /// Kernels of a GPU follow pointers to its memory; libtorch lets host tensors of one number in,
@@ -250,6 +283,7 @@ class CallChecker {
   const ir::Target& target_;
   FakeValues values_;
   OpFactsTable facts_;
+  PermittedOps permitted_;
 };
 
 }  // namespace
@@ -257,31 +291,6 @@ class CallChecker {
 ir::Expected<std::optional<WrongCall>> findWrongCall(const ir::Graph& graph,
                                                      const ir::Target& target) {
   return CallChecker(graph, target).check();
-}
-
-bool mayBeCalled(llvm::StringRef op) {
-  // Their kernels follow values (lengths, offsets, indices) or sizes that nobody has looked at.
-  static constexpr llvm::StringLiteral kUnguarded[] = {
-      "aten._ctc_loss",    "aten._embedding_bag", "aten._native_multi_head_attention",
-      "aten._slow_conv2d", "aten._weight_int",    "aten.slow_conv3d"};
-  const bool isUnguarded =
-      llvm::any_of(kUnguarded, [&](llvm::StringRef prefix) { return ir::startsWith(op, prefix); });
-  return !isUnguarded && ir::startsWith(op, "aten.") &&
-         (ir::lookUpOp(op).known || findShapeRule(op) != nullptr);
-}
-
-std::optional<WrongCall> findForbiddenCall(const ir::Graph& graph) {
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    const ir::NodeId node(i);
-    const std::string& op = graph.node(node).op;
-    if (mayBeCalled(op)) continue;
-    return WrongCall{
-        node, ir::ErrorCode::kUnsupported,
-        graph.describeNode(node) +
-            ": may not be called from a file, expected an op of training that is known "
-            "to touch nothing but its tensors"};
-  }
-  return std::nullopt;
 }
 
 }  // namespace stowage::runtime

@@ -15,27 +15,14 @@
 #include "ir/error.h"
 #include "ir/graph.h"
 #include "ir/target.h"
+#include "runtime/capture/loaded/permitted_calls.h"
 
 namespace stowage::runtime {
-
-/// The first call that is wrong, and what is wrong with it; the text names the node.
-struct WrongCall {
-  ir::NodeId node;
-  ir::ErrorCode code = ir::ErrorCode::kParse;
-  std::string text;
-};
 
 /// Ops that no graph from a file may call (`findForbiddenCall`) are left out: what they would do is
 /// not asked. `target`: that the graph was captured for. Errors: kOutOfDeviceMemory and the like.
 ir::Expected<std::optional<WrongCall>> findWrongCall(const ir::Graph& graph,
                                                      const ir::Target& target);
-
-/// May a graph from a file call `op` ("aten.mm.default")? Those that the op table or a rule of ours
-/// knows, of libtorch's own; none that touch files, the network, other processes or the state of a
-/// generator.
-bool mayBeCalled(llvm::StringRef op);
-/// The first call of an op that may not; to be asked before a graph from a file is run.
-std::optional<WrongCall> findForbiddenCall(const ir::Graph& graph);
 
 }  // namespace stowage::runtime
 

@@ -196,13 +196,13 @@ TEST_F(RunnerResume, AKilledSaveLeavesTheCheckpointBefore) {
   run.train(0, 1);
   ASSERT_EQ(ir::describe(run.runner->save(path("out") + "/")), "");
   // Killed between the two renames; and killed while it wrote.
-  std::filesystem::rename(path("out"), path("out.previous"));
-  std::filesystem::create_directories(path("out.partial"));
+  std::filesystem::rename(path("out"), path("out.stowage-previous"));
+  std::filesystem::create_directories(path("out.stowage-partial"));
   EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 1);
   run.train(1, 2);
   ASSERT_EQ(ir::describe(run.runner->save(path("out"))), "");
   EXPECT_EQ(orFail(Process(widePlan()).runner->load(path("out"))).steps, 2);
-  EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+  EXPECT_FALSE(std::filesystem::exists(path("out.stowage-partial")));
 }
 
 // Only what a checkpoint of ours consists of is ever removed.
@@ -217,9 +217,9 @@ TEST_F(RunnerResume, ASaveRemovesNothingThatIsNotACheckpoints) {
                                "b/model.safetensors.index.json",
                                "c/optimizer.safetensors",
                                "d/model.safetensors.tmp",
-                               "e.partial/model.safetensors",
-                               "f.previous/model.safetensors",
-                               "g.partial/model.safetensors.tmp1",
+                               "e.stowage-partial/model.safetensors",
+                               "f.stowage-previous/model.safetensors",
+                               "g.stowage-partial/model.safetensors.tmp1",
                                "h/model.safetensors/w"};
   for (const std::string& file : files) {
     write(file, std::string("12345678") + own);
@@ -231,15 +231,30 @@ TEST_F(RunnerResume, ASaveRemovesNothingThatIsNotACheckpoints) {
   }
   // What a killed save left is a checkpoint's.
   ASSERT_EQ(ir::describe(run.runner->save(path("x"))), "");
-  std::filesystem::copy(path("x"), path("y.previous"));
-  std::filesystem::copy(path("x"), path("y.partial"));
-  std::filesystem::rename(path("y.partial/model.safetensors"),
-                          path("y.partial/model.safetensors.tmp77"));
-  std::filesystem::resize_file(path("y.partial/model.safetensors.tmp77"), 300);
-  write("y.partial/optimizer.safetensors.tmp77", "");
+  std::filesystem::copy(path("x"), path("y.stowage-previous"));
+  std::filesystem::copy(path("x"), path("y.stowage-partial"));
+  std::filesystem::rename(path("y.stowage-partial/model.safetensors"),
+                          path("y.stowage-partial/model.safetensors.tmp77"));
+  std::filesystem::resize_file(path("y.stowage-partial/model.safetensors.tmp77"), 300);
+  write("y.stowage-partial/optimizer.safetensors.tmp77", "");
   ASSERT_EQ(ir::describe(run.runner->save(path("y"))), "");
-  EXPECT_FALSE(std::filesystem::exists(path("y.partial")));
-  EXPECT_FALSE(std::filesystem::exists(path("y.previous")));
+  EXPECT_FALSE(std::filesystem::exists(path("y.stowage-partial")));
+  EXPECT_FALSE(std::filesystem::exists(path("y.stowage-previous")));
+  // Copies that a user keeps beside it are none of ours.
+  for (const char* copy : {"y.previous", "y.partial"}) {
+    std::filesystem::copy(path("x"), path(copy));
+  }
+  ASSERT_EQ(ir::describe(run.runner->save(path("y"))), "");
+  for (const char* copy : {"y.previous", "y.partial"}) {
+    EXPECT_TRUE(std::filesystem::exists(path(copy) + "/optimizer.safetensors")) << copy;
+  }
+  for (const char* link : {"z.stowage-partial", "z.stowage-previous"}) {
+    std::filesystem::create_directory_symlink(path("x"), path(link));
+    const std::string text = ir::describe(run.runner->save(path("z")));
+    EXPECT_NE(text.find(std::string(link) + ": is a link"), std::string::npos) << text;
+    std::filesystem::remove(path(link));
+  }
+  EXPECT_TRUE(std::filesystem::exists(path("x/optimizer.safetensors")));
 }
 
 TEST_F(RunnerResume, AFolderThatAnotherOneWritesIsRefused) {
@@ -251,7 +266,7 @@ TEST_F(RunnerResume, AFolderThatAnotherOneWritesIsRefused) {
     EXPECT_NE(refused.text().find("another process saves there"), std::string::npos);
     EXPECT_TRUE(std::filesystem::exists(other.partial()));
   }
-  EXPECT_FALSE(std::filesystem::exists(path("out.partial")));
+  EXPECT_FALSE(std::filesystem::exists(path("out.stowage-partial")));
   EXPECT_EQ(ir::describe(run.runner->save(path("out"))), "");
   {
     const auto claim = orFail(runtime::CheckpointClaim::take(path("out")));
@@ -260,12 +275,12 @@ TEST_F(RunnerResume, AFolderThatAnotherOneWritesIsRefused) {
     const std::string text = ir::describe(second.takeError());
     EXPECT_NE(text.find(std::to_string(getpid())), std::string::npos) << text;
   }
-  EXPECT_FALSE(std::filesystem::exists(path("out.lock")));
-  std::ofstream(path("out.lock")) << "mine";
+  EXPECT_FALSE(std::filesystem::exists(path("out.stowage-lock")));
+  std::ofstream(path("out.stowage-lock")) << "mine";
   auto foreign = runtime::CheckpointClaim::take(path("out"));
   ASSERT_FALSE(static_cast<bool>(foreign));
   llvm::consumeError(foreign.takeError());
-  EXPECT_TRUE(std::filesystem::exists(path("out.lock")));
+  EXPECT_TRUE(std::filesystem::exists(path("out.stowage-lock")));
 }
 
 TEST_F(RunnerResume, ASaveThatFailsLeavesNothing) {

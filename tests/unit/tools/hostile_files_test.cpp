@@ -168,7 +168,7 @@ TEST_F(HostileFiles, FilesBeyondTheLimitAreNotThere) {
 TEST_F(HostileFiles, WhatCannotBeSavedInIsRefusedBeforeTheTraining) {
   const std::string run = "run " + at("plan.json") + " --steps 1 --save ";
   fs::create_symlink(at("nothing"), at("dangling"));
-  const std::string longest(250, 'n');  // too long with '.partial' behind it
+  const std::string longest(250, 'n');  // too long with a suffix behind it
   for (const auto& [folder, code, words] :
        {std::tuple(std::string("/"), 2, "has no name of its own"),
         std::tuple(std::string("."), 2, "has no name of its own"),

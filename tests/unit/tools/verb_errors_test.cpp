@@ -141,6 +141,16 @@ TEST_F(VerbErrors, WaitsForNoLinkOfHours) {
                 "slow.json: links.h2d: found 7 bytes a second");
 }
 
+TEST_F(VerbErrors, CostsWithOtherResultsAreTheCostsFault) {
+  std::string costs = readText(at("costs.json"));
+  const size_t results = costs.find("\"results\":[0]");
+  ASSERT_NE(results, std::string::npos) << costs.substr(0, 800);
+  costs.replace(results, std::string("\"results\":[0]").size(), "\"results\":[0,0]");
+  writeText(at("two.json"), costs);
+  expectRefused("run --steps 1 " + at("plan.json") + " --costs " + at("two.json"), 3,
+                "two.json: row of ");
+}
+
 TEST_F(VerbErrors, SaysWhoNamedAGraphThatIsNotThere) {
   std::string plan = readText(at("plan.json"));
   const size_t file = plan.find("step.stow");
@@ -148,8 +158,12 @@ TEST_F(VerbErrors, SaysWhoNamedAGraphThatIsNotThere) {
   plan.replace(file, std::string("step").size(), "gone");
   writeText(at("lost.json"), plan);
   expectRefused("run " + at("lost.json"), 3, "gone.stow: cannot be read");
-  expectRefused("verify " + at("lost.json"), 3,
-                "plan " + at("lost.json") + " says that its graph is there");
+  plan.replace(plan.find("gone.stow"), 9, "step.stow\\u0000x");
+  writeText(at("zero.json"), plan);
+  expectRefused("verify " + at("zero.json"), 3, "found a zero byte");
+  expectRefused(
+      "verify " + at("lost.json"), 3,
+      "plan " + at("lost.json") + " names this file for its graph; --graph names another");
 }
 
 TEST_F(VerbErrors, LinksAndDevicesStayWhatTheyAre) {

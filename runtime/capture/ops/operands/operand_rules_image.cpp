@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Pooling, padding and resampling: gradients and indices look like what the forward op returns.
+#include <cmath>
+
 #include "runtime/capture/ops/operand_checks.h"
 
 namespace stowage::runtime {
@@ -64,11 +66,44 @@ void checkReplication(const TracedCall& call) {
   checkSaved(call, kForward[kSpatial - 1], {{"grad_output", 0}});
 }
 
+/// The numbers of libtorch's enumerations; a kernel leaves its result as it is for others.
+void checkGridModes(const TracedCall& call) {
+  const Operands operands(call);
+  for (const std::string_view mode : {"interpolation_mode", "padding_mode"}) {
+    const int64_t found = operands.at(mode).toInt();
+    TORCH_CHECK(found >= 0 && found <= 2, "found ", mode, " ", found, ", expected 0 to 2");
+  }
+}
 void checkGridSampler2d(const TracedCall& call) {
+  checkGridModes(call);
   checkSaved(call, "aten.grid_sampler_2d.default", {{"grad_output", 0}});
 }
 void checkGridSampler3d(const TracedCall& call) {
+  checkGridModes(call);
   checkSaved(call, "aten.grid_sampler_3d.default", {{"grad_output", 0}});
+}
+
+/// A scale is how many times larger the result is, rounded down: kernels take it for the way back
+/// to the input's places.
+void checkScales(const TracedCall& call) {
+  const Operands operands(call);
+  const bool isBackward = operands.has("grad_output");
+  const std::vector<int64_t> output = operands.at("output_size").toIntVector();
+  const std::vector<int64_t> input =
+      isBackward ? operands.at("input_size").toIntVector() : operands.tensor("self").sizes().vec();
+  TORCH_CHECK(input.size() == output.size() + 2, "found ", input.size(),
+              " dimensions, expected batch, channels and ", output.size());
+  static constexpr std::string_view kNames[] = {"scales_d", "scales_h", "scales_w"};
+  for (size_t i = 0; i < output.size(); ++i) {
+    const std::string_view name =
+        output.size() == 1 ? std::string_view("scales") : kNames[3 - output.size() + i];
+    const c10::IValue& scale = operands.at(name);
+    if (scale.isNone()) continue;
+    const double grown = static_cast<double>(input[i + 2]) * scale.toDouble();
+    TORCH_CHECK(std::abs(grown - static_cast<double>(output[i])) <= 1 + 1e-6 * grown, "found ",
+                name, " ", scale.toDouble(), " from ", input[i + 2], " to ", output[i],
+                " elements, expected their quotient");
+  }
 }
 
 /// What a window of every place of an image gives, added up again: it looks like what im2col
@@ -113,7 +148,15 @@ constexpr OperandRule kRules[] = {
     {"aten.avg_pool2d_backward", checkAvgPool2d},
     {"aten.avg_pool3d_backward", checkAvgPool3d},
     {"aten.col2im", checkFold},
+    {"aten._upsample_nearest_exact1d", checkScales},
+    {"aten._upsample_nearest_exact1d_backward", checkScales},
+    {"aten._upsample_nearest_exact2d", checkScales},
+    {"aten._upsample_nearest_exact2d_backward", checkScales},
+    {"aten._upsample_nearest_exact3d", checkScales},
+    {"aten._upsample_nearest_exact3d_backward", checkScales},
+    {"aten.grid_sampler_2d", checkGridModes},
     {"aten.grid_sampler_2d_backward", checkGridSampler2d},
+    {"aten.grid_sampler_3d", checkGridModes},
     {"aten.grid_sampler_3d_backward", checkGridSampler3d},
     {"aten.max_pool2d_with_indices_backward", checkMaxPool2d},
     {"aten.max_pool3d_with_indices_backward", checkMaxPool3d},
@@ -129,6 +172,20 @@ constexpr OperandRule kRules[] = {
     {"aten.replication_pad2d_backward", checkReplication<2>},
     {"aten.replication_pad3d", checkPadding<3>},
     {"aten.replication_pad3d_backward", checkReplication<3>},
+    {"aten.upsample_bicubic2d", checkScales},
+    {"aten.upsample_bicubic2d_backward", checkScales},
+    {"aten.upsample_bilinear2d", checkScales},
+    {"aten.upsample_bilinear2d_backward", checkScales},
+    {"aten.upsample_linear1d", checkScales},
+    {"aten.upsample_linear1d_backward", checkScales},
+    {"aten.upsample_nearest1d", checkScales},
+    {"aten.upsample_nearest1d_backward", checkScales},
+    {"aten.upsample_nearest2d", checkScales},
+    {"aten.upsample_nearest2d_backward", checkScales},
+    {"aten.upsample_nearest3d", checkScales},
+    {"aten.upsample_nearest3d_backward", checkScales},
+    {"aten.upsample_trilinear3d", checkScales},
+    {"aten.upsample_trilinear3d_backward", checkScales},
 };
 
 }  // namespace

@@ -33,6 +33,11 @@ void checkAttention(const TracedCall& call) {
 void checkCpuAttention(const TracedCall& call) {
   checkAttention(call);
   const Operands operands(call);
+  for (const std::string_view name : {"query", "key"}) {
+    const at::IntArrayRef sizes = operands.tensor(name).sizes();
+    TORCH_CHECK(operands.tensor(name).numel() > 0, "found ", name, " of sizes ", sizes,
+                ", expected elements");
+  }
   operands.checkSizes("value", operands.tensor("key").sizes());
 }
 

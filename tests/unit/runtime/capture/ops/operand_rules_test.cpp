@@ -73,6 +73,11 @@ const std::vector<KeptCall>& callsOfRows() {
   return kCalls;
 }
 
+runtime::PermittedOps& permitted() {
+  static runtime::PermittedOps ops;
+  return ops;
+}
+
 bool isAccepted(const OpFacts& op, const CallMutant& mutant) {
   const ir::Target target;
   ir::Error error = runtime::callTorch("", [&] {
@@ -89,7 +94,7 @@ bool isAccepted(const OpFacts& op, const CallMutant& mutant) {
 /// What goes wrong in calls that nothing refused.
 std::string findHarm(const c10::OperatorHandle& handle, std::vector<CallMutant> mutants) {
   const OpFacts op(handle);
-  if (!runtime::mayBeCalled(op.name) || op.refusal != nullptr) return "";
+  if (!permitted().allows(op.name) || op.refusal != nullptr) return "";
   // What it takes with the indices is a matter of the graph (index_sources.h).
   if (runtime::takesIndices(op.name)) {
     llvm::erase_if(mutants, [](const CallMutant& one) { return one.what.rfind("self ", 0) == 0; });
@@ -116,7 +121,7 @@ TEST(OperandRules, GuessedCallsStayInsideOfTheirTensorsToo) {
   for (const KeptCall& call : callsOfRows()) called.insert(OpFacts(call.op).name);
   int guessed = 0;
   for (const ir::OpInfo& row : ir::allOps()) {
-    if (!runtime::mayBeCalled(row.op) || called.count(row.op) > 0) continue;
+    if (!permitted().allows(row.op) || called.count(row.op) > 0) continue;
     const c10::OperatorHandle op = tests::orFail(runtime::findOperator(row.op));
     std::vector<CallMutant> mutants;
     for (const KeptCall& call : guessCalls(op)) {
