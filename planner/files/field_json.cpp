@@ -95,14 +95,9 @@ int64_t FieldReader::integer(int64_t smallest, int64_t largest) const {
 }
 
 std::string FieldReader::text() const {
-  if (!value_->is_string()) {
-    failExpecting("a string");
-    return "";
-  }
-  std::string text = value_->get<std::string>();
-  // As a file's name it would end there.
-  if (text.find('\0') != std::string::npos) fail("found a zero byte, expected text without any");
-  return text;
+  if (value_->is_string()) return value_->get<std::string>();
+  failExpecting("a string");
+  return "";
 }
 
 bool FieldReader::flag() const {

@@ -209,15 +209,24 @@ class PlanReader {
     plan_.graph.nodes = reader.field("nodes").integer(0, INT32_MAX);
     plan_.graph.storages = reader.field("storages").integer(0, INT32_MAX);
     plan_.graph.stepsCaptured = readInt(reader.field("steps_captured"), 0, INT32_MAX);
-    if (reader.has("file")) plan_.graph.file = reader.field("file").text();
+    if (reader.has("file")) plan_.graph.file = readFileName(reader.field("file"));
     if (reader.has("text")) plan_.graph.text = reader.field("text").text();
+  }
+
+  /// The system takes a name to end at a zero byte.
+  static std::string readFileName(const FieldReader& reader) {
+    std::string name = reader.text();
+    if (name.find('\0') != std::string::npos) {
+      reader.fail("found a zero byte, expected the name of a file");
+    }
+    return name;
   }
 
   void readCosts(const FieldReader& reader) {
     plan_.costs.fingerprint = reader.field("fingerprint").text();
     plan_.costs.source =
         readName(reader.field("source"), ir::findCostSource, "measured, roofline or given");
-    if (reader.has("file")) plan_.costs.file = reader.field("file").text();
+    if (reader.has("file")) plan_.costs.file = readFileName(reader.field("file"));
   }
 
   void readSpaces(const FieldReader& reader) {
