@@ -34,7 +34,8 @@ constexpr const char* kExitCodes =
     "Exit codes: 0 yes; 1 a negative answer (nothing fits, violations found); 2 wrong usage; 3 a "
     "bad input file;\n"
     "4 the environment; 70 a bug in stowage.";
-constexpr const char* kStoppedCodes = " 130, 143: stopped by SIGINT, SIGTERM after a whole step.";
+constexpr const char* kStoppedCodes =
+    " 129, 130, 143: stopped by SIGHUP, SIGINT, SIGTERM after a whole step.";
 
 std::vector<Verb> addVerbs(CLI::App& app) {
   return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),   addSweepVerb(app),

@@ -313,8 +313,8 @@ Verb addCaptureVerb(CLI::App& app) {
   command->add_option("--target", flags->target,
                       "target profile; it decides which kernels are chosen");
   command->add_flag("--nondeterministic", flags->nondeterministic,
-                    "with the kernels that libtorch takes by default, not those of its "
-                    "deterministic mode: faster attention, but steps do not repeat their bits");
+                    "use libtorch's default kernels, not those of its deterministic mode: faster, "
+                    "but results vary from run to run");
   command->add_option("-o,--output", flags->output, "file to write ('-': standard output)");
   command->add_flag("--list", flags->list, "list the example models and their settings");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);

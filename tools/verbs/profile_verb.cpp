@@ -356,27 +356,25 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op; default: the machine's cores")
       ->check(CLI::Range(1, 1024));
-  command->add_option("--in-steps", flags->inSteps,
-                      "then run a few steps by a plan for this budget, as in 'plan --budget', and "
-                      "take the times that ops have there: caches, clocks and copies are those of "
-                      "training");
+  command->add_option(
+      "--in-steps", flags->inSteps,
+      "also run a few steps by a plan for this budget (as in 'plan --budget') and use "
+      "the times that ops take there");
   command
       ->add_option("--host", flags->host,
                    "host memory that the plan of --in-steps may use; default: no limit")
       ->needs("--in-steps");
-  command->add_option(
-      "--disk", flags->disk,
-      "also measure the disk below this folder, past the page cache, with a file of "
-      "1 GiB that is gone afterwards; plans do not use disks yet");
+  command->add_option("--disk", flags->disk,
+                      "also measure the disk that holds this folder, with a file of 1 GiB that is "
+                      "removed; plans do not use disks yet");
   CLI::Option* known = command->add_option(
       "--known", flags->known,
-      "costs files that were measured before on this machine, of this step or others (another "
-      "batch size, say): ops that they have are not measured again");
+      "costs files from this machine: ops in them are not measured again; may be of "
+      "another step");
   command
       ->add_option("--repeats", flags->repeats,
-                   "also run each op so often on the same numbers, at other addresses and with "
-                   "copies under way, and name those that do not repeat their bits; exit code 1 if "
-                   "a plan may run one of them again")
+                   "run each op N times on identical inputs and report ops whose results differ; "
+                   "exit code 1 if a plan may recompute one of them")
       ->check(CLI::Range(2, 1000))
       ->excludes(known);
   addCommonFlags(*command, *flags, /*writesFiles=*/true);

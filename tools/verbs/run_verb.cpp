@@ -322,9 +322,9 @@ Verb addRunVerb(CLI::App& app) {
       ->check(CLI::Validator(describeBadRate, "FLOAT in [0 - 1e9]"));
   command->add_option(
       "--save", flags->save,
-      "folder for a checkpoint after the last step, also when SIGINT, SIGTERM or SIGHUP asks to "
-      "stop; FOLDER.stowage-partial, -previous and -lock lie beside it for a while; one that "
-      "another training left there stays unless -f is given");
+      "folder for a checkpoint, written after the last step and when SIGINT, SIGTERM "
+      "or SIGHUP stops the run; a checkpoint of another training there is kept unless "
+      "-f is given; FOLDER.stowage-partial, -previous and -lock are used meanwhile");
   command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
       ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
       ->needs("--save");
@@ -347,33 +347,31 @@ Verb addRunVerb(CLI::App& app) {
       ->check(CLI::Validator(describeBadSeed, ""));
   command
       ->add_flag("--compare-unplanned", flags->compare,
-                 "train by plain libtorch as well and compare every bit; after capture "
-                 "--nondeterministic two to eight times, and every bit that it repeats itself")
+                 "also train with plain libtorch and compare every bit; for a step captured with "
+                 "--nondeterministic, compare the bits that libtorch repeats in two to eight "
+                 "runs")
       ->excludes(otherData);
   command->add_option("--graph", flags->graph,
                       "the captured step, where the plan does not say or embed it");
   command->add_option("--costs", flags->costs,
-                      "costs measured by 'stowage profile'; default: how ops allocate is measured "
-                      "before the first step");
+                      "costs file from 'stowage profile'; default: measure how ops allocate before "
+                      "the first step");
   command->add_flag("--replan", flags->replan,
-                    "where ops need more temporary memory than the plan was made for and its "
-                    "decisions do not fit any more: plan anew for the same budget, with every kind "
-                    "of decision allowed");
+                    "if ops need more temporary memory than planned and the plan's decisions no "
+                    "longer fit: plan again for the same budget, with all actions allowed");
   command
       ->add_flag("--throttle-links", flags->throttle,
-                 "steps for the CPU: copies take as long as over the links in --costs, such as "
-                 "those of a GPU or slower ones")
+                 "CPU only: slow copies down to the links in --costs, for example those of a GPU")
       ->needs("--costs");
   command->add_option("--costs-out", flags->times.costs,
-                      "costs file to write: --costs with the times that ops had inside this run's "
-                      "steps, for a plan whose prediction is closer");
+                      "costs file to write: --costs with the op times measured in this run, for "
+                      "better predictions");
   command->add_option("--timeline", flags->times.timeline,
-                      "trace file to write (out.json, out.json.gz; for Perfetto): when every "
-                      "command of up to ten steps ran (after as many without, if there are 14 or "
-                      "more), what compute waited for, and with --costs what was predicted");
+                      "write a Perfetto trace of up to 10 steps (out.json, out.json.gz): every "
+                      "command, what compute waited for, and with --costs the predicted times");
   command
       ->add_option("--threads", flags->threads,
-                   "threads inside one op on this machine; a plan for another number is refused")
+                   "threads inside one op; a plan for another number is refused")
       ->check(CLI::Range(1, 1024));
   addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runRun(*flags); }, .flags = flags.get()};

@@ -384,7 +384,8 @@ TEST_F(VerbErrors, HelpListsTheExitCodesOfAVerb) {
     const Outcome help = stowage(std::string(verb) + "--help");
     EXPECT_EQ(help.code, 0) << help.text;
     EXPECT_TRUE(help.says("70 a bug in stowage")) << help.text;
-    EXPECT_EQ(help.says("130, 143: stopped by SIGINT, SIGTERM"), std::string(verb) == "run ")
+    EXPECT_EQ(help.says("129, 130, 143: stopped by SIGHUP, SIGINT, SIGTERM"),
+              std::string(verb) == "run ")
         << help.text;
   }
 }
