@@ -33,10 +33,10 @@ struct CopySpan {
 };
 
 struct CopySchedule {
-  std::vector<CopySpan> out;  // by Offload
-  std::vector<CopySpan> in;   // by Prefetch
-  std::vector<Moment> place;  // by Prefetch: its bytes on the device are free for it from here on;
-                              // not after the start
+  std::vector<CopySpan> out;   // by Offload
+  std::vector<CopySpan> in;    // by Prefetch
+  std::vector<Moment> place;   // by Prefetch: its bytes on the device are free for it from here on;
+                               // not after the start
   std::vector<Moment> latest;  // by Prefetch: a start up to which compute need not wait for it, if
                                // others keep to theirs; not before the start
   std::vector<int64_t> stepStarts;  // by step: times since the begin of a period, as simulated

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lower bound of planner/bound/README.md once more, for tests: for every node the linear program with
-// all its rows written out, made straight from the accesses of the graph.
-// Also the formula as it was first written down, which is no bound: bytes leave from the last touch
-// on instead of the last write, unchanged storages are offloaded, a node with two results is paid
+// The lower bound of planner/bound/README.md once more, for tests: for every node the linear
+// program with all its rows written out, made straight from the accesses of the graph. Also the
+// formula as it was first written down, which is no bound: bytes leave from the last touch on
+// instead of the last write, unchanged storages are offloaded, a node with two results is paid
 // twice, and a result never lands on its operand. Tests show that they notice.
 #ifndef STOWAGE_TESTS_SUPPORT_REFERENCE_BOUND_H_
 #define STOWAGE_TESTS_SUPPORT_REFERENCE_BOUND_H_
