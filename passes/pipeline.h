@@ -21,7 +21,7 @@ using PassList = std::vector<std::unique_ptr<Pass>>;
 
 struct NormaliseOptions {
   Bytes bucketBytes{int64_t{64} << 20};  // of split-list-ops
-  bool reorder = true;                   // order H; false: the program's order
+  bool reorder = true;                   // hoisted order; false: the program's order
 };
 
 struct LowerOptions {

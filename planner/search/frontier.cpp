@@ -122,7 +122,7 @@ std::optional<LowestPlan> Frontier::findLowestInPools() {
 }
 
 // What is shrunk is no faster than the answer at the pools' smallest budget, so it changes
-// nothing from there on. An answer gives back what it need not move, which may go lower again.
+// nothing from there on. An answer has fewer transfers then, and may go lower again.
 const Pool& Frontier::lowest() {
   if (lowest_) return *lowest_;
   lowest_.emplace();

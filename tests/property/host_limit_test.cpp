@@ -185,7 +185,7 @@ TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
 }
 
 // Quick ones that show what breaks when a chain, the lowest plans, the least of the host or what an
-// answer must not give back is left out.
+// answer must keep is left out.
 INSTANTIATE_TEST_SUITE_P(Seeds, HostLimit, testing::Values(1, 3, 6, 12, 17, 21, 27, 31));
 
 }  // namespace

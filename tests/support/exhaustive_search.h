@@ -2,7 +2,7 @@
 //
 // Every schedule of a small step, looked at: all choices of what leaves the device and when, of
 // copies started at any event and still running over the boundary of the step, of recomputes
-// anywhere, of operands taken over. A state is what is where and what is under way; the states at
+// anywhere, of in-place reuse. A state is what is where and what is under way; the states at
 // the boundary of the step and the shortest times between them form a graph, whose cycles are the
 // steady states.
 // Written for tests of the lower bound: shares no code with the planner and looks at nothing but

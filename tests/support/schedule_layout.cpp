@@ -123,7 +123,7 @@ std::map<int64_t, int64_t> findInPlaceReuse(const ir::Schedule& schedule, const 
   return takes;
 }
 
-/// Bytes that will be taken over are needed until the last taker is done.
+/// Bytes that will be reused in place are needed until the last taker is done.
 void extendToTakers(std::vector<Item>& items, const std::map<int64_t, int64_t>& takes) {
   std::map<int64_t, Item*> byResidency;
   for (Item& item : items) {

@@ -163,7 +163,7 @@ class TimedSteps {
 ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecord& record) {
   StepTimer timer;
   TimedSteps times(options.times);
-  std::optional<int64_t> last;  // its loss is fetched when the next step is under way
+  std::optional<int64_t> last;  // its loss is read when the next step is under way
   bool isDue = false;           // a checkpoint
   const int64_t first = record.training.firstStep;
   BatchesAhead batches(

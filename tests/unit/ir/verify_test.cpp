@@ -367,7 +367,7 @@ TEST(Verify, V20Claims) {
   EXPECT_EQ(rulesOf(checked.input()), "V20");
 }
 
-TEST(Verify, V21TakeOvers) {
+TEST(Verify, V21InPlaceReuse) {
   const Patch unknown{"%c : f32[16] = aten.mul.Tensor(%b, %b)",
                       "%c : f32[16] = test.mul.Tensor(%b, %b)"};
   EXPECT_EQ(rulesOf(kOffload, {unknown}), "V21");
