@@ -187,6 +187,13 @@ ir::Error Checkpoint::readRates() {
   return ir::success();
 }
 
+ir::Error Checkpoint::checkRates(size_t groups) const {
+  if (progress_.learningRates.size() == groups) return ir::success();
+  return badFile("metadata '" + std::string(kRatesKey) + "' has " +
+                 std::to_string(progress_.learningRates.size()) + " numbers, expected " +
+                 std::to_string(groups) + ", one for each parameter group");
+}
+
 /// "state.<parameter>.step", when it is one float32: counts that are tensors of the step are read
 /// with the other state.
 ir::Error Checkpoint::readCounts() {

@@ -57,6 +57,8 @@ class Checkpoint {
   /// What is wrong with the host numbers or the generator's state, as a refusal of their file.
   ir::Error badFile(const std::string& what, ir::ErrorCode code = ir::ErrorCode::kParse) const;
   ir::Error badGenerator(const std::string& what) const;
+  /// One learning rate for each of `groups` parameter groups. Errors: kParse.
+  ir::Error checkRates(size_t groups) const;
 
  private:
   Checkpoint(std::string folder, StateFiles files)

@@ -127,6 +127,8 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
     if (found.code() != ir::ErrorCode::kParse) return ir::makeError(found);
     return checkpoint->badGenerator(found.text());
   }
+  const size_t groups = impl_->captured.hostProgress().learningRates.size();
+  if (ir::Error error = checkpoint->checkRates(groups)) return error;
   if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
   if (ir::Error error = impl_->begin()) return error;
   if (ir::Error error = impl_->catchUp(progress.steps)) return error;

@@ -184,6 +184,13 @@ TEST_F(HostileText, ACheckpointOfDamagedNumbersIsRefused) {
   }
 }
 
+TEST_F(HostileText, ACheckpointOfOtherGroupsIsRefused) {
+  editSaved("optimizer.safetensors", "learning_rates\":\"0.001", "learning_rates\":\"0.1,1");
+  const Outcome outcome = resumeEdited();
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says("'stowage.learning_rates' has 2 numbers, expected 1")) << outcome.text;
+}
+
 TEST_F(HostileText, ACheckpointOfDamagedStepCountsIsRefused) {
   const std::string name = "state.wte.weight.step";
   size_t place = 0;
