@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Graphs as files give them: each case is a step that passes, changed in one place, and what is
-// said of it. Also every example model's own graph passes, for each device.
+// said of it. That whole steps of models pass is shown where verbs load them (tests/chain).
 #include <gtest/gtest.h>
 
 #include <string>
