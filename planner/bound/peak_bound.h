@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The lower bound at one peak: everything whose gap lies over node p either stays, or some of its
-// bytes have been offloaded, or it is made again afterwards, so that p fits. As a linear program
+// bytes have been offloaded, or it is recomputed afterwards, so that p fits. As a linear program
 // in the bytes that do, with time before p (T1) and from p on (T2); planner/bound/README.md has the
 // rows. Solved by generating columns (one extreme choice for all items, found item by item) and
 // rows (of the many "what is written late must leave late" conditions only those that matter).

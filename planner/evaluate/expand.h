@@ -5,7 +5,7 @@
 // that asks for.
 //   - A recompute (clone) is placed right before the node that needs its result, inputs first. An
 //     input that is on the device is used there; one that was evicted to the host is prefetched
-//     early; one that is dropped is made again itself. A recompute thus ends the gap of its inputs.
+//     early; one that is dropped is recomputed itself. A recompute thus ends the gap of its inputs.
 //   - A Stay is one uninterrupted stay of a storage on the device. A storage that is kept over the
 //     boundary of the step has one stay that crosses it: `end` lies beyond the number of steps.
 //   - Step 0 is the step boundary: it stands for the boundary, takes no time and runs nothing.

@@ -7,7 +7,7 @@
 // storage wraps around the boundary of the step; the last gap of any other storage is its tail.
 // A gap is live if the bytes are needed at its end. After a tail's begin, and before a write of the
 // whole storage, the bytes are dead: only a recomputed node may still ask for them, and whether
-// they are then kept for it or made again themselves is a rule (recomputesDeadInput), not a
+// they are then kept for it or recomputed themselves is a rule (recomputesDeadInput), not a
 // decision.
 #ifndef STOWAGE_PLANNER_PROBLEM_GAPS_H_
 #define STOWAGE_PLANNER_PROBLEM_GAPS_H_
@@ -67,7 +67,7 @@ class GapTable {
   /// Never on the device: a host tensor, or a persistent storage that no node touches and that may
   /// be offloaded.
   bool isHostOnly(ir::StorageId storage) const { return hostOnly_[storage.index()]; }
-  /// Are the dead bytes of `input` (dead since `touch`) made again for a recompute that makes
+  /// Are the dead bytes of `input` (dead since `touch`) recomputed for a recompute that makes
   /// `result`? Else they stay until the recompute: what is small beside the result, or may not run
   /// again.
   bool recomputesDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const;
