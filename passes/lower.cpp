@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "passes/pass_manager.h"
+#include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
 
 namespace stowage::passes {

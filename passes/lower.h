@@ -5,10 +5,10 @@
 #ifndef STOWAGE_PASSES_LOWER_H_
 #define STOWAGE_PASSES_LOWER_H_
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "planner/problem/timetable.h"
 
 namespace stowage::passes {

@@ -6,17 +6,17 @@
 #include <iterator>
 #include <utility>
 
-#include "passes/assign_offsets.h"
-#include "passes/drop_dead.h"
-#include "passes/fold_views.h"
-#include "passes/hoist_updates.h"
-#include "passes/insert_copies.h"
-#include "passes/insert_recompute.h"
-#include "passes/insert_waits.h"
-#include "passes/pass_options.h"
-#include "passes/sink_producers.h"
-#include "passes/split_list_ops.h"
-#include "passes/thin_waits.h"
+#include "passes/lowering/assign_offsets.h"
+#include "passes/lowering/insert_copies.h"
+#include "passes/lowering/insert_recompute.h"
+#include "passes/lowering/insert_waits.h"
+#include "passes/lowering/thin_waits.h"
+#include "passes/manage/pass_options.h"
+#include "passes/normalise/drop_dead.h"
+#include "passes/normalise/fold_views.h"
+#include "passes/normalise/hoist_updates.h"
+#include "passes/normalise/sink_producers.h"
+#include "passes/normalise/split_list_ops.h"
 
 namespace stowage::passes {
 

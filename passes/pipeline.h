@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "passes/pass.h"
+#include "ir/base/error.h"
+#include "passes/manage/pass.h"
 
 namespace stowage::passes {
 

@@ -6,12 +6,12 @@
 #include <iterator>
 #include <utility>
 
-#include "ir/fingerprint.h"
-#include "ir/op_table.h"
-#include "ir/parser.h"
-#include "ir/printer.h"
-#include "passes/evaluate_decisions.h"
-#include "passes/pass_options.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
+#include "passes/lowering/evaluate_decisions.h"
+#include "passes/manage/pass_options.h"
 #include "passes/pipeline.h"
 
 namespace stowage::passes {

@@ -3,7 +3,7 @@
 // Passes on text: a graph, and possibly a schedule, in; text out. What stowage-opt and the text
 // tests run. Besides the passes and lists of passes/pipeline.h a pipeline may hold
 //   evaluate{budget=64KiB}  decisions to timetable, at costs that add up by hand
-//                           (passes/evaluate_decisions.h)
+//                           (passes/lowering/evaluate_decisions.h)
 //   print                   the IR as it is at this point
 //   report                  counters and remarks of the passes so far, as comments
 //   verify                  checks the graph, or proves the schedule, and says so as a comment
@@ -18,8 +18,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "passes/pass_manager.h"
+#include "ir/base/error.h"
+#include "passes/manage/pass_manager.h"
 
 namespace stowage::passes {
 

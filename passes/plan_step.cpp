@@ -5,8 +5,8 @@
 #include <utility>
 #include <vector>
 
-#include "passes/hoist_updates.h"
 #include "passes/lower.h"
+#include "passes/normalise/hoist_updates.h"
 #include "planner/evaluate/timing.h"
 
 namespace stowage::passes {

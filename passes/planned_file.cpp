@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 
 namespace stowage::passes {
 

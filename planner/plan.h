@@ -10,7 +10,7 @@
 #include <memory>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/problem/problem.h"
 #include "planner/problem/timetable.h"
 

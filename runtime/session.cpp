@@ -3,7 +3,7 @@
 
 #include <ATen/Parallel.h>
 
-#include "passes/pass_manager.h"
+#include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
 #include "planner/targets/roofline.h"
 #include "runtime/gpu/gpu_library.h"

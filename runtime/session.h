@@ -27,12 +27,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/size.h"
-#include "ir/target.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/size.h"
+#include "ir/base/units.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "planner/problem/problem.h"
 #include "runtime/capture/capture.h"
 #include "runtime/runner/runner.h"

@@ -9,8 +9,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/printer.h"
-#include "ir/unplanned_peak.h"
+#include "ir/costs/unplanned_peak.h"
+#include "ir/text/printer.h"
 #include "passes/planned_file.h"
 #include "planner/evaluate/evaluate.h"
 #include "planner/files/cost_json.h"

@@ -6,7 +6,7 @@
 #ifndef STOWAGE_RUNTIME_STOWAGE_H_
 #define STOWAGE_RUNTIME_STOWAGE_H_
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 #include "runtime/capture/graph/without_memory.h"
 #include "runtime/session.h"
 #include "runtime/torch/adamw.h"

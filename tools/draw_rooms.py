@@ -17,7 +17,7 @@ import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 OUT = ROOT / "tools/docs/rooms.svg"
-PANELS = ["planner", "runtime", "runtime/capture", "tools"]
+PANELS = ["ir", "planner", "passes", "runtime", "runtime/capture", "tools"]
 WIDTH, BOX_WIDTH, BOX_HEIGHT, ROW, TITLE = 980, 150, 26, 62, 34
 INCLUDE = re.compile(r'\s*#\s*include\s*"([^"]+)"')
 

@@ -16,8 +16,8 @@
 #include <sstream>
 #include <string>
 
-#include "ir/error.h"
-#include "passes/pass_manager.h"
+#include "ir/base/error.h"
+#include "passes/manage/pass_manager.h"
 #include "passes/pipeline_text.h"
 #include "tools/files/whole_file.h"
 

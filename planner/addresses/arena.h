@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/interval.h"
+#include "ir/base/interval.h"
 
 namespace stowage::planner {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::planner {
 

@@ -10,8 +10,8 @@
 #include <cstdint>
 #include <map>
 
-#include "ir/interval.h"
-#include "ir/schedule.h"
+#include "ir/base/interval.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::planner {
 

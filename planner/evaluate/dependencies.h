@@ -11,8 +11,8 @@
 
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::planner {
 

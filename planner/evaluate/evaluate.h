@@ -7,7 +7,7 @@
 #ifndef STOWAGE_PLANNER_EVALUATE_EVALUATE_H_
 #define STOWAGE_PLANNER_EVALUATE_EVALUATE_H_
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/problem/decisions.h"
 #include "planner/problem/problem.h"
 #include "planner/problem/timetable.h"

@@ -5,7 +5,7 @@
 #ifndef STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
 #define STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/evaluate/address_plan.h"
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"

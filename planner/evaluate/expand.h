@@ -19,7 +19,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/problem/gaps.h"
 
 namespace stowage::planner {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/evaluate/in_place_reuse.h"
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::planner {
 

@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "ir/interval.h"
+#include "ir/base/interval.h"
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"
 

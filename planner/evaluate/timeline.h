@@ -14,9 +14,9 @@
 #include <array>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::planner {
 

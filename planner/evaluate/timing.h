@@ -12,8 +12,8 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/schedule.h"
+#include "ir/costs/cost_table.h"
+#include "ir/schedule/schedule.h"
 #include "planner/evaluate/dependencies.h"
 #include "planner/evaluate/timeline.h"
 

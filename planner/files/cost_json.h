@@ -10,8 +10,8 @@
 
 #include <string>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
 
 namespace stowage::planner {
 

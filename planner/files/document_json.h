@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/files/field_json.h"
 #include "planner/files/schema_json.h"
 

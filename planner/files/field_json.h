@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::planner {
 

@@ -7,9 +7,9 @@
 
 #include <cstddef>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
 #include "planner/files/plan_file.h"
 
 namespace stowage::planner {

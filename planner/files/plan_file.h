@@ -12,11 +12,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "planner/problem/timetable.h"
 
 namespace stowage::planner {
@@ -27,7 +27,7 @@ struct GraphReference {
   int64_t storages = 0;
   int stepsCaptured = 0;
   std::string file;                 // where the graph is, "" if the file does not say
-  std::optional<std::string> text;  // the graph itself, in the form of ir/printer.h
+  std::optional<std::string> text;  // the graph itself, in the form of ir/text/printer.h
 };
 
 struct CostsReference {

@@ -13,7 +13,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "planner/files/plan_file.h"
 
 namespace stowage::planner {

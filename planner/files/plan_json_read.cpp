@@ -8,7 +8,7 @@
 #include <tuple>
 #include <utility>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 #include "planner/files/document_json.h"
 #include "planner/files/plan_json.h"
 #include "planner/files/schema_texts.h"

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include <algorithm>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 #include "planner/files/plan_json.h"
 #include "planner/files/target_json.h"
 #include "planner/files/write_json.h"

@@ -5,7 +5,7 @@
 #ifndef STOWAGE_PLANNER_FILES_TARGET_JSON_H_
 #define STOWAGE_PLANNER_FILES_TARGET_JSON_H_
 
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 #include "planner/files/field_json.h"
 #include "planner/files/write_json.h"
 

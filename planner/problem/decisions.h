@@ -8,13 +8,13 @@
 
 #include <vector>
 
-#include "ir/schedule.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::planner {
 
 struct Decisions {
   /// Ordered by storage, then gapBegin. Gaps without a row are kept. gapBegin/gapEnd are positions
-  /// of consecutive accesses of the storage in the graph (ir/schedule.h, DecisionRow).
+  /// of consecutive accesses of the storage in the graph (ir/schedule/schedule.h, DecisionRow).
   std::vector<ir::DecisionRow> rows;
   friend bool operator==(const Decisions&, const Decisions&) = default;
 };

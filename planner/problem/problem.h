@@ -11,12 +11,12 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/liveness.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/liveness.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::planner {
 

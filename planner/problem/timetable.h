@@ -9,8 +9,8 @@
 
 #include <vector>
 
-#include "ir/schedule.h"
-#include "ir/units.h"
+#include "ir/base/units.h"
+#include "ir/schedule/schedule.h"
 #include "planner/problem/decisions.h"
 
 namespace stowage::planner {

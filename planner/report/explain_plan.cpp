@@ -5,7 +5,7 @@
 #include <map>
 #include <utility>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 #include "planner/evaluate/copy_schedule.h"
 
 namespace stowage::planner {

@@ -3,17 +3,17 @@
 // A schedule in words that help: what is on the device at its fullest moment, where compute waits
 // and for what, what each would cost to change; and for one storage, what happens to it in every
 // gap, why and at what price. Everything is read from the schedule itself with the times of its
-// costs, so an edited plan is explained as it is. Not for proofs: that is ir/verify.h.
+// costs, so an edited plan is explained as it is. Not for proofs: that is ir/verify/verify.h.
 #ifndef STOWAGE_PLANNER_REPORT_EXPLAIN_PLAN_H_
 #define STOWAGE_PLANNER_REPORT_EXPLAIN_PLAN_H_
 
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 #include "planner/evaluate/timeline.h"
 
 namespace stowage::planner {

@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/format_apart.h"
+#include "ir/base/format_apart.h"
 #include "planner/report/explain.h"
 
 namespace stowage::planner {

@@ -7,7 +7,7 @@
 #include <array>
 #include <map>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::planner {
 

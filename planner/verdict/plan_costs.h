@@ -11,8 +11,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_file.h"
 

@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/verify.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/verify/verify.h"
 #include "planner/files/plan_file.h"
 #include "planner/verdict/plan_costs.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/calibrate/op_measurement.h"
 #include "runtime/calibrate/valid_values.h"
 #include "runtime/cpu/thread_trial.h"

@@ -11,9 +11,9 @@
 #include <cstddef>
 #include <functional>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

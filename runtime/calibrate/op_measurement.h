@@ -14,9 +14,9 @@
 #include <utility>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/calibrate/valid_values.h"
 #include "runtime/torch/bound_tensors.h"

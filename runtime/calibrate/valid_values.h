@@ -11,7 +11,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

@@ -15,7 +15,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/check_graph.h"
+#include "ir/graph/check_graph.h"
 #include "runtime/capture/captured_step_impl.h"
 #include "runtime/capture/graph/known_storages.h"
 #include "runtime/capture/graph/scopes.h"

@@ -22,9 +22,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/host_state/optimizer_list.h"
 #include "runtime/executor/scalar_feed.h"
 #include "runtime/runner/runnable_step.h"

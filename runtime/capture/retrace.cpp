@@ -14,7 +14,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/literal.h"
+#include "ir/text/literal.h"
 #include "runtime/capture/captured_step_impl.h"
 #include "runtime/capture/host_state/host_rewind.h"
 

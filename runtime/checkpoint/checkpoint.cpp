@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/executor/boundary_state.h"

@@ -16,7 +16,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/checkpoint/state_io.h"
 #include "runtime/executor/executor.h"
 

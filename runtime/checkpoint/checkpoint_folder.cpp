@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/files/link_target.h"
 
 namespace stowage::runtime {

@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/files/safetensors.h"
 
 namespace stowage::runtime {

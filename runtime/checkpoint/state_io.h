@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/executor.h"
 #include "runtime/files/safetensors.h"
 

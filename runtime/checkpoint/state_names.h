@@ -9,7 +9,7 @@
 #include <map>
 #include <string>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

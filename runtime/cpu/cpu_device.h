@@ -12,7 +12,7 @@
 #include <memory>
 #include <optional>
 
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 #include "runtime/executor/device.h"
 
 namespace stowage::runtime {

@@ -6,7 +6,7 @@
 #ifndef STOWAGE_RUNTIME_CPU_THREAD_TRIAL_H_
 #define STOWAGE_RUNTIME_CPU_THREAD_TRIAL_H_
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

@@ -11,8 +11,8 @@
 #include <chrono>
 #include <optional>
 
-#include "ir/target.h"
-#include "ir/units.h"
+#include "ir/base/units.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -9,8 +9,8 @@
 
 #include <utility>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/torch/torch_boundary.h"

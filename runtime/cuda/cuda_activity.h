@@ -11,8 +11,8 @@
 #include <map>
 #include <memory>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 

@@ -6,9 +6,9 @@
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_CALIBRATE_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_CALIBRATE_H_
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
 #include "runtime/calibrate/calibrate.h"
 
 namespace stowage::runtime {

@@ -14,8 +14,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"

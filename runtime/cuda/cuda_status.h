@@ -9,7 +9,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

@@ -4,8 +4,8 @@
 #ifndef STOWAGE_RUNTIME_CUDA_LINK_BENCH_H_
 #define STOWAGE_RUNTIME_CUDA_LINK_BENCH_H_
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

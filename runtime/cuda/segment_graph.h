@@ -11,7 +11,7 @@
 
 #include <memory>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/cuda/cuda_state.h"
 
 namespace stowage::runtime {

@@ -11,7 +11,7 @@
 
 #include <cstdint>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/torch/served_allocator.h"
 
 namespace stowage::runtime {

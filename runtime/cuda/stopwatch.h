@@ -4,8 +4,8 @@
 #ifndef STOWAGE_RUNTIME_CUDA_STOPWATCH_H_
 #define STOWAGE_RUNTIME_CUDA_STOPWATCH_H_
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 #include "runtime/cuda/cuda_status.h"
 
 namespace stowage::runtime {

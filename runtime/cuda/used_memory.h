@@ -9,8 +9,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 

@@ -15,9 +15,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/executor.h"
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/run_accesses.h"
 

@@ -27,12 +27,12 @@
 #include <utility>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/executor/scalar_feed.h"
 #include "runtime/measure/run_times.h"
 

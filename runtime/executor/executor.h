@@ -29,7 +29,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/issue_plan.h"
 #include "runtime/executor/loss_state.h"

@@ -9,7 +9,7 @@
 #include <mutex>
 #include <optional>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

@@ -8,8 +8,8 @@
 #ifndef STOWAGE_RUNTIME_EXECUTOR_HOST_STATE_H_
 #define STOWAGE_RUNTIME_EXECUTOR_HOST_STATE_H_
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/interval.h"
-#include "ir/op_table.h"
+#include "ir/base/interval.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::runtime {
 

@@ -16,9 +16,9 @@
 #include <optional>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::runtime {
 

@@ -4,7 +4,7 @@
 #include <bit>
 #include <cstring>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::runtime {
 

@@ -15,7 +15,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/scalar_feed.h"
 
 namespace stowage::runtime {

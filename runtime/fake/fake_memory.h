@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/executor/device.h"
 #include "runtime/fake/fake_kernels.h"
 

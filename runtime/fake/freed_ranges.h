@@ -12,8 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::runtime {
 

@@ -18,9 +18,9 @@
 #include <tuple>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/schedule.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::runtime {
 

@@ -14,8 +14,8 @@
 #include <memory>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 

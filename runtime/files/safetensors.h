@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/files/safetensors_header.h"
 
 namespace stowage::runtime {

@@ -8,7 +8,7 @@
 #include <set>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 
 namespace stowage::runtime {
 

@@ -15,9 +15,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/interval.h"
-#include "ir/type.h"
+#include "ir/base/error.h"
+#include "ir/base/interval.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 

@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

@@ -12,9 +12,9 @@
 #include <memory>
 #include <string>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
+#include "ir/costs/cost_table.h"
 #include "runtime/executor/device.h"
 
 namespace stowage::runtime {

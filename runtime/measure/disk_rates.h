@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/target.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -15,8 +15,8 @@
 #include <optional>
 #include <vector>
 
-#include "ir/schedule.h"
-#include "ir/units.h"
+#include "ir/base/units.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/measure/run_times.h"
 
 namespace stowage::runtime {

@@ -12,10 +12,10 @@
 #include <optional>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/units.h"
+#include "ir/base/units.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::runtime {
 

@@ -12,8 +12,8 @@
 #include <mutex>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
 #include "runtime/memory/step_allocator.h"
 
 namespace stowage::runtime {

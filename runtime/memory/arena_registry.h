@@ -8,7 +8,7 @@
 #include <array>
 #include <atomic>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/memory/step_allocator.h"
 
 namespace stowage::runtime {

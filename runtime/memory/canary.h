@@ -15,11 +15,11 @@
 #include <optional>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/interval.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/base/interval.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

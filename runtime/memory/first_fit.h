@@ -11,7 +11,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 

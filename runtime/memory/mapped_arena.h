@@ -11,8 +11,8 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 

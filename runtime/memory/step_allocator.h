@@ -21,9 +21,9 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/interval.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/interval.h"
+#include "ir/base/units.h"
 #include "runtime/memory/first_fit.h"
 
 namespace stowage::runtime {

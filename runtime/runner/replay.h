@@ -13,8 +13,8 @@
 #include <memory>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/executor.h"
 #include "runtime/executor/scalar_feed.h"
 

@@ -17,8 +17,8 @@
 #include <optional>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 #include "runtime/executor/scalar_feed.h"
 #include "runtime/executor/stream_queue.h"
 #include "runtime/runner/runnable_step.h"

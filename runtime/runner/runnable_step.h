@@ -20,8 +20,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/scalar_feed.h"
 
 namespace stowage::runtime {

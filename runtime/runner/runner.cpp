@@ -9,7 +9,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/executor/boundary_state.h"
 #include "runtime/executor/host_state.h"

@@ -21,11 +21,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/measure/run_times.h"
 #include "runtime/runner/runnable_step.h"
 

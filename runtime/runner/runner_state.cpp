@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "ir/printer.h"
+#include "ir/text/printer.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/executor/boundary_state.h"

@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

@@ -12,7 +12,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

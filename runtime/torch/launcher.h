@@ -16,7 +16,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/executor/device.h"
 #include "runtime/memory/step_allocator.h"
 #include "runtime/torch/bound_tensors.h"

@@ -10,8 +10,8 @@
 #include <string>
 #include <utility>
 
-#include "ir/op_table.h"
-#include "ir/overloaded.h"
+#include "ir/base/overloaded.h"
+#include "ir/graph/op_table.h"
 #include "runtime/torch/torch_boundary.h"
 #include "runtime/torch/torch_types.h"
 #include "runtime/torch/wrapped_number.h"

@@ -14,8 +14,8 @@
 
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/scalar_feed.h"
 
 namespace stowage::runtime {
@@ -38,7 +38,7 @@ struct OpCall {
 using TensorOf = llvm::function_ref<at::Tensor(ir::ValueId)>;
 
 /// How a node is called: as captured, or in its op's replay form, which is given undefined tensors
-/// for what the node writes in place (ir/op_table.h).
+/// for what the node writes in place (ir/graph/op_table.h).
 enum class CallForm : uint8_t { kAsCaptured, kReplay };
 
 /// Trailing arguments that are left out get the schema's defaults. Errors: kUnsupported (no such

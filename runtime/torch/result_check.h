@@ -10,7 +10,7 @@
 
 #include <string>
 
-#include "ir/type.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 

@@ -15,8 +15,8 @@
 #include <memory>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/schedule/schedule.h"
 
 namespace stowage::runtime {
 

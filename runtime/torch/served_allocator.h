@@ -12,7 +12,7 @@
 #include <atomic>
 #include <cstdint>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/memory/allocation_log.h"
 #include "runtime/memory/step_allocator.h"
 

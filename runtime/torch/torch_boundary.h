@@ -14,7 +14,7 @@
 #include <type_traits>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

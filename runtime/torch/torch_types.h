@@ -12,9 +12,9 @@
 
 #include <optional>
 
-#include "ir/error.h"
-#include "ir/target.h"
-#include "ir/type.h"
+#include "ir/base/error.h"
+#include "ir/graph/type.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -12,7 +12,7 @@
 #include <functional>
 #include <iterator>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/small_pt2.h"
 
 namespace stowage::tests {

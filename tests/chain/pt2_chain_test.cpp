@@ -15,9 +15,9 @@
 #include <map>
 #include <stdexcept>
 
-#include "ir/liveness.h"
-#include "ir/verify.h"
-#include "passes/pass_manager.h"
+#include "ir/graph/liveness.h"
+#include "ir/verify/verify.h"
+#include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
 #include "passes/plan_step.h"
 #include "planner/targets/roofline.h"

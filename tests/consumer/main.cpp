@@ -4,7 +4,7 @@
 
 #include <cstdio>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 int main() {
   using namespace stowage::literals;

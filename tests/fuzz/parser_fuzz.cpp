@@ -5,8 +5,8 @@
 #include <cstdio>
 #include <cstdlib>
 
-#include "ir/parser.h"
-#include "ir/printer.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
 
 namespace stowage::tests {
 

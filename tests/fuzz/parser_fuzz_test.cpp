@@ -8,8 +8,8 @@
 
 #include <vector>
 
-#include "ir/fingerprint.h"
-#include "ir/printer.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/printer.h"
 #include "tests/fuzz/parser_fuzz.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/random.h"

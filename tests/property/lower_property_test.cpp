@@ -9,8 +9,8 @@
 
 #include <utility>
 
-#include "ir/liveness.h"
-#include "ir/verify.h"
+#include "ir/graph/liveness.h"
+#include "ir/verify/verify.h"
 #include "passes/lower.h"
 #include "planner/evaluate/evaluate.h"
 #include "planner/files/plan_json.h"

@@ -8,8 +8,8 @@
 
 #include <map>
 
-#include "ir/parser.h"
-#include "ir/printer.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "passes/plan_step.h"
 #include "tests/property/mutations.h"
 #include "tests/support/byte_oracle.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 
 namespace stowage::tests {
 

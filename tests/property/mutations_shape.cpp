@@ -3,8 +3,8 @@
 
 #include <algorithm>
 
-#include "ir/fingerprint.h"
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
 #include "tests/property/mutations.h"
 
 namespace stowage::tests {

@@ -7,10 +7,10 @@
 
 #include <utility>
 
-#include "ir/liveness.h"
-#include "ir/printer.h"
-#include "passes/graph_edit.h"
-#include "passes/pass_manager.h"
+#include "ir/graph/liveness.h"
+#include "ir/text/printer.h"
+#include "passes/manage/pass_manager.h"
+#include "passes/normalise/graph_edit.h"
 #include "passes/pipeline.h"
 #include "tests/support/abstract_run.h"
 #include "tests/support/random_graph.h"

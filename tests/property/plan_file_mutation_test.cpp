@@ -11,8 +11,8 @@
 #include <map>
 #include <string>
 
-#include "ir/parser.h"
-#include "ir/verify.h"
+#include "ir/text/parser.h"
+#include "ir/verify/verify.h"
 #include "passes/plan_step.h"
 #include "passes/planned_file.h"
 #include "planner/files/plan_json.h"

@@ -8,7 +8,7 @@
 
 #include <set>
 
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "planner/evaluate/evaluate.h"
 #include "planner/files/plan_json.h"
 #include "planner/plan.h"

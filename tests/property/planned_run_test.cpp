@@ -12,7 +12,7 @@
 #include <cstdlib>
 #include <vector>
 
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "passes/plan_step.h"
 #include "planner/evaluate/timing.h"
 #include "runtime/executor/issue_plan.h"

@@ -9,12 +9,12 @@
 
 #include <map>
 
-#include "ir/check_graph.h"
-#include "ir/fingerprint.h"
-#include "ir/liveness.h"
-#include "ir/op_table.h"
-#include "ir/parser.h"
-#include "ir/printer.h"
+#include "ir/graph/check_graph.h"
+#include "ir/graph/liveness.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "tests/support/keep_all_schedule.h"
 
 namespace stowage::tests {

@@ -10,8 +10,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/verify.h"
-#include "passes/thin_waits.h"
+#include "ir/verify/verify.h"
+#include "passes/lowering/thin_waits.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_schedule.h"
 

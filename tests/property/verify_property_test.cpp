@@ -3,9 +3,9 @@
 // The verifier accepts what is right: schedules made at random, from seeds that the failure names.
 #include <gtest/gtest.h>
 
-#include "ir/parser.h"
-#include "ir/printer.h"
-#include "ir/verify.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
+#include "ir/verify/verify.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_schedule.h"
 #include "tests/support/sample_graph.h"

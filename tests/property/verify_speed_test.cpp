@@ -7,7 +7,7 @@
 #include <cstdio>
 #include <ctime>
 
-#include "ir/verify.h"
+#include "ir/verify/verify.h"
 #include "tests/support/random_graph.h"
 #include "tests/support/random_schedule.h"
 

@@ -5,7 +5,7 @@
 #include <bit>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::tests {
 

@@ -11,7 +11,7 @@
 #include <map>
 #include <string>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::tests {
 

@@ -10,9 +10,9 @@
 
 #include <set>
 
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tests {
 

@@ -8,7 +8,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::tests {
 

@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/executor.h"
 

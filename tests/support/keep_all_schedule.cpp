@@ -4,8 +4,8 @@
 #include <algorithm>
 #include <vector>
 
-#include "ir/fingerprint.h"
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
 
 namespace stowage::tests {
 

@@ -6,10 +6,10 @@
 #ifndef STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
 #define STOWAGE_TESTS_SUPPORT_KEEP_ALL_SCHEDULE_H_
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tests {
 

@@ -7,7 +7,7 @@
 #include <stdexcept>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::tests {
 

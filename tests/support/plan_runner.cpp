@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "ir/parser.h"
-#include "ir/verify.h"
+#include "ir/text/parser.h"
+#include "ir/verify/verify.h"
 #include "planner/files/plan_json.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"

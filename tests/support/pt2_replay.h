@@ -12,7 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/pt2/pt2_graph.h"
 
 namespace stowage::tests {

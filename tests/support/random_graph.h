@@ -16,9 +16,9 @@
 
 #include <cstdint>
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tests {
 

@@ -5,8 +5,8 @@
 #include <random>
 #include <vector>
 
-#include "ir/fingerprint.h"
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
 #include "tests/support/schedule_layout.h"
 
 namespace stowage::tests {

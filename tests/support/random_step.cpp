@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/fingerprint.h"
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
+#include "ir/schedule/fingerprint.h"
 
 namespace stowage::tests {
 

@@ -10,10 +10,10 @@
 
 #include <cstdint>
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "planner/evaluate/dependencies.h"
 #include "planner/problem/timetable.h"
 

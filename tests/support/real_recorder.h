@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/dispatch/tracer.h"
 
 namespace stowage::tests {

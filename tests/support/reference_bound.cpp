@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <map>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "planner/bound/dual_simplex.h"
 
 namespace stowage::tests {

@@ -6,8 +6,8 @@
 
 #include <utility>
 
-#include "ir/fingerprint.h"
-#include "ir/parser.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
 #include "planner/files/plan_json.h"
 
 namespace stowage::tests {

@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "planner/files/plan_file.h"
 
 namespace stowage::tests {

@@ -9,9 +9,9 @@
 #include <cstdint>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tests {
 

@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "planner/problem/problem.h"
 
 namespace stowage::tests {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The rooms (folders of sources) inside the planner, the runtime and the tools: which room may
-// include which, without a circle; each include is in the table, and each entry of the table is
-// used. Every room has a README of at most 40 lines that names its files.
-// tools/draw_rooms.py draws the same includes.
+// The rooms (folders of sources) inside each library and the tools: which room may include which,
+// without a circle; each include is in the table, and each entry of the table is used. Every room
+// has a README of at most 40 lines that names its files. tools/draw_rooms.py draws the same
+// includes.
 
 #include <gtest/gtest.h>
 
@@ -30,6 +30,12 @@ using Rooms = std::map<std::string, std::set<std::string>>;
 
 /// A room, and the rooms of its own library whose headers it may include.
 const Rooms kMayInclude = {
+    {"ir/base", {}},
+    {"ir/graph", {"ir/base"}},
+    {"ir/schedule", {"ir/base", "ir/graph"}},
+    {"ir/text", {"ir/base", "ir/graph", "ir/schedule"}},
+    {"ir/costs", {"ir/base", "ir/graph", "ir/schedule", "ir/text"}},
+    {"ir/verify", {"ir/base", "ir/costs", "ir/graph", "ir/schedule"}},
     {"planner/addresses", {}},
     {"planner/problem", {}},
     {"planner/targets", {}},
@@ -40,6 +46,10 @@ const Rooms kMayInclude = {
     {"planner/verdict", {"planner/evaluate", "planner/files", "planner/targets"}},
     {"planner/search", {"planner/bound", "planner/evaluate", "planner/problem", "planner/report"}},
     {"planner", {"planner/problem", "planner/search"}},
+    {"passes/manage", {}},
+    {"passes/lowering", {"passes/manage"}},
+    {"passes/normalise", {"passes/manage"}},
+    {"passes", {"passes/lowering", "passes/manage", "passes/normalise"}},
     {"runtime/files", {}},
     {"runtime/memory", {}},
     {"runtime/measure", {"runtime/memory"}},
@@ -100,7 +110,8 @@ const Rooms kMayInclude = {
 
 /// Of a whole library, or with tables for users: at most 80 lines, as size_test.cpp says.
 const std::set<std::string> kLongReadmes = {
-    "planner", "runtime", "runtime/capture", "runtime/cuda", "tools", "tools/models", "tools/bench",
+    "ir",           "passes", "planner",      "runtime",     "runtime/capture",
+    "runtime/cuda", "tools",  "tools/models", "tools/bench",
 };
 
 std::string roomOf(const std::string& path) { return path.substr(0, path.rfind('/')); }

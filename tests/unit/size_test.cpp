@@ -23,7 +23,7 @@ constexpr size_t kRootReadmeLines = 120;
 /// Tables, one entry per line, that splitting would not make easier to read: file -> its own limit.
 const std::map<std::string, size_t>& exemptTables() {
   static const std::map<std::string, size_t> kTables = {
-      {"ir/op_table.cpp", 1100},  // one row per op
+      {"ir/graph/op_table.cpp", 1100},  // one row per op
   };
   return kTables;
 }

@@ -17,8 +17,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/affix.h"
-#include "ir/parser.h"
+#include "ir/base/affix.h"
+#include "ir/text/parser.h"
 #include "passes/plan_step.h"
 #include "planner/files/cost_json.h"
 #include "planner/plan.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 
 namespace stowage::tools {
 

@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "planner/problem/problem.h"
 
 namespace stowage::tools {

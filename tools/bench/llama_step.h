@@ -6,7 +6,7 @@
 #ifndef STOWAGE_TOOLS_BENCH_LLAMA_STEP_H_
 #define STOWAGE_TOOLS_BENCH_LLAMA_STEP_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::tools {
 

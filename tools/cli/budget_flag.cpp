@@ -6,7 +6,7 @@
 
 #include <array>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 
 namespace stowage::tools {
 

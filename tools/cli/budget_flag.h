@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/size.h"
+#include "ir/base/error.h"
+#include "ir/base/size.h"
 
 namespace stowage::tools {
 

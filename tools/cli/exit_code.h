@@ -6,7 +6,7 @@
 #ifndef STOWAGE_TOOLS_CLI_EXIT_CODE_H_
 #define STOWAGE_TOOLS_CLI_EXIT_CODE_H_
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::tools {
 

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 
 namespace stowage::tools {
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Standard output and standard error as people see them: whatever a line quotes, a terminal gets
-// only what may be printed (ir/printable.h) and newlines, and no line is longer than anybody reads.
-// A foreign text must not make lines of its own: whoever puts one into a line calls
+// only what may be printed (ir/base/printable.h) and newlines, and no line is longer than anybody
+// reads. A foreign text must not make lines of its own: whoever puts one into a line calls
 // ir::printable(). Not for files: what goes to '-' and JSON is written as it is.
 #ifndef STOWAGE_TOOLS_CLI_PRINTABLE_STREAM_H_
 #define STOWAGE_TOOLS_CLI_PRINTABLE_STREAM_H_

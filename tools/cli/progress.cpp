@@ -9,7 +9,7 @@
 #include <cstdlib>
 #include <utility>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 
 namespace stowage::tools {
 

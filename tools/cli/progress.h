@@ -13,7 +13,7 @@
 #include <string>
 #include <thread>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::tools {
 

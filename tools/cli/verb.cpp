@@ -6,8 +6,8 @@
 #include <CLI/CLI.hpp>
 #include <nlohmann/json.hpp>
 
-#include "ir/printable.h"
-#include "ir/units.h"
+#include "ir/base/printable.h"
+#include "ir/base/units.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace CLI {
 class App;

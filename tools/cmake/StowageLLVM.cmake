@@ -10,7 +10,7 @@ if(NOT TARGET stowage::llvm)
   endif()
   if(NOT LLVM_ENABLE_RTTI)
     message(FATAL_ERROR "LLVM ${LLVM_PACKAGE_VERSION} in ${LLVM_DIR} was built without RTTI, "
-                        "which ir/error.h needs; set LLVM_DIR to a build with LLVM_ENABLE_RTTI=ON")
+                        "which ir/base/error.h needs; set LLVM_DIR to a build with LLVM_ENABLE_RTTI=ON")
   endif()
   add_library(stowage::llvm INTERFACE IMPORTED GLOBAL)
   target_include_directories(stowage::llvm SYSTEM INTERFACE ${LLVM_INCLUDE_DIRS})

@@ -126,7 +126,7 @@ endfunction()
 # (StowageInterfaceId.cmake).
 set(STOWAGE_INTERFACE_ID "${PROJECT_BINARY_DIR}/generated/interface_id.h")
 set(_script "${CMAKE_CURRENT_LIST_DIR}/StowageInterfaceId.cmake")
-file(GLOB _headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ir/*.h" "${PROJECT_SOURCE_DIR}/runtime/*.h")
+file(GLOB_RECURSE _headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ir/*.h" "${PROJECT_SOURCE_DIR}/runtime/*.h")
 add_custom_command(OUTPUT "${STOWAGE_INTERFACE_ID}"
   COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DVERSION=${PROJECT_VERSION}"
     "-DOUT=${STOWAGE_INTERFACE_ID}" -P "${_script}"

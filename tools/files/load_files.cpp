@@ -7,8 +7,8 @@
 #include <thread>
 #include <utility>
 
-#include "ir/affix.h"
-#include "ir/parser.h"
+#include "ir/base/affix.h"
+#include "ir/text/parser.h"
 #include "passes/planned_file.h"
 #include "planner/files/plan_json.h"
 #include "planner/targets/roofline.h"

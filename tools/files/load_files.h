@@ -9,9 +9,9 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "passes/plan_step.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_file.h"

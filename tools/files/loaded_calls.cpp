@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "planner/targets/roofline.h"
 #include "runtime/capture/loaded/call_checks.h"
 #include "runtime/torch/torch_types.h"

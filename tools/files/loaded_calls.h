@@ -8,9 +8,9 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/parser.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/text/parser.h"
 
 namespace stowage::tools {
 

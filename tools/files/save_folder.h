@@ -11,9 +11,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 
 namespace stowage::tools {

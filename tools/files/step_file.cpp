@@ -4,7 +4,7 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/xxhash.h>
 
-#include "ir/printer.h"
+#include "ir/text/printer.h"
 
 namespace stowage::tools {
 

@@ -11,8 +11,8 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::tools {
 

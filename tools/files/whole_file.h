@@ -13,8 +13,8 @@
 #include <functional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 #include "runtime/files/input_file.h"
 
 namespace stowage::tools {

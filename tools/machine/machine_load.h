@@ -8,8 +8,8 @@
 
 #include <string>
 
-#include "ir/cost_table.h"
-#include "ir/units.h"
+#include "ir/base/units.h"
+#include "ir/costs/cost_table.h"
 
 namespace stowage::tools {
 

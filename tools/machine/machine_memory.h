@@ -7,7 +7,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::tools {
 

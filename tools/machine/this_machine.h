@@ -7,8 +7,8 @@
 
 #include <string>
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tools {
 

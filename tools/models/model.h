@@ -24,7 +24,7 @@
 #include <string_view>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/models/settings.h"
 
 namespace torch::nn {

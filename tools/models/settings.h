@@ -19,7 +19,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::tools {
 

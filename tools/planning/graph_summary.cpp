@@ -6,7 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 
 namespace stowage::tools {
 

@@ -7,7 +7,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::tools {
 

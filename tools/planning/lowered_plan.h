@@ -5,7 +5,7 @@
 #ifndef STOWAGE_TOOLS_PLANNING_LOWERED_PLAN_H_
 #define STOWAGE_TOOLS_PLANNING_LOWERED_PLAN_H_
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "passes/plan_step.h"
 #include "tools/files/load_files.h"
 #include "tools/planning/planning_flags.h"

@@ -7,8 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
-#include "ir/affix.h"
-#include "ir/printer.h"
+#include "ir/base/affix.h"
+#include "ir/text/printer.h"
 #include "passes/planned_file.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_json.h"

@@ -10,9 +10,9 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 
-#include "ir/cost_table.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 #include "planner/problem/timetable.h"
 
 namespace stowage::tools {

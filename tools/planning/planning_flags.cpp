@@ -7,8 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <utility>
 
-#include "ir/affix.h"
-#include "ir/unplanned_peak.h"
+#include "ir/base/affix.h"
+#include "ir/costs/unplanned_peak.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
 #include "tools/cli/nearest_name.h"

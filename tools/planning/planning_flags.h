@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "passes/plan_step.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/verb.h"

@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::tools {
 

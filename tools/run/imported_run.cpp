@@ -11,7 +11,7 @@
 #include <cstring>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/torch/torch_types.h"
 #include "tools/models/random_values.h"

@@ -12,8 +12,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/pt2/pt2_weights.h"
 #include "runtime/runner/graph_step.h"
 #include "tools/models/model.h"

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "ir/format_apart.h"
+#include "ir/base/format_apart.h"
 #include "planner/files/plan_checks.h"
 #include "planner/files/plan_json.h"
 #include "planner/targets/roofline.h"

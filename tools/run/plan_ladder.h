@@ -9,7 +9,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/cli/verb.h"
 #include "tools/files/load_files.h"
 #include "tools/run/run_costs.h"

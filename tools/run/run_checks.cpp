@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/machine/machine_memory.h"
 #include "tools/machine/this_machine.h"

@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/files/load_files.h"
 
 namespace stowage::tools {

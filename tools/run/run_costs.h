@@ -9,8 +9,8 @@
 
 #include <string>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
 #include "runtime/measure/run_times.h"
 #include "tools/cli/verb.h"
 #include "tools/files/load_files.h"

@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/files/safetensors.h"
 #include "tools/run/text_batches.h"
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "tools/models/model.h"
 #include "tools/training/training_run.h"
 

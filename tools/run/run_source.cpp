@@ -6,7 +6,7 @@
 
 #include <utility>
 
-#include "ir/fingerprint.h"
+#include "ir/schedule/fingerprint.h"
 #include "tools/files/loaded_calls.h"
 
 namespace stowage::tools {

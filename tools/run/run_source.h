@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "tools/files/load_files.h"
 #include "tools/run/imported_run.h"
 #include "tools/run/run_data.h"

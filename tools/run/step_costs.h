@@ -8,11 +8,11 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/measure/run_times.h"
 #include "tools/training/step_pace.h"
 

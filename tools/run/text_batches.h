@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::tools {
 

@@ -13,9 +13,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
 #include "planner/evaluate/timeline.h"
 #include "runtime/measure/run_times.h"
 #include "runtime/measure/step_stalls.h"

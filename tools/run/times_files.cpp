@@ -5,7 +5,7 @@
 
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "planner/evaluate/timeline.h"
 #include "tools/files/whole_file.h"
 

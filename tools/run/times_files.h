@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/measure/run_times.h"
 #include "tools/cli/verb.h"
 #include "tools/files/load_files.h"

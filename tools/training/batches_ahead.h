@@ -9,8 +9,8 @@
 #include <deque>
 #include <functional>
 
-#include "ir/error.h"
-#include "ir/units.h"
+#include "ir/base/error.h"
+#include "ir/base/units.h"
 #include "tools/training/training_run.h"
 
 namespace stowage::tools {

@@ -10,7 +10,7 @@
 #include <map>
 #include <utility>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::tools {
 

@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "tools/training/training_run.h"
 
 namespace stowage::tools {

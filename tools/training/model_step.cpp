@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
-#include "passes/pass_manager.h"
+#include "ir/base/affix.h"
+#include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
 #include "runtime/capture/fake/fake_gpu.h"
 #include "runtime/capture/graph/without_memory.h"

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "passes/pipeline.h"
 #include "runtime/capture/capture.h"
 #include "tools/models/model.h"

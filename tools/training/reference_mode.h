@@ -7,8 +7,8 @@
 
 #include <ATen/Parallel.h>
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 #include "runtime/cpu/thread_trial.h"
 #include "runtime/torch/deterministic_mode.h"
 

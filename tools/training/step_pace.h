@@ -4,7 +4,7 @@
 
 #include <optional>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::tools {
 

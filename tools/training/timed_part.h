@@ -8,7 +8,7 @@
 
 #include <cstdint>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 
 namespace stowage::tools {
 

@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::tools {
 

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/units.h"
+#include "ir/base/units.h"
 #include "tools/training/byte_digest.h"
 
 namespace stowage::tools {

@@ -13,11 +13,11 @@
 #include <string>
 #include <vector>
 
-#include "ir/cost_table.h"
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/schedule.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/costs/cost_table.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/schedule.h"
+#include "ir/schedule/target.h"
 #include "runtime/runner/graph_step.h"
 #include "runtime/runner/runner.h"
 #include "tools/training/model_step.h"

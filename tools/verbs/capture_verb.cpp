@@ -15,9 +15,9 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
-#include "ir/affix.h"
-#include "ir/fingerprint.h"
-#include "ir/printable.h"
+#include "ir/base/affix.h"
+#include "ir/base/printable.h"
+#include "ir/schedule/fingerprint.h"
 #include "planner/targets/roofline.h"
 #include "runtime/capture/pt2/pt2_import.h"
 #include "tools/cli/budget_flag.h"

@@ -11,7 +11,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 #include "planner/files/cost_json.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"

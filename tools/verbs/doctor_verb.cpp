@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/exit_code.h"

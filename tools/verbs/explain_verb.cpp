@@ -13,7 +13,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 #include "passes/plan_step.h"
 #include "planner/report/explain_plan.h"
 #include "planner/targets/roofline.h"

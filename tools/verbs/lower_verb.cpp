@@ -10,7 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 
-#include "ir/format_apart.h"
+#include "ir/base/format_apart.h"
 #include "passes/pipeline.h"
 #include "planner/targets/roofline.h"
 #include "tools/cli/budget_flag.h"

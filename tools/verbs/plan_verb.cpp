@@ -9,7 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "ir/printer.h"
+#include "ir/text/printer.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_json.h"
 #include "tools/cli/budget_flag.h"

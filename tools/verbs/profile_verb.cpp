@@ -12,7 +12,7 @@
 #include <optional>
 #include <thread>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "planner/files/cost_json.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/measure/disk_rates.h"

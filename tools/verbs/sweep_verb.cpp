@@ -10,7 +10,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "ir/format_apart.h"
+#include "ir/base/format_apart.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"

@@ -6,7 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 #include "planner/verdict/plan_verdict.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"

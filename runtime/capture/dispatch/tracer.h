@@ -23,8 +23,8 @@
 #include <utility>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/dispatch/generator_watch.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "runtime/capture/ops/shape_rules.h"

@@ -8,8 +8,8 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_FAKE_FAKE_GPU_H_
 #define STOWAGE_RUNTIME_CAPTURE_FAKE_FAKE_GPU_H_
 
-#include "ir/error.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -18,7 +18,7 @@
 #include <cstdint>
 #include <memory>
 
-#include "ir/type.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 

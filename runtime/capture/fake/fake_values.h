@@ -12,9 +12,9 @@
 
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -16,7 +16,7 @@
 
 #include <optional>
 
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 
 namespace stowage::runtime {
 

@@ -13,7 +13,7 @@
 #include <memory>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/dispatch/tracer.h"
 #include "runtime/capture/trace/step_recorder.h"
 

@@ -18,7 +18,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/trace/step_alignment.h"
 #include "runtime/capture/trace/trace.h"
 

@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/trace/step_diff.h"
 #include "runtime/capture/trace/trace.h"
 

@@ -11,8 +11,8 @@
 
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/executor/scalar_feed.h"
 
 namespace stowage::runtime {

@@ -8,7 +8,7 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_GRAPH_HELD_STATE_H_
 #define STOWAGE_RUNTIME_CAPTURE_GRAPH_HELD_STATE_H_
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

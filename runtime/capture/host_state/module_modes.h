@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/host_state/module_tensors.h"
 
 namespace stowage::runtime {

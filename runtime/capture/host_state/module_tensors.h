@@ -16,8 +16,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/capture/host_state/optimizer_list.h"
 

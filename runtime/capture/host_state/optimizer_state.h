@@ -14,7 +14,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/host_state/optimizer_list.h"
 
 namespace stowage::runtime {

@@ -16,7 +16,7 @@
 #include <map>
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/trace/trace.h"
 
 namespace stowage::runtime {

@@ -10,9 +10,9 @@
 #include <string>
 #include <utility>
 
-#include "ir/affix.h"
-#include "ir/literal.h"
-#include "ir/op_table.h"
+#include "ir/base/affix.h"
+#include "ir/graph/op_table.h"
+#include "ir/text/literal.h"
 #include "runtime/capture/fake/fake_values.h"
 #include "runtime/capture/loaded/index_sources.h"
 #include "runtime/capture/ops/call_results.h"

@@ -6,15 +6,15 @@
 // libtorch's own checks), writes with the schema's, results with what the op returns. How fresh
 // results are laid out may differ between machines, so that is left to the run, which compares it.
 // Calls are known by the op's name alone: nothing that the file says of an op is believed.
-// Not here: the graph's own invariants (ir/check_graph.h); values that are indices.
+// Not here: the graph's own invariants (ir/graph/check_graph.h); values that are indices.
 #ifndef STOWAGE_RUNTIME_CAPTURE_LOADED_CALL_CHECKS_H_
 #define STOWAGE_RUNTIME_CAPTURE_LOADED_CALL_CHECKS_H_
 
 #include <optional>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/loaded/permitted_calls.h"
 
 namespace stowage::runtime {

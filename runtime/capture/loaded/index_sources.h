@@ -10,8 +10,8 @@
 
 #include <llvm/ADT/StringRef.h>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

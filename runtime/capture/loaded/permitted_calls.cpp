@@ -5,8 +5,8 @@
 
 #include <variant>
 
-#include "ir/affix.h"
-#include "ir/op_table.h"
+#include "ir/base/affix.h"
+#include "ir/graph/op_table.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "runtime/torch/torch_types.h"
 

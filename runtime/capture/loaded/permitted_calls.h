@@ -13,8 +13,8 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

@@ -10,7 +10,7 @@
 #include <ATen/core/ivalue.h>
 #include <llvm/ADT/STLFunctionalExtras.h>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

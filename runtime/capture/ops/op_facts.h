@@ -4,7 +4,7 @@
 // An operator handle -> its name in the IR, which arguments it writes (by schema, plus the few ops
 // whose schema does not say), whether it overwrites them whole, whether it draws random numbers,
 // how its results are found, and why it cannot be captured if so. Not here: what the planner may
-// assume of an op (ir/op_table.h).
+// assume of an op (ir/graph/op_table.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_OPS_OP_FACTS_H_
 #define STOWAGE_RUNTIME_CAPTURE_OPS_OP_FACTS_H_
 

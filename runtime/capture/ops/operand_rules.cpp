@@ -6,7 +6,7 @@
 
 #include <optional>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "runtime/capture/ops/operand_checks.h"
 

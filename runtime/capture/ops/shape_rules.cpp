@@ -7,7 +7,7 @@
 #include <map>
 #include <utility>
 
-#include "ir/type.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 namespace {

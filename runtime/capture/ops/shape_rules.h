@@ -21,7 +21,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/target.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/fake/fake_tensor.h"
 
 namespace stowage::runtime {

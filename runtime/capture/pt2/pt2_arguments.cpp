@@ -8,7 +8,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/overloaded.h"
+#include "ir/base/overloaded.h"
 #include "runtime/capture/ops/encode_argument.h"
 #include "runtime/torch/torch_boundary.h"
 

@@ -13,8 +13,8 @@
 
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/pt2/pt2_program.h"
 
 namespace stowage::runtime {

@@ -9,7 +9,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "ir/check_graph.h"
+#include "ir/graph/check_graph.h"
 #include "runtime/capture/pt2/pt2_arguments.h"
 #include "runtime/capture/pt2/pt2_shapes.h"
 

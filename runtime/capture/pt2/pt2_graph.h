@@ -14,9 +14,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/pt2/pt2_ops.h"
 #include "runtime/capture/pt2/pt2_program.h"
 

@@ -8,8 +8,8 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
-#include "ir/check_graph.h"
+#include "ir/base/affix.h"
+#include "ir/graph/check_graph.h"
 #include "runtime/capture/pt2/pt2_finish.h"
 #include "runtime/capture/pt2/pt2_graph.h"
 #include "runtime/capture/pt2/pt2_json.h"

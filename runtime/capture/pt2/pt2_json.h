@@ -14,7 +14,7 @@
 
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/pt2/pt2_program.h"
 
 namespace stowage::runtime {

@@ -17,7 +17,7 @@
 #include <string>
 #include <utility>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/pt2/pt2_roles.h"
 
 namespace stowage::runtime {

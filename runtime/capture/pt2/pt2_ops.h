@@ -14,7 +14,7 @@
 #include <cstdint>
 #include <string>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/ops/op_facts.h"
 
 namespace stowage::runtime {

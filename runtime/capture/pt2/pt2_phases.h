@@ -16,7 +16,7 @@
 
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 
 namespace stowage::runtime {
 

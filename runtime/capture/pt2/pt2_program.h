@@ -13,8 +13,8 @@
 #include <variant>
 #include <vector>
 
-#include "ir/graph.h"
-#include "ir/type.h"
+#include "ir/graph/graph.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 

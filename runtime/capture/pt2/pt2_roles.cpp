@@ -9,7 +9,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 
 namespace stowage::runtime {
 namespace {

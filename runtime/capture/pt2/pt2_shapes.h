@@ -16,9 +16,9 @@
 #include <optional>
 #include <string>
 
-#include "ir/error.h"
-#include "ir/graph.h"
-#include "ir/target.h"
+#include "ir/base/error.h"
+#include "ir/graph/graph.h"
+#include "ir/schedule/target.h"
 #include "runtime/capture/fake/fake_values.h"
 #include "runtime/capture/ops/op_facts.h"
 

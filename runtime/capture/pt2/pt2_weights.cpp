@@ -7,7 +7,7 @@
 #include <optional>
 #include <utility>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "runtime/capture/pt2/pt2_codes.h"
 #include "runtime/capture/pt2/pt2_json.h"
 #include "runtime/capture/pt2/pt2_json_fields.h"

@@ -15,8 +15,8 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/type.h"
+#include "ir/base/error.h"
+#include "ir/graph/type.h"
 
 namespace stowage::runtime {
 

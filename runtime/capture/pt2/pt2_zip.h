@@ -18,7 +18,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::runtime {
 

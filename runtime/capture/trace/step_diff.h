@@ -13,7 +13,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 #include "runtime/capture/trace/trace.h"
 
 namespace stowage::runtime {

@@ -20,7 +20,7 @@
 #include <unordered_set>
 #include <vector>
 
-#include "ir/graph.h"
+#include "ir/graph/graph.h"
 #include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/capture/ops/op_facts.h"
 

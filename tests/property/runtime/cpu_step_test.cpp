@@ -7,7 +7,7 @@
 
 #include <string>
 
-#include "ir/cost_table.h"
+#include "ir/costs/cost_table.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/torch/deterministic_mode.h"

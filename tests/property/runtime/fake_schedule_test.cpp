@@ -8,8 +8,8 @@
 #include <set>
 #include <string>
 
-#include "ir/interval.h"
-#include "ir/verify.h"
+#include "ir/base/interval.h"
+#include "ir/verify/verify.h"
 #include "runtime/fake/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/keep_all_schedule.h"

@@ -10,8 +10,8 @@
 
 #include <utility>
 
-#include "passes/pass_manager.h"
-#include "passes/pass_options.h"
+#include "passes/manage/pass_manager.h"
+#include "passes/manage/pass_options.h"
 #include "passes/pipeline_text.h"
 
 namespace stowage::passes {

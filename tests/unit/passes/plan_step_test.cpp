@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/fingerprint.h"
-#include "ir/parser.h"
-#include "ir/verify.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
+#include "ir/verify/verify.h"
 #include "planner/targets/roofline.h"
 
 namespace stowage::passes {

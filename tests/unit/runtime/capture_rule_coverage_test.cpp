@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "tests/support/op_agreement.h"
 #include "tests/unit/runtime/capture_rule_checks.h"

@@ -9,7 +9,7 @@
 
 #include <functional>
 
-#include "ir/printer.h"
+#include "ir/text/printer.h"
 #include "runtime/capture/capture.h"
 #include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/capture/graph/without_memory.h"

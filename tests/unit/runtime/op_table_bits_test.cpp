@@ -18,7 +18,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::ir {
 namespace {

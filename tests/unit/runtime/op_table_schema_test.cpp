@@ -12,7 +12,7 @@
 #include <set>
 #include <string>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 
 namespace stowage::ir {
 namespace {

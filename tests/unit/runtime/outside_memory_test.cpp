@@ -11,7 +11,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/test_ops.h"

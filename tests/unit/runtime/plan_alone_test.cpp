@@ -12,8 +12,8 @@
 
 #include <llvm/Support/raw_ostream.h>
 
-#include "ir/parser.h"
-#include "ir/printer.h"
+#include "ir/text/parser.h"
+#include "ir/text/printer.h"
 #include "passes/plan_step.h"
 #include "planner/files/plan_json.h"
 #include "planner/targets/roofline.h"

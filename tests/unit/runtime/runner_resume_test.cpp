@@ -14,7 +14,7 @@
 #include <filesystem>
 #include <fstream>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 #include "passes/plan_step.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
 #include "runtime/files/safetensors.h"

@@ -12,7 +12,7 @@
 #include <optional>
 #include <string>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "planner/files/cost_json.h"
 #include "planner/targets/roofline.h"
 #include "tests/support/or_fail.h"

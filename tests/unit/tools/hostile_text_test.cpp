@@ -12,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 #include "tests/support/program.h"
 #include "tests/support/tensor_file.h"
 

@@ -14,7 +14,7 @@
 #include <regex>
 #include <sstream>
 
-#include "ir/affix.h"
+#include "ir/base/affix.h"
 #include "tests/support/program.h"
 
 namespace stowage::tests {

@@ -219,7 +219,7 @@ class PlanVerdict : public testing::Test {
                                            << other.text.substr(0, 2000);
       if (verified.code == 0) continue;
       std::istringstream lines(verified.text);
-      constexpr int kMostShown = 50;  // an error shows no more (ir/printable.h)
+      constexpr int kMostShown = 50;  // an error shows no more (ir/base/printable.h)
       int shown = 0;
       for (std::string line; std::getline(lines, line) && shown < kMostShown;) {
         const size_t rule = line.find(": V");

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 
 namespace stowage::planner {
 namespace {

@@ -9,8 +9,8 @@
 #include <numeric>
 #include <string>
 
-#include "ir/issue_waits.h"
-#include "ir/parser.h"
+#include "ir/costs/issue_waits.h"
+#include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random.h"
 

@@ -11,7 +11,7 @@
 #include <thread>
 #include <vector>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "runtime/calibrate/op_measurement.h"
 #include "runtime/calibrate/valid_values.h"
 #include "runtime/torch/served_allocator.h"

@@ -13,7 +13,7 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "ir/liveness.h"
+#include "ir/graph/liveness.h"
 #include "tests/support/pt2_archives.h"
 #include "tests/support/pt2_replay.h"
 

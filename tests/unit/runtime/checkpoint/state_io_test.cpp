@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "runtime/executor/boundary_state.h"
 #include "runtime/fake/fake_device.h"
 #include "runtime/fake/fake_kernels.h"

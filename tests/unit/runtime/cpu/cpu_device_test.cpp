@@ -9,7 +9,7 @@
 #include <stdexcept>
 #include <string>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/keep_all_schedule.h"

@@ -12,9 +12,9 @@
 #include <string>
 #include <vector>
 
-#include "ir/error.h"
-#include "ir/fingerprint.h"
-#include "ir/parser.h"
+#include "ir/base/error.h"
+#include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
 #include "runtime/executor/boundary_state.h"
 #include "runtime/fake/fake_device.h"
 #include "runtime/fake/fake_kernels.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "passes/plan_step.h"
 #include "planner/targets/roofline.h"
 #include "runtime/runner/graph_step.h"

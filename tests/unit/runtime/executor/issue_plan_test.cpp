@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {

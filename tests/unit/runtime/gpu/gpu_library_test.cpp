@@ -79,8 +79,8 @@ TEST(GpuLibrary, IsOfTheSameHeadersAsThePrograms) {
 TEST(GpuLibrary, OtherHeadersAreAnotherInterface) {
   const std::filesystem::path root = testing::TempDir() + "/interface";
   const auto idOf = [&](const std::string& text) {
-    std::filesystem::create_directories(root / "ir");
-    std::ofstream(root / "ir/graph.h") << text;
+    std::filesystem::create_directories(root / "ir/graph");
+    std::ofstream(root / "ir/graph/graph.h") << text;
     const std::string out = (root / "id.h").string();
     const std::string command = STOWAGE_CMAKE " -DROOT=" + root.string() +
                                 " -DVERSION=1 -DOUT=" + out + " -P " STOWAGE_INTERFACE_SCRIPT;

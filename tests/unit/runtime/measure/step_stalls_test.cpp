@@ -6,7 +6,7 @@
 #include <array>
 #include <optional>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {

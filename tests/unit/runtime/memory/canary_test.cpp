@@ -9,7 +9,7 @@
 #include <optional>
 #include <vector>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
 

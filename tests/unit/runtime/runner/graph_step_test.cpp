@@ -9,7 +9,7 @@
 #include <memory>
 #include <string>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "runtime/torch/torch_types.h"
 #include "tests/support/or_fail.h"
 

@@ -7,7 +7,7 @@
 
 #include <stdexcept>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 
 namespace stowage::tests {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <string>
 
-#include "ir/printable.h"
+#include "ir/base/printable.h"
 
 namespace stowage::tools {
 namespace {

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tools {

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "ir/error.h"
+#include "ir/base/error.h"
 
 namespace stowage::tools {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <memory>
 
-#include "ir/parser.h"
+#include "ir/text/parser.h"
 #include "runtime/stowage.h"
 
 namespace stowage::tests {

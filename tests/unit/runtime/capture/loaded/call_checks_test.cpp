@@ -6,8 +6,8 @@
 
 #include <string>
 
-#include "ir/op_table.h"
-#include "ir/parser.h"
+#include "ir/graph/op_table.h"
+#include "ir/text/parser.h"
 #include "planner/targets/roofline.h"
 #include "runtime/capture/loaded/call_checks.h"
 #include "tests/support/or_fail.h"

@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/op_table.h"
+#include "ir/graph/op_table.h"
 #include "runtime/capture/loaded/call_checks.h"
 #include "runtime/capture/loaded/index_sources.h"
 #include "runtime/capture/ops/call_results.h"

@@ -11,8 +11,8 @@
 #include <set>
 #include <string>
 
-#include "ir/check_graph.h"
-#include "ir/printer.h"
+#include "ir/graph/check_graph.h"
+#include "ir/text/printer.h"
 #include "tests/support/small_pt2.h"
 
 namespace stowage::tests {

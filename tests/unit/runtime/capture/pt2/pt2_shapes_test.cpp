@@ -11,7 +11,7 @@
 #include <string>
 #include <vector>
 
-#include "ir/check_graph.h"
+#include "ir/graph/check_graph.h"
 #include "runtime/capture/pt2/pt2_import.h"
 #include "tests/support/small_pt2.h"
 

@@ -1,0 +1,129 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Errors are values: every fallible function returns `Expected<T>` or `Error`, with one payload
+// class, PlanError. A budget that is too small is an answer, not an accident, so it travels the
+// same way, with the numbers a user needs (`Infeasible`). Messages: lower case, what was found and
+// what was expected, no final period; the place (file, line, column) is kept apart and printed in
+// front. Only tools/ prints errors and turns codes into exit codes. This is the only file that
+// names llvm::Error and llvm::Expected.
+#ifndef STOWAGE_IR_BASE_ERROR_H_
+#define STOWAGE_IR_BASE_ERROR_H_
+
+#include <llvm/Support/Error.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/base/units.h"
+
+namespace stowage::ir {
+
+enum class ErrorCode : uint8_t {
+  kParse,              // text that does not follow a grammar or schema
+  kInvalidIr,          // a graph or schedule that breaks an invariant
+  kInvalidArgument,    // a wrong option, name or value from a caller
+  kInfeasible,         // no schedule fits: carries Infeasible
+  kViolation,          // the verifier found violations: one note each
+  kPlanMismatch,       // a plan for another graph, target or version
+  kUnsupported,        // a step that cannot be captured or planned: names op and source module
+  kOutOfDeviceMemory,  // the device or host refused memory
+  kCuda,
+  kTorch,
+  kIo,
+  kEnvironment,  // no GPU, library mismatch, limits of the machine
+  kInternal,     // our bug
+};
+
+/// Short stable name, e.g. "infeasible": used in --json and in tests.
+const char* errorCodeName(ErrorCode code);
+
+struct SourceLocation {
+  std::string file;  // empty: none
+  int line = 0;      // 1-based, 0: none
+  int column = 0;    // 1-based, 0: none
+};
+
+/// What a "no" must say: which budget would do, and what holds the peak.
+struct Infeasible {
+  Bytes budget;
+  Bytes smallestBudget;  // a plan for exactly this exists; one alignment unit less is refused
+  std::string peakNode;  // where the peak is: op, module, phase
+  struct Holder {
+    std::string storage;
+    Bytes bytes;
+  };
+  std::vector<Holder> holders;   // largest first
+  std::string space = "device";  // or "host", "disk"
+  Bytes outside;  // beside the arena, where the budget asked for holds it too ("device:24GiB")
+};
+
+class PlanError : public llvm::ErrorInfo<PlanError> {
+ public:
+  static char ID;  // NOLINT: the name llvm::ErrorInfo asks for
+
+  PlanError(ErrorCode code, std::string message) : code_(code), message_(std::move(message)) {}
+
+  ErrorCode code() const { return code_; }
+  const std::string& text() const { return message_; }
+  const SourceLocation& location() const { return location_; }
+  const std::vector<std::string>& notes() const { return notes_; }
+  const std::optional<Infeasible>& infeasible() const { return infeasible_; }
+  /// A text for a file of its own (a reproducer), "" if none. Not part of the printed message.
+  const std::string& attachment() const { return attachment_; }
+
+  PlanError& at(SourceLocation location) {
+    location_ = std::move(location);
+    return *this;
+  }
+  PlanError& note(std::string text) {
+    notes_.push_back(std::move(text));
+    return *this;
+  }
+  PlanError& notesOf(const PlanError& other) {
+    notes_.insert(notes_.end(), other.notes_.begin(), other.notes_.end());
+    return *this;
+  }
+  PlanError& attach(std::string text) {
+    attachment_ = std::move(text);
+    return *this;
+  }
+  PlanError& because(Infeasible infeasible) {
+    infeasible_ = std::move(infeasible);
+    return *this;
+  }
+
+  /// "file:line:column: message" and the notes, one per line.
+  void log(llvm::raw_ostream& os) const override;
+  std::error_code convertToErrorCode() const override { return llvm::inconvertibleErrorCode(); }
+
+ private:
+  ErrorCode code_;
+  std::string message_;
+  SourceLocation location_;
+  std::vector<std::string> notes_;
+  std::string attachment_;
+  std::optional<Infeasible> infeasible_;
+};
+
+using Error = llvm::Error;
+template <typename T>
+using Expected = llvm::Expected<T>;
+
+inline Error success() { return Error::success(); }
+inline Error makeError(ErrorCode code, std::string message) {
+  return llvm::make_error<PlanError>(code, std::move(message));
+}
+inline Error makeError(PlanError error) { return llvm::make_error<PlanError>(std::move(error)); }
+
+/// Takes the payload out of an error (which must not be success). Foreign payloads become
+/// kInternal.
+PlanError takePayload(Error error);
+/// The error's whole text, consuming it. "" for success.
+std::string describe(Error error);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_BASE_ERROR_H_

@@ -1,0 +1,45 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Gaps: the stretches of a step in which a storage holds bytes that nobody touches. They are what a
+// planner chooses about. Ranges are node positions in the graph's order; a persistent storage's
+// last gap wraps around the boundary of the step. The verifier does not use this file: it has its
+// own account.
+#ifndef STOWAGE_IR_GRAPH_LIVENESS_H_
+#define STOWAGE_IR_GRAPH_LIVENESS_H_
+
+#include <vector>
+
+#include "ir/base/interval.h"
+#include "ir/graph/graph.h"
+
+namespace stowage::ir {
+
+/// One access of a storage by the node at `position`.
+struct Touch {
+  int64_t position = 0;
+  bool reads = false;
+  bool writes = false;
+  bool whole = false;
+  int32_t version = 0;  // after this touch
+};
+
+struct StorageLife {
+  std::vector<Touch> touches;  // ascending positions
+  /// Positions at which its bytes are needed in a plan that keeps everything: from first write (0
+  /// if its version 0 is read or it is persistent) to past its last access (the number of nodes if
+  /// persistent). Empty if never touched.
+  TickRange live;
+};
+
+/// Indexed by storage.
+std::vector<StorageLife> computeLives(const Graph& graph);
+
+/// Bytes needed at each node when every storage stays from its first write to its last access,
+/// rounded to `alignBytes`, with `temporaries[node]` added. Host storages are not counted. Size:
+/// number of nodes.
+std::vector<int64_t> computeKeepAllBytes(const Graph& graph, int64_t alignBytes,
+                                         const std::vector<Bytes>& temporaries);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_GRAPH_LIVENESS_H_

@@ -1,0 +1,78 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The machine a plan is for: alignment rules, memory, what its kernels and links can do at best,
+// which libraries choose its kernels. A plan carries the target's identity, and a run on a machine
+// that differs is refused (V3) instead of giving other bits or other sizes. Profiles for devices
+// that one does not own: planner/profiles/. Measured costs replace the rates, never the identity.
+#ifndef STOWAGE_IR_SCHEDULE_TARGET_H_
+#define STOWAGE_IR_SCHEDULE_TARGET_H_
+
+#include <llvm/ADT/StringRef.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "ir/base/units.h"
+#include "ir/graph/type.h"
+
+namespace stowage::ir {
+
+enum class DeviceKind : uint8_t { kCpu, kCuda };
+const char* deviceKindName(DeviceKind kind);  // "cpu", "cuda"
+std::optional<DeviceKind> findDeviceKind(llvm::StringRef name);
+
+/// One direction of a link: time of a copy = latency + bytes / bandwidth.
+struct LinkRate {
+  BytesPerSecond bandwidth{1};
+  Nanoseconds latency{0};
+};
+
+/// Copy engines. Device to host and host to device run at the same time; `bothPermille` says how
+/// much of its own rate each direction keeps while the other runs (1000: all of it). `issue`: of
+/// the thread that hands over a copy, with the events before and after it.
+struct LinkModel {
+  LinkRate deviceToHost;
+  LinkRate hostToDevice;
+  LinkRate diskRead;
+  LinkRate diskWrite;
+  int bothPermille = 1000;
+  Nanoseconds issue{0};
+};
+
+/// Memory that libraries keep on the device for themselves while steps run; part of the budget.
+struct ReservedRegion {
+  std::string what;  // "cublas", "cublaslt"
+  int stream = 0;
+  Bytes offset;  // in the device arena; set by placement
+  Bytes bytes;
+  friend bool operator==(const ReservedRegion&, const ReservedRegion&) = default;
+};
+
+struct Target {
+  std::string profile;  // "h200", "cpu", ...
+  DeviceKind device = DeviceKind::kCpu;
+  int64_t alignBytes = 512;   // every storage base is a multiple of this; a power of two
+  int intraOpThreads = 0;     // CPU: fixed per plan; 0 on CUDA
+  bool deterministic = true;  // deterministic algorithms are on in capture, run and reference alike
+  std::vector<std::pair<std::string, std::string>> libraries;  // name, version; sorted by name
+  std::vector<ReservedRegion> reserved;  // sizes only; they select kernels, hence bits
+
+  // What follows is used for estimates and checks of size, and is no part of the identity.
+  Bytes memory;   // of the device
+  Bytes outside;  // of it, what a process takes beside its arena: context, kernels, libraries
+  std::vector<std::pair<DType, int64_t>> flopsPerSecond;  // dense matrix work by dtype
+  BytesPerSecond memoryBandwidth{1};
+  Nanoseconds launchOverhead{0};
+  LinkModel links;
+
+  // Choices that libraries make by device (details 2 of facts on kernels); capture pins them.
+  int computeCapability = 0;  // 90 for sm_90; 0 on CPU
+  int cudnnVersion = 0;       // 91900 for 9.19; 0: none
+};
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_SCHEDULE_TARGET_H_
