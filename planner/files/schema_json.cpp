@@ -2,10 +2,7 @@
 #include "planner/files/schema_json.h"
 
 #include <cassert>
-#include <valijson/adapters/nlohmann_json_adapter.hpp>
-#include <valijson/schema.hpp>
-#include <valijson/schema_parser.hpp>
-#include <valijson/validator.hpp>
+#include <utility>
 
 #include "planner/files/schema_words_json.h"
 
@@ -29,34 +26,16 @@ Json selectDefinition(Json schema, llvm::StringRef definition) {
 
 }  // namespace
 
-struct SchemaChecker::Compiled {
-  Json document;
-  valijson::Schema schema;
-};
-
 SchemaChecker::SchemaChecker(llvm::StringRef schema, llvm::StringRef definition,
-                             UnknownMembers unknown)
-    : compiled_(std::make_unique<Compiled>()) {
+                             UnknownMembers unknown) {
   Json document = Json::parse(schema.begin(), schema.end(), nullptr, /*allow_exceptions=*/false);
   assert(!document.is_discarded() && "a published schema must be JSON");
   if (unknown == UnknownMembers::kIgnored) openObjects(document);
-  compiled_->document = selectDefinition(std::move(document), definition);
-  valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
-  parser.populateSchema(valijson::adapters::NlohmannJsonAdapter(compiled_->document),
-                        compiled_->schema);
+  schema_ = selectDefinition(std::move(document), definition);
 }
 
-SchemaChecker::SchemaChecker(SchemaChecker&&) noexcept = default;
-SchemaChecker::~SchemaChecker() = default;
-
 std::optional<JsonFault> SchemaChecker::check(const Json& value, const std::string& pointer) const {
-  valijson::Validator validator(valijson::Validator::kStrongTypes);
-  const valijson::adapters::NlohmannJsonAdapter adapter(value);
-  if (validator.validate(compiled_->schema, adapter, nullptr)) return std::nullopt;
-  if (std::optional<JsonFault> fault = findSchemaFault(compiled_->document, value, pointer)) {
-    return fault;
-  }
-  return JsonFault{pointer, "found " + excerpt(value) + ", expected what the schema allows"};
+  return findSchemaFault(schema_, value, pointer);
 }
 
 }  // namespace stowage::planner

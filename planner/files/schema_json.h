@@ -7,10 +7,8 @@
 
 #include <llvm/ADT/StringRef.h>
 
-#include <memory>
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "planner/files/field_json.h"
 
@@ -24,15 +22,12 @@ class SchemaChecker {
   /// `schema` is the text of a published schema; `definition` names one of its definitions, "" the
   /// whole.
   SchemaChecker(llvm::StringRef schema, llvm::StringRef definition, UnknownMembers unknown);
-  SchemaChecker(SchemaChecker&&) noexcept;
-  ~SchemaChecker();
 
   /// What is wrong with `value`, which stands at `pointer` in its document.
   std::optional<JsonFault> check(const Json& value, const std::string& pointer) const;
 
  private:
-  struct Compiled;
-  std::unique_ptr<Compiled> compiled_;
+  Json schema_;
 };
 
 }  // namespace stowage::planner

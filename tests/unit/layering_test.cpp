@@ -57,7 +57,7 @@ bool mayIncludeProject(const std::string& path, const std::string& header) {
 bool mayIncludeForeign(const std::string& path, const std::string& header) {
   const std::string folder = topFolder(path);
   const bool toolsOrTests = folder == "tools" || folder == "tests";
-  static const std::set<std::string> kJson = {"nlohmann", "valijson"};
+  static const std::set<std::string> kJson = {"nlohmann"};
   static const std::set<std::string> kTorch = {
       "torch", "ATen", "c10", "caffe2", "cuda_runtime.h", "cuda_runtime_api.h", "cuda.h", "nccl.h"};
   const std::string library = topFolder(header);
@@ -235,14 +235,14 @@ std::vector<std::string> forbiddenLinks(const std::string& name) {
   const std::map<std::string, std::vector<std::string>> forbidden = {
       {"ir",
        {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime",
-        "nlohmann_json", "valijson", "torch::"}},
+        "nlohmann_json", "torch::"}},
       {"plan_file",
        {"stowage::planner", "stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"planner", {"stowage::passes", "stowage::executor", "stowage::runtime", "torch::"}},
       {"passes", {"stowage::executor", "stowage::runtime", "nlohmann_json", "torch::"}},
       {"executor",
        {"stowage::planner", "stowage::passes", "stowage::runtime", "nlohmann_json", "torch::"}},
-      {"runtime", {"stowage::planner", "stowage::passes", "valijson"}},
+      {"runtime", {"stowage::planner", "stowage::passes"}},
   };
   const auto found = forbidden.find(name);
   return found == forbidden.end() ? std::vector<std::string>{} : found->second;

@@ -15,7 +15,6 @@ function(stowage_header_library name header)
   add_library(stowage::${name} INTERFACE IMPORTED GLOBAL)
   target_include_directories(stowage::${name} SYSTEM INTERFACE "${${name}_INCLUDE_DIR}")
 endfunction()
-stowage_header_library(valijson valijson/validator.hpp)
 stowage_header_library(xxhash xxhash.h)
 target_compile_definitions(stowage::xxhash INTERFACE XXH_INLINE_ALL)
 
