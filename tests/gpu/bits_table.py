@@ -10,6 +10,7 @@ run, bits are compared where eager libtorch repeats itself.
     bits_table.py [--program build/bin/stowage] [--steps 10] [--budgets 100,70,50,40]
                   [--launch none,no_update,whole] [--only gpt2] [--nondeterministic] [--repeats 20]
                   [--in-steps 80%peak] [--allow offload,in-place-reuse,reorder] [--runs 3]
+                  [--out FILE]
 """
 
 import argparse
@@ -20,7 +21,7 @@ import sys
 import tempfile
 import time
 
-from preconditions import expect_gpu, expect_known, expect_program
+from preconditions import expect_gpu, expect_known, expect_program, open_answer
 
 LLAMA = ["layers=8", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4", "batch=8",
          "sequence=256", "vocabulary=8192"]
@@ -48,6 +49,7 @@ MODELS = {
 IN_NO_GRAPH = ["gpt2", "gpt2_accumulating", "gpt2_constant_rate"]
 LEAST = {"lstm": 40}  # per cent of the peak that are too little: workspaces alone take 33 MiB
 
+EVERYTHING = "offload,recompute,in-place-reuse,reorder"
 UNWRITTEN = 64 << 10  # bytes
 
 
@@ -151,6 +153,7 @@ def run_model(options, name):
                     rows.append({"model": name, "budget": budget, "launch": launch,
                                  "profile_s": round(profiled, 1), **row})
                     show(options, rows[-1])
+                    options.answer.add(answer_row(options, rows[-1]))
                     if row["verdict"] not in ("equal", "ran"):
                         break
     return rows
@@ -181,6 +184,28 @@ def show(options, row):
     print(text, flush=True)
 
 
+def kind_of(options):
+    """Which answer these flags make: times of small steps, or bits in one of the two modes."""
+    if options.runs > 1 or options.in_steps:
+        return "small"
+    return "users" if options.nondeterministic else "bits"
+
+
+def answer_row(options, row):
+    """What a results file keeps of it."""
+    kept = ("model", "budget", "launch", "verdict", "peak_bytes", "predicted_peak_bytes",
+            "high_water_bytes", "allocations_outside", "step_ms", "predicted_ms", "eager_ms")
+    short = {key: round(row[key], 3) if isinstance(row[key], float) else row[key]
+             for key in kept if key in row}
+    short["verdict"] = short["verdict"][:300]
+    if "repeats" in row:
+        short["repeat_equal"] = row["repeats"]["equal"]
+        short["repeat_compared"] = row["repeats"]["compared"]
+    if options.allow != EVERYTHING:
+        short["allow"] = options.allow
+    return short
+
+
 def at_least_one(text):
     number = int(text)
     if number < 1:
@@ -205,14 +230,16 @@ def main():
     parser.add_argument("--runs", type=at_least_one, default=1,
                         help="run each plan so often, in processes of their own; the first is "
                              "compared with eager libtorch")
-    parser.add_argument("--allow", default="offload,recompute,in-place-reuse,reorder",
+    parser.add_argument("--allow", default=EVERYTHING,
                         help="what plans may do, as in 'plan --allow'")
     parser.add_argument("--json", action="store_true")
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     chosen = options.only.split(",") if options.only else list(MODELS)
     expect_known(parser, "--only", chosen, MODELS)
     expect_program(parser, options.program)
     expect_gpu()
+    options.answer = open_answer(options.out, kind_of(options), options.program)
     rows = []
     for name in chosen:
         try:
@@ -223,6 +250,8 @@ def main():
         except Failed as failure:
             rows.append({"model": name, "budget": 0, "verdict": f"FAILED: {failure}"})
             show(options, rows[-1])
+            options.answer.add(answer_row(options, rows[-1]))
+    options.answer.finish()
     bad = [row for row in rows if not is_expected(row)]
     print(f"{len(rows)} runs, {len(bad)} bad", flush=True)
     return 1 if bad else 0

@@ -8,7 +8,7 @@ the bits of every model must stay those of eager libtorch in every launch mode; 
 one at a time: some must give other bits. Prints a row for each; exit code 1 when one went otherwise.
 
     faults.py --faults build/faults/libstowage_cuda.so [--program build/bin/stowage] [--only signals]
-              [--seeds 3] [--drops 12] [--models lstm,llama]
+              [--seeds 3] [--drops 12] [--models lstm,llama] [--out FILE]
 """
 
 import argparse
@@ -23,7 +23,7 @@ import tempfile
 import time
 
 from bits_table import MODELS, capture_arguments
-from preconditions import expect_gpu, expect_known, expect_program
+from preconditions import expect_gpu, expect_known, expect_program, open_answer
 
 SECONDS = 120  # for one run: more is a hang
 
@@ -34,6 +34,7 @@ DIFFERENT = "DIFFERENT from the unplanned run"
 class Bench:
     def __init__(self, options, folder):
         self.options, self.folder, self.bad = options, folder, 0
+        self.answer, self.check = open_answer(options.out, "faults", options.program), ""
         self.numbers = itertools.count()  # of plans
 
     def path(self, name):
@@ -52,9 +53,14 @@ class Bench:
             return "hang", ""
         return done.returncode, done.stdout + done.stderr
 
-    def expect(self, what, found, code, words=""):
+    def record(self, good, **row):
+        self.bad += not good
+        self.answer.add({"check": self.check, **row, "good": bool(good)})
+
+    def expect(self, what, found, code, words="", **more):
         fine = found[0] == code and words in found[1]
-        self.bad += not fine
+        said = {} if fine else {"said": found[1].strip()[-200:]}
+        self.record(fine, what=what, expected=code, exit=found[0], **more, **said)
         text = found[1].strip().replace("\n", " | ")[:300]
         print(f"{'ok ' if fine else 'BAD'} {what}: exit {found[0]}: {text}", flush=True)
 
@@ -155,13 +161,14 @@ def check_delays(bench):
         jobs = {pool.submit(delay_model, bench, name): name for name in bench.options.models}
         for job in concurrent.futures.as_completed(jobs):
             if not job.result():
-                bench.bad += 1
+                bench.record(False, what="no plan was run", model=jobs[job])
                 print(f"BAD delays: {jobs[job]}: no plan of it was run", flush=True)
             for mode, seed, answer in job.result():
-                bench.expect(f"delays: {jobs[job]} {mode} seed {seed}", answer, 0, "identical bits")
+                bench.expect(f"delays: {jobs[job]} {mode} seed {seed}", answer, 0, "identical bits",
+                             model=jobs[job], launch=mode, seed=seed)
                 delayed.add(mode)
     if len(delayed) < len(MODES):
-        bench.bad += 1
+        bench.record(False, what=f"only {sorted(delayed)} were run")
         print(f"BAD only {sorted(delayed)} were run", flush=True)
 
 
@@ -178,7 +185,7 @@ def check_dropped_waits(bench):
             found = dict(zip(waits, pool.map(
                 lambda wait: compare(bench, *made, {"STOWAGE_DELAY_SEED": "1",
                                                     "STOWAGE_DROP_WAIT": str(wait)}), waits)))
-        judge_dropped(bench, f"{name}: of its {count} waits", found)
+        judge_dropped(bench, name, count, found)
 
 
 def count_waits(plan):
@@ -189,16 +196,17 @@ def count_waits(plan):
                for other in command.get("wait", []) + command.get("prev", []))
 
 
-def judge_dropped(bench, what, found):
+def judge_dropped(bench, name, count, found):
     other = [wait for wait, answer in found.items() if answer[0] == 1 and DIFFERENT in answer[1]]
     failed = [wait for wait, answer in found.items() if answer[0] not in (0, 1, "hang")]
     hung = [wait for wait, answer in found.items() if answer[0] == "hang"]
     # A delay elsewhere may keep what a wait would have: not each one shows.
     enough = len(other) >= max(1, len(found) // 4)
-    bench.bad += len(hung)
-    bench.bad += not enough
-    print(f"{'ok ' if enough else 'BAD'} {what} {list(found)} left out one at a time: {other} give "
-          f"other bits, {failed} an error, {hung} did not end", flush=True)
+    good = enough and not hung
+    bench.record(good, model=name, waits=count, removed=len(found), differ=len(other),
+                 failed=len(failed), hung=len(hung))
+    print(f"{'ok ' if good else 'BAD'} {name}: of its {count} waits {list(found)} left out one at a "
+          f"time: {other} give other bits, {failed} an error, {hung} did not end", flush=True)
 
 
 CHECKS = {"signals": check_signals, "memory": check_memory, "delays": check_delays,
@@ -227,6 +235,7 @@ def main():
                         help="for delays, separated by commas: " + ", ".join(MODELS))
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--drops", type=int, default=12)
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     expect_known(parser, "--only", options.only, CHECKS)
     expect_known(parser, "--models", options.models, MODELS)
@@ -236,7 +245,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         bench = Bench(options, folder)
         for name in options.only:
+            bench.check = name
             CHECKS[name](bench)
+    bench.answer.finish()
     print(json.dumps({"bad": bench.bad}), flush=True)
     return 1 if bench.bad else 0
 

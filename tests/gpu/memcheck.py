@@ -5,18 +5,19 @@
 Prints a row for each mode; exit code 1 when one had errors or did not run.
 
     memcheck.py [--program build/bin/stowage] [--sanitizer compute-sanitizer] [--steps 3]
-                [--budget 60%peak] [--launch none,no_update,whole]
+                [--budget 60%peak] [--launch none,no_update,whole] [--out FILE]
 """
 
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
 
 from bits_table import call
-from preconditions import expect_gpu
+from preconditions import expect_gpu, open_answer
 
 MODEL = ["gpt2", "layers=4", "hidden=256", "heads=4", "vocabulary=2048", "context=128",
          "sequence=128", "batch=8", "dropout=0.1", "precision=bfloat16", "optimizer=stowage_adamw"]
@@ -31,8 +32,10 @@ def main():
     parser.add_argument("--budget", default="60%peak")
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     expect_gpu()
+    answer = open_answer(options.out, "memcheck", options.program)
     bad = 0
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))
@@ -53,6 +56,10 @@ def main():
             last = (done.stdout + done.stderr).strip().splitlines()[-1:]
             print(f"{'ok ' if fine else 'BAD'} {launch}: {copies} copies a step, exit "
                   f"{done.returncode}: {last}", flush=True)
+            errors = re.search(r"ERROR SUMMARY: (\d+) error", done.stdout + done.stderr)
+            answer.add({"launch": launch, "copies": copies, "exit": done.returncode,
+                        "errors": int(errors[1]) if errors else None, "good": fine})
+    answer.finish()
     return 1 if bad else 0
 
 

@@ -6,7 +6,7 @@ This process allocates all of the device but the plan's arena and what the plan 
 the run must succeed. Then it takes 2 MiB more: the run must be refused (exit code 4, with the budget
 that would fit) before its first step. Exit code 1 when one of them went otherwise.
 
-    neighbour.py [--program build/bin/stowage] [--steps 4] [--budget 60%peak]
+    neighbour.py [--program build/bin/stowage] [--steps 4] [--budget 60%peak] [--out FILE]
 """
 
 import argparse
@@ -18,7 +18,7 @@ import sys
 import tempfile
 
 from bits_table import call, capture_arguments
-from preconditions import expect_gpu
+from preconditions import expect_gpu, open_answer
 
 # Recorded graphs take memory beside the arena, by the number of their commands.
 RUNS = [("gpt2", "none"), ("gpt2_bfloat16", "whole"), ("llama_lora", "whole")]
@@ -44,7 +44,7 @@ def run(options, plan, costs):
 
 
 def beside(options, model, launch):
-    """Did the run go as it should, the refused one, and one with the budget that it was told?"""
+    """The row of a run, of one that must be refused, and of one with the budget that it names."""
     import torch
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name)
@@ -67,14 +67,17 @@ def beside(options, model, launch):
         refused, text = run(options, plan, costs)
         # A run that fails for memory in its first step has exit code 4, too, and names no budget.
         named = re.search(r"a budget of (device:\d+B) would fit", text)
-        fits_then = 1
+        fits_then = None
         if named:
             call(options.program, "plan", step, "--budget", named[1], "--costs", costs, "--launch",
                  launch, "-f", "-o", plan)
             fits_then, _ = run(options, plan, costs)
         del block
         torch.cuda.empty_cache()
-    return fits == 0 and refused == 4 and fits_then == 0
+    return {"check": "neighbour", "model": model, "launch": launch, "arena_bytes": arena,
+            "outside_bytes": outside, "exit": fits, "refused_exit": refused,
+            "smaller_exit": fits_then,
+            "good": fits == 0 and refused == 4 and fits_then == 0}
 
 
 def main():
@@ -83,15 +86,19 @@ def main():
     parser.add_argument("--steps", type=int, default=4)
     parser.add_argument("--budget", default="60%peak")
     parser.add_argument("--target", default="h200")
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     expect_gpu()
+    answer = open_answer(options.out, "memory", options.program)
     import torch
     torch.empty(1, device="cuda")
     bad = 0
     for model, launch in RUNS:
-        fine = beside(options, model, launch)
-        bad += not fine
-        print(f"{'ok ' if fine else 'BAD'} {model} {launch}", flush=True)
+        row = beside(options, model, launch)
+        bad += not row["good"]
+        print(f"{'ok ' if row['good'] else 'BAD'} {model} {launch}", flush=True)
+        answer.add(row)
+    answer.finish()
     return 1 if bad else 0
 
 

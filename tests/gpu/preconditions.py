@@ -1,10 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the scripts of this folder need before they begin: a GPU (asked of its driver alone: no
-Python package is needed), a program, names that they know."""
+Python package is needed), a program, names that they know. What writes
+answers (tools/bench/answer.py) is imported from here as well."""
 
 import ctypes
 import os
 import sys
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(os.path.dirname(os.path.dirname(HERE)), "tools", "bench"))
+
+# Only now is its folder known.
+from answer import command_line, describe, find_commit, open_answer, write_answer
 
 EXIT_ENVIRONMENT = 4  # as the programs'
 

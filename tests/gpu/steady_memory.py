@@ -8,7 +8,7 @@ it is, in every launch mode. Exit code 1 when it does not, or when libtorch allo
 did not serve.
 
     steady_memory.py [--program build/bin/stowage] [--steps 1000] [--budget 60%peak]
-                     [--launch none,no_update,whole]
+                     [--launch none,no_update,whole] [--out FILE]
 """
 
 import argparse
@@ -22,7 +22,7 @@ import tempfile
 import time
 
 from bits_table import call, capture_arguments
-from preconditions import expect_gpu
+from preconditions import expect_gpu, open_answer
 
 MODEL = "gpt2_bfloat16"
 SETTLED = 5  # steps
@@ -104,9 +104,11 @@ def main():
     parser.add_argument("--budget", default="60%peak")
     parser.add_argument("--launch", default="none,no_update,whole", type=lambda text: text.split(","))
     parser.add_argument("--target", default="h200")
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     expect_gpu()
     bad, nvml = 0, Nvml()
+    report = open_answer(options.out, "memory", options.program)
     with tempfile.TemporaryDirectory() as folder:
         step, costs, plan = (os.path.join(folder, name) for name in ("s.stow", "c.json", "p.json"))
         call(options.program, *capture_arguments(MODEL, options.target, step))
@@ -122,6 +124,12 @@ def main():
             print(f"{'ok ' if fine else 'BAD'} {launch}: {len(samples)} samples, steps "
                   f"{[step for step, _ in samples[:1] + samples[-1:]]}: "
                   f"{[f'{used / 2**20:.1f}' for used in seen]} MiB; {said}", flush=True)
+            report.add({"check": "steady", "model": MODEL, "launch": launch,
+                        "samples": len(samples), "steps": [step for step, _ in
+                                                           samples[:1] + samples[-1:]],
+                        "used_bytes": seen[:1] + seen[1:][-1:], "good": fine,
+                        "outside_none": " 0 allocations outside" in answer})
+    report.finish()
     return 1 if bad else 0
 
 

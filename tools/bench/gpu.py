@@ -6,12 +6,13 @@ For each case: capture, measure, plan for every budget, run; then, in the same c
 device, the same C++ closures by eager libtorch, and with gradient checkpointing as one writes it by
 hand; and, where Python has transformers, the Hugging Face model of the same shape by what its users
 set today (hugging_face.py). First values come from one random file, so that no run spends minutes
-drawing them. Prints a row as soon as it is there; --out writes all figures as JSON, with device,
-driver, versions and settings. Exit code 1 when a run failed or the time given was up.
+drawing them. Prints a row as soon as it is there; --out writes an answer (answer.py). Exit code 1
+when a run failed or the time given was up.
 
     gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
-           [--in-steps] [--timeline] [--deterministic] [--no-eager] [--no-checkpointing] [--seconds 500]
-           [--hugging-face eager,checkpointing] [--scratch DIR] [--out FILE]
+           [--in-steps] [--timeline] [--deterministic] [--no-planned] [--no-eager]
+           [--no-checkpointing] [--seconds 500] [--hugging-face eager,checkpointing]
+           [--scratch DIR] [--out FILE]
 
 With --timeline each planned run also takes the times of its commands in ten steps, and its row says
 how far copies are hidden and how far the schedule with these times is from what was measured.
@@ -29,6 +30,9 @@ import subprocess
 import sys
 import tempfile
 import time
+
+from answer import Answer, describe
+from gpu_rows import answer_rows, seconds
 
 LLAMA = ["precision=bfloat16", "sequence=4096"]
 CASES = {
@@ -76,35 +80,6 @@ def call(program, *arguments, allowed=(0,)):
     return done
 
 
-def text_of(command):
-    try:
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-    except OSError:
-        return ""
-    return done.stdout.strip() if done.returncode == 0 else ""
-
-
-def describe_machine(options):
-    fields = "name,memory.total,driver_version,clocks.max.sm,power.limit,persistence_mode"
-    return {"gpu": text_of(["nvidia-smi", f"--query-gpu={fields}", "--format=csv,noheader"]),
-            "cores": os.cpu_count(), "stowage": text_of([options.program, "--version"]),
-            "commit": text_of(["git", "-C", os.path.dirname(os.path.abspath(__file__)), "describe",
-                               "--always", "--dirty", "--exclude", "*"]),
-            "libraries": libraries(options), "deterministic": options.deterministic,
-            "in_steps": options.in_steps, "steps": options.steps}
-
-
-def libraries(options):
-    """Versions of libtorch, CUDA and cuDNN, and of the driver, as the program sees them."""
-    try:
-        seen = json.loads(text_of([options.program, "doctor", "--json"]))
-    except ValueError:
-        return {}
-    gpu = seen.get("gpu") or {}
-    return {"torch": seen["torch"],
-            **{name: gpu[name] for name in ("driver", "driver_cuda", "cuda", "cudnn") if name in gpu}}
-
-
 def write_weights(step, path):
     """All parameters and buffers of a captured step: small normal numbers, 1 for vectors."""
     import torch
@@ -135,10 +110,6 @@ def write_weights(step, path):
             out.write(values.view(torch.uint8).cpu().numpy().data)
 
 
-def seconds(nanoseconds):
-    return None if nanoseconds is None else nanoseconds / 1e9
-
-
 def capture(options, case, folder, name, more=()):
     step = os.path.join(folder, f"{name}.stow")
     costs = os.path.join(folder, f"{name}.costs.json")
@@ -151,24 +122,26 @@ def capture(options, case, folder, name, more=()):
 
 
 def smallest(options, case, step, costs):
-    """What a refusal names."""
+    """The smallest budget that an infeasible error names."""
     done = call(options.program, "plan", step, "--budget", "1MiB", "--costs", costs, "--host",
                 case["host"], "--json", allowed=(1,))
     return f"{json.loads(done.stdout)['error']['infeasible']['smallest_budget_bytes']}B"
 
 
 def plan(options, case, step, costs, budget):
+    row = {}
     if budget == "smallest":
-        budget = smallest(options, case, step, costs)
+        budget, row = smallest(options, case, step, costs), {"smallest": True}
+    row["budget"] = budget
     path = f"{step}.{budget.replace('%', '_')}.plan.json"
     try:
         done = call(options.program, "plan", step, "--budget", budget, "--costs", costs, "--host",
                     case["host"], "-o", path, allowed=(0, 1))
     except Failed as failure:
-        return {"budget": budget, "verdict": str(failure)}
+        return {**row, "verdict": str(failure)}
     if done.returncode == 1:
-        return {"budget": budget, "verdict": (done.stderr + done.stdout).strip()[:500]}
-    return {"budget": budget, "verdict": "planned", "plan_s": done.seconds, "path": path}
+        return {**row, "verdict": (done.stderr + done.stdout).strip()[:500]}
+    return {**row, "verdict": "planned", "plan_s": done.seconds, "path": path}
 
 
 def judge(answer, compare):
@@ -185,7 +158,7 @@ def judge(answer, compare):
 def run(options, costs, weights, row, compare):
     arguments = ["run", row["path"], "--steps", str(options.steps), "--costs", costs, "--weights",
                  weights, "--json"]
-    # A process that traced a GPU issues more slowly from then on: eager training has its own.
+    # Launch overhead rises in a process that traced a GPU: eager training has its own process.
     own_process = compare and options.timeline
     comparing = [*arguments, "--compare-unplanned"]
     if options.timeline:
@@ -207,7 +180,7 @@ def run(options, costs, weights, row, compare):
                 "step_s": seconds(answer["step_ns"]), "predicted_s": seconds(predicted["step_ns"]),
                 "bound_s": seconds(predicted.get("bound_ns")),
                 "out_bytes": predicted["out_bytes"], "in_bytes": predicted["in_bytes"],
-                "run_s": done.seconds, "losses": answer["losses"]})
+                "run_s": done.seconds})
     if compare:
         row["unplanned"] = answer["unplanned"]
     if options.timeline:
@@ -252,7 +225,7 @@ def measure_in_steps(options, case, name, step, costs, weights):
     if row["verdict"] != "planned":
         raise Failed(f"{case['in_steps']}: {row['verdict']}")
     path = f"{step}.in_steps.costs.json"
-    # The last ten are timed; what those before take says how much that slows issuing.
+    # The last ten are timed; those before say how much that adds to launch overhead.
     done = call(options.program, "run", row["path"], "--steps", "16", "--costs", costs, "--weights",
                 weights, "--costs-out", path, "--json")
     answer = json.loads(done.stdout)
@@ -267,13 +240,16 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
     step, costs = capture(options, case, folder, name, more)
     if not os.path.exists(weights):
         write_weights(step, weights)
+    source = "ops alone"
     if options.in_steps and not more:
         costs = measure_in_steps(options, case, name, step, costs, weights)
+        source = f"steps of {case['in_steps']}"
     rows = []
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = [pool.submit(plan, options, case, step, costs, budget) for budget in budgets]
         for ready in concurrent.futures.as_completed(waiting):
             row = ready.result()
+            row.update({"checkpointing": bool(more), "costs": source})
             if row["verdict"] == "planned" and time.time() > options.end:
                 row["verdict"] = "not run: the time given was up"
             if row["verdict"] == "planned":
@@ -284,6 +260,7 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
                     row["verdict"] = str(failure)
             show(name, row)
             rows.append(row)
+            options.report(row)
     return rows
 
 
@@ -306,11 +283,13 @@ def run_hugging_face(options, name):
     for mode in options.hugging_face:
         if time.time() > options.end:
             rows.append({"hugging_face": mode, "verdict": "not run: the time given was up"})
+            options.report(rows[-1])
             continue
         row = call_hugging_face([sys.executable, script, mode, *CASES[name]["hugging_face"],
                                  "--steps", str(min(options.steps, MODE_STEPS.get(mode, options.steps)))])
         row = {"hugging_face": mode, "verdict": row.get("error", "ran"), **row}
         rows.append(row)
+        options.report(row)
         figures = row["verdict"] if "step_s" not in row else (
             f"peak {gibibytes(row['peak_bytes'])} GiB (reserved {gibibytes(row['reserved_bytes'])}); "
             f"step {row['step_s']:.4f} s")
@@ -321,20 +300,37 @@ def run_hugging_face(options, name):
 def run_case(options, name, folder):
     case = CASES[name]
     weights = os.path.join(folder, f"{name}.safetensors")
-    rows = run_budgets(options, case, name, folder, options.budgets or case["budgets"], weights)
-    if not options.no_eager and not options.no_checkpointing and time.time() < options.end:
-        rows += run_budgets(options, case, name + "_ckpt", folder, ["100%peak"], weights,
-                            ["checkpointing=on"])
-    os.remove(weights)
-    rows += run_hugging_face(options, name)
-    return [{"case": name, **row} for row in rows]
+    rows = []
+    if not options.no_planned:
+        budgets = options.budgets or case["budgets"]
+        rows += run_budgets(options, case, name, folder, budgets, weights)
+        if not options.no_eager and not options.no_checkpointing and time.time() < options.end:
+            rows += run_budgets(options, case, name + "_ckpt", folder, ["100%peak"], weights,
+                                ["checkpointing=on"])
+        os.remove(weights)
+    return rows + run_hugging_face(options, name)
 
 
-def write_whole(path, answer):
-    """What was there stays until all is written."""
-    with open(f"{path}.part", "w", encoding="utf-8") as file:
-        json.dump(answer, file, indent=1)
-    os.replace(f"{path}.part", path)
+def run_cases(options, answer):
+    """How many runs went otherwise than promised."""
+    bad = 0
+    for name in options.only:
+        def report(row, case=name):
+            if "transformers" in row:
+                answer.answer["versions"]["transformers"] = row["transformers"]
+            for part in answer_rows(case, row):
+                answer.add(part)
+        options.report = report
+        with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
+            try:
+                rows = run_case(options, name, folder)
+                # Peers that do not fit are results; ours are not.
+                bad += sum(row["verdict"] != "ran" for row in rows if "hugging_face" not in row)
+            except Failed as failure:
+                print(f"{name}: FAILED: {failure}", flush=True)
+                report({"budget": "", "verdict": f"FAILED: {failure}"})
+                bad += 1
+    return bad
 
 
 def main():
@@ -349,6 +345,7 @@ def main():
     parser.add_argument("--timeline", action="store_true", help="times of commands, too")
     parser.add_argument("--deterministic", action="store_true",
                         help="libtorch's deterministic mode; default: as users run")
+    parser.add_argument("--no-planned", action="store_true", help="Hugging Face's model alone")
     parser.add_argument("--no-eager", action="store_true", help="planned runs alone")
     parser.add_argument("--no-checkpointing", action="store_true")
     parser.add_argument("--hugging-face", type=lambda text: [mode for mode in text.split(",") if mode],
@@ -357,7 +354,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=float("inf"),
                         help="start nothing after so many; what runs then is finished")
     parser.add_argument("--scratch", help="folder for files of many GiB; default: a temporary one")
-    parser.add_argument("--out", help="JSON file to write")
+    parser.add_argument("--out", help="answer to write, a JSON file")
     options = parser.parse_args()
     unknown = [name for name in options.only if name not in CASES]
     if unknown:
@@ -365,23 +362,14 @@ def main():
     if not os.access(options.program, os.X_OK):
         parser.error(f"--program {options.program}: no such program")
     options.end = time.time() + options.seconds
-    answer = {"machine": describe_machine(options), "rows": []}
-    print(json.dumps(answer["machine"]), flush=True)
-    if not answer["machine"]["gpu"]:
+    head = describe("deterministic" if options.deterministic else "large", options.program)
+    print(json.dumps(head), flush=True)
+    if not head["card"]:
         print("error: nvidia-smi finds no GPU here", file=sys.stderr)
         return 4
-    bad = 0
-    for name in options.only:
-        with tempfile.TemporaryDirectory(dir=options.scratch) as folder:
-            try:
-                answer["rows"] += run_case(options, name, folder)
-            except Failed as failure:
-                print(f"{name}: FAILED: {failure}", flush=True)
-                bad += 1
-        if options.out:
-            write_whole(options.out, answer)
-    # Peers that do not fit are results; ours are not.
-    bad += sum(row["verdict"] != "ran" for row in answer["rows"] if "hugging_face" not in row)
+    answer = Answer(options.out, head)
+    bad = run_cases(options, answer)
+    answer.finish()
     return 1 if bad else 0
 
 
