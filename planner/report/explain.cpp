@@ -14,12 +14,12 @@ namespace {
 
 constexpr size_t kMostHolders = 10;
 
-bool isThereAt(const Stay& stay, int32_t step, int32_t period) {
-  if (stay.isHost) return false;
-  if (stay.always) return true;
-  if (stay.begin < 0) return false;
-  const bool now = stay.begin <= step && step <= stay.end;
-  const bool sinceLastStep = stay.begin <= step + period && step + period <= stay.end;
+bool isThereAt(const LiveRange& range, int32_t launch, int32_t period) {
+  if (range.isHost) return false;
+  if (range.always) return true;
+  if (range.begin < 0) return false;
+  const bool now = range.begin <= launch && launch <= range.end;
+  const bool sinceLastStep = range.begin <= launch + period && launch + period <= range.end;
   return now || sinceLastStep;
 }
 
@@ -44,8 +44,8 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
   const std::vector<int64_t> loads = computeLoads(table, *expansion);
   if (loads.size() < 2) return PeakHolders{};
   const auto highest = std::max_element(loads.begin() + 1, loads.end());
-  const auto step = static_cast<int32_t>(highest - loads.begin());
-  PeakHolders peak{.node = expansion->steps[static_cast<size_t>(step)].node,
+  const auto launch = static_cast<int32_t>(highest - loads.begin());
+  PeakHolders peak{.node = expansion->launches[static_cast<size_t>(launch)].node,
                    .bytes = Bytes(*highest + table.reservedBytes())};
   const ir::Graph& graph = table.problem().graph;
   if (table.reservedBytes() > 0) {
@@ -54,20 +54,20 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
   if (peak.node.isValid() && table.temporary(peak.node.index()) > 0) {
     peak.holders.push_back({"temporaries of the node", Bytes(table.temporary(peak.node.index()))});
   }
-  for (const Stay& stay : expansion->stays) {
-    if (!isThereAt(stay, step, expansion->stepCount())) continue;
-    const Bytes bytes(table.bytes(stay.storage));
-    peak.holders.push_back({graph.storage(stay.storage).name, bytes});
-    if (!peak.node.isValid() || !uses(graph, peak.node, stay.storage)) peak.beside += bytes;
+  for (const LiveRange& range : expansion->liveRanges) {
+    if (!isThereAt(range, launch, expansion->launchCount())) continue;
+    const Bytes bytes(table.bytes(range.storage));
+    peak.holders.push_back({graph.storage(range.storage).name, bytes});
+    if (!peak.node.isValid() || !uses(graph, peak.node, range.storage)) peak.beside += bytes;
   }
   keepLargest(peak.holders);
   return peak;
 }
 
 std::vector<ir::Infeasible::Holder> findHostHolders(const GapTable& table, const Actions& actions,
-                                                    int64_t budget) {
+                                                    Bytes prefetchLimit) {
   std::vector<ir::Infeasible::Holder> holders;
-  ir::Expected<Timetable> timetable = evaluateActions(table, actions, budget);
+  ir::Expected<Timetable> timetable = evaluateActions(table, actions, prefetchLimit.value());
   if (!timetable) {
     llvm::consumeError(timetable.takeError());
     return holders;

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What holds the peak of an answer: the step with the most bytes, and the storages that are on the
-// device there, largest first. In bytes, before addresses: a "no" names what it would have to do
-// without.
+// What holds the peak of an answer: the launch with the most bytes, and the storages that are on
+// the device there, largest first. In bytes, before addresses: an infeasible error names them.
 #ifndef STOWAGE_PLANNER_REPORT_EXPLAIN_H_
 #define STOWAGE_PLANNER_REPORT_EXPLAIN_H_
 
@@ -23,9 +22,9 @@ struct PeakHolders {
 /// Errors: as expand.
 ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& actions);
 
-/// What lies on the host, largest first. `budget` as for evaluateActions.
+/// What lies on the host, largest first. `prefetchLimit` as for evaluateActions.
 std::vector<ir::Infeasible::Holder> findHostHolders(const GapTable& table, const Actions& actions,
-                                                    int64_t budget);
+                                                    Bytes prefetchLimit);
 
 }  // namespace stowage::planner
 

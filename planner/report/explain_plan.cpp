@@ -7,6 +7,7 @@
 
 #include "ir/graph/liveness.h"
 #include "planner/evaluate/copy_schedule.h"
+#include "planner/report/residency_spans.h"
 
 namespace stowage::planner {
 
@@ -24,127 +25,19 @@ int64_t roundedBytes(const ExplainInput& input, ir::StorageId storage) {
 // --- what is on the device when
 // -------------------------------------------------------------------
 
-// A residency holds bytes from the command that defines it to its last use. What is used before it
-// is defined came over the boundary.
-struct Span {
-  int64_t define = -1;
-  int64_t last = -1;
-  int64_t lastBefore = -1;  // last use before it is defined in the step
-  bool isCrossing = false;  // valid at the boundary
-};
-
-class Occupancy {
- public:
-  explicit Occupancy(const ExplainInput& input) : in_(input) {
-    spans_.resize(in_.schedule.residencies.size());
-    const auto& commands = in_.schedule.commands;
-    for (size_t i = 0; i < commands.size(); ++i) note(commands[i], static_cast<int64_t>(i));
-    for (const ir::BoundaryEntry& entry : in_.schedule.boundary) {
-      for (const ir::ResidencyId id : entry.at) spans_[id.index()].isCrossing = true;
-    }
-  }
-
-  bool isThere(size_t residency, int64_t command) const {
-    const Span& span = spans_[residency];
-    if (in_.schedule.residencies[residency].space != ir::Space::kDevice) return false;
-    const bool crosses = span.isCrossing || span.lastBefore >= 0;
-    if (!crosses) return span.define >= 0 && span.define <= command && command <= span.last;
-    if (span.define < 0) return true;
-    return command >= span.define || command <= span.lastBefore;
-  }
-
-  // The bytes of a node that lands on an operand are counted once.
-  int64_t bytesAt(size_t command) const {
-    const ir::Command& run = in_.schedule.commands[command];
-    int64_t bytes = run.temp.bytes.value();
-    for (size_t r = 0; r < spans_.size(); ++r) {
-      if (!isThere(r, static_cast<int64_t>(command)) || isTaken(run, r)) continue;
-      bytes += roundedBytes(in_, in_.schedule.residencies[r].storage);
-    }
-    return bytes;
-  }
-  static bool isTaken(const ir::Command& run, size_t residency) {
-    return run.takes.isValid() && run.takes.index() == residency;
-  }
-
-  // Bytes at every command, by differences: a look at all residencies each time would be slow.
-  std::vector<int64_t> bytesByCommand() const {
-    const size_t count = in_.schedule.commands.size();
-    std::vector<int64_t> change(count + 1, 0);
-    const auto add = [&](int64_t from, int64_t to, int64_t bytes) {
-      if (from > to) return;
-      change[static_cast<size_t>(from)] += bytes;
-      change[static_cast<size_t>(to) + 1] -= bytes;
-    };
-    for (size_t r = 0; r < spans_.size(); ++r) {
-      const Span& span = spans_[r];
-      const ir::Residency& residency = in_.schedule.residencies[r];
-      if (residency.space != ir::Space::kDevice) continue;
-      const int64_t bytes = roundedBytes(in_, residency.storage);
-      const bool crosses = span.isCrossing || span.lastBefore >= 0;
-      const auto end = static_cast<int64_t>(count) - 1;
-      if (crosses && span.define < 0) add(0, end, bytes);
-      if (crosses && span.define >= 0) add(span.define, end, bytes);
-      if (crosses && span.define >= 0) add(0, std::min(span.lastBefore, span.define - 1), bytes);
-      if (!crosses && span.define >= 0) add(span.define, span.last, bytes);
-    }
-    std::vector<int64_t> result(count, 0);
-    int64_t held = 0;
-    for (size_t i = 0; i < count; ++i) {
-      held += change[i];
-      const ir::Command& command = in_.schedule.commands[i];
-      result[i] = held + command.temp.bytes.value();
-      if (!command.takes.isValid()) continue;
-      const ir::Residency& taken = in_.schedule.residency(command.takes);
-      result[i] -= roundedBytes(in_, taken.storage);
-    }
-    return result;
-  }
-
- private:
-  void note(const ir::Command& command, int64_t at) {
-    if (command.kind == ir::CommandKind::kCopy) {
-      use(command.from, at);
-      define(command.to, at);
-      return;
-    }
-    for (const ir::ResidencyId id : command.in) use(id, at);
-    for (const ir::ResidencyId id : command.out) {
-      if (llvm::is_contained(command.in, id)) {
-        use(id, at);
-      } else {
-        define(id, at);
-      }
-    }
-  }
-  void use(ir::ResidencyId id, int64_t at) {
-    Span& span = spans_[id.index()];
-    if (span.define < 0) span.lastBefore = at;
-    span.last = at;
-  }
-  void define(ir::ResidencyId id, int64_t at) {
-    Span& span = spans_[id.index()];
-    if (span.define < 0) span.define = at;
-    span.last = at;
-  }
-
-  const ExplainInput& in_;
-  std::vector<Span> spans_;
-};
-
 void explainPeak(const ExplainInput& input, PlanExplanation& result) {
-  const Occupancy occupancy(input);
-  const std::vector<int64_t> bytes = occupancy.bytesByCommand();
+  const ResidencySpans spans(input.graph, input.schedule, input.alignBytes);
+  const std::vector<GroupBytes> bytes = spans.bytesByCommand();
   size_t peak = bytes.size();
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (!isCompute(input.schedule.commands[i])) continue;
-    if (peak == bytes.size() || bytes[i] > bytes[peak]) peak = i;
+    if (peak == bytes.size() || sumOf(bytes[i]) > sumOf(bytes[peak])) peak = i;
   }
-  result.height = input.schedule.predicted.peakBytes;
+  result.arenaPeak = input.schedule.predicted.peakBytes;
   if (peak == bytes.size()) return;
   const ir::Command& command = input.schedule.commands[peak];
   result.peakNode = command.node;
-  result.peakBytes = Bytes(bytes[peak]);
+  result.peakBytes = Bytes(sumOf(bytes[peak]));
   for (const ir::ReservedRegion& region : input.schedule.reserved) {
     result.peakBytes += roundUp(region.bytes, input.alignBytes);
     result.holders.push_back({region.what + " (reserved)", region.bytes});
@@ -153,8 +46,8 @@ void explainPeak(const ExplainInput& input, PlanExplanation& result) {
     result.holders.push_back({"temporaries of the node", command.temp.bytes});
   }
   for (size_t r = 0; r < input.schedule.residencies.size(); ++r) {
-    if (!occupancy.isThere(r, static_cast<int64_t>(peak))) continue;
-    if (Occupancy::isTaken(command, r)) continue;
+    if (!spans.isThere(r, static_cast<int64_t>(peak))) continue;
+    if (ResidencySpans::isTaken(command, r)) continue;
     const ir::StorageId storage = input.schedule.residencies[r].storage;
     result.holders.push_back(
         {input.graph.storage(storage).name, Bytes(roundedBytes(input, storage))});
@@ -189,7 +82,7 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
   Nanoseconds free;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     if (!isCompute(schedule.commands[i])) continue;
-    if (!timeline.handedOver.empty()) free = std::max(free, timeline.handedOver[i]);
+    if (!timeline.enqueued.empty()) free = std::max(free, timeline.enqueued[i]);
     const Nanoseconds waited = timeline.start[i] - free;
     free = timeline.end[i];
     if (waited <= Nanoseconds(0)) continue;
@@ -209,13 +102,13 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
   return stalls;
 }
 
-/// What compute waits until it is handed over what it could do.
-Nanoseconds issueWaits(const ir::Schedule& schedule, const Timeline& timeline) {
+/// How long compute waits for the launch thread.
+Nanoseconds launchWaits(const ir::Schedule& schedule, const Timeline& timeline) {
   Nanoseconds sum;
   Nanoseconds free;
-  for (size_t i = 0; i < timeline.handedOver.size(); ++i) {
+  for (size_t i = 0; i < timeline.enqueued.size(); ++i) {
     if (!isCompute(schedule.commands[i])) continue;
-    sum += std::max(timeline.handedOver[i] - free, Nanoseconds(0));
+    sum += std::max(timeline.enqueued[i] - free, Nanoseconds(0));
     free = timeline.end[i];
   }
   return sum;
@@ -251,8 +144,8 @@ class StoryTeller {
         storage_(storage),
         touches_(ir::computeLives(input.graph)[storage.index()].touches) {
     before_.push_back(0);
-    for (const ir::OpCost& cost : in_.costs.nodes) {
-      before_.push_back(before_.back() + cost.time.value());
+    for (size_t i = 0; i < in_.costs.nodes.size(); ++i) {
+      before_.push_back(before_.back() + in_.costs.time(ir::NodeId(i)).value());
     }
   }
 
@@ -294,7 +187,7 @@ class StoryTeller {
     story.copyTime = Nanoseconds();
     for (const ir::Touch& touch : touches_) {
       if (!touch.writes || touch.position > begin) continue;
-      story.recomputeTime += in_.costs.nodes[static_cast<size_t>(touch.position)].time;
+      story.recomputeTime += in_.costs.time(ir::NodeId(static_cast<size_t>(touch.position)));
     }
     return story;
   }
@@ -323,11 +216,11 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.outBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)];
   result.inBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostToDevice)];
   for (const ir::Command& command : input.schedule.commands) {
-    if (command.clone > 0) result.recomputeTime += input.costs.work(command.node);
+    if (command.recompute > 0) result.recomputeTime += input.costs.nodes[command.node.index()].work;
   }
   result.stalls = findStalls(input, timeline);
   for (const StallPlace& stall : result.stalls) result.waiting += stall.time;
-  result.issueWaits = issueWaits(input.schedule, timeline);
+  result.launchWaits = launchWaits(input.schedule, timeline);
   result.remedies = findRemedies(input, result.stalls);
   if (result.stalls.size() > kMostPlaces) result.stalls.resize(kMostPlaces);
   return result;

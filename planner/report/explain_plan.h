@@ -36,14 +36,14 @@ struct Remedy {
 struct PlanExplanation {
   ir::NodeId peakNode;
   Bytes peakBytes;  // at once there, temporaries and reserved regions included
-  Bytes height;     // highest byte of the device arena that anything is at: what the budget buys
+  Bytes arenaPeak;  // highest byte of the device arena that is used: what the budget must hold
   std::vector<ir::Infeasible::Holder> holders;  // largest first
   std::vector<StallPlace> stalls;               // longest first
   std::vector<Remedy> remedies;                 // longest first
   Nanoseconds stepTime;
   Nanoseconds waiting;        // all stalls together
   Nanoseconds recomputeTime;  // all recomputes together
-  Nanoseconds issueWaits;     // of compute for the issuing thread
+  Nanoseconds launchWaits;    // compute waits for the launch thread
   Nanoseconds outBusy;        // of each link per step
   Nanoseconds inBusy;
 };
@@ -58,7 +58,7 @@ struct GapStory {
   std::string why;
   Nanoseconds away;           // node times between
   Nanoseconds copyTime;       // both ways, as far as it is copied; what copies would take for kKeep
-  Nanoseconds recomputeTime;  // of the nodes that make it; 0: not made again
+  Nanoseconds recomputeTime;  // of the nodes that make it; 0: not recomputed
 };
 
 struct StorageStory {

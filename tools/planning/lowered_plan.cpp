@@ -12,9 +12,9 @@ namespace stowage::tools {
 namespace {
 
 ir::Error checkHost(const planner::Timetable& timetable, Bytes limit) {
-  if (timetable.hostHeight <= limit) return ir::success();
+  if (timetable.hostPeak <= limit) return ir::success();
   ir::Infeasible infeasible{
-      .budget = limit, .smallestBudget = timetable.hostHeight, .peakNode = "", .holders = {}};
+      .budget = limit, .smallestBudget = timetable.hostPeak, .peakNode = "", .holders = {}};
   infeasible.space = ir::spaceName(ir::Space::kHost);
   ir::PlanError error(ir::ErrorCode::kInfeasible, "the host arena is above its limit");
   return ir::makeError(std::move(error.because(std::move(infeasible))));
@@ -29,7 +29,7 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
                            /*pins=*/{}, mode);
   if (!problem) return problem.takeError();
   ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
-      *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetch);
+      *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetchLimit);
   if (!timetable) return timetable.takeError();
   if (ir::Error error = checkHost(*timetable, inputs.options.limits.host)) return error;
   ir::Expected<ir::Schedule> schedule =

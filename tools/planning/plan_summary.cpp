@@ -80,7 +80,7 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   counts.offloadedActivations = static_cast<int64_t>(activations.size());
   for (const ir::Command& command : schedule.commands) {
     if (command.kind == ir::CommandKind::kCopy) ++counts.copies;
-    if (command.clone > 0) ++counts.clones;
+    if (command.recompute > 0) ++counts.recomputedLaunches;
     if (command.takes.isValid()) ++counts.reusedInPlace;
   }
   return counts;
@@ -91,7 +91,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   if (!summary.planNeeded) {
     os << "fits       as it is: laid out in " << formatBytes(claim.peakBytes)
        << " of the budget of " << formatBytes(summary.budget) << unplannedText(summary)
-       << ", nothing has to leave or be made again, " << formatDuration(claim.stepTime)
+       << ", nothing has to be offloaded or recomputed, " << formatDuration(claim.stepTime)
        << " a step predicted" << costsRemark(summary.costs) << '\n';
     printOutside(summary, os);
     return;
@@ -140,7 +140,7 @@ Json planSummaryJson(const PlanSummary& summary) {
                     {"to_disk", counts.toDisk},
                     {"reused_in_place", counts.reusedInPlace},
                     {"copies", counts.copies},
-                    {"clones", counts.clones},
+                    {"recomputed_launches", counts.recomputedLaunches},
                     {"commands", summary.schedule.commands.size()}};
   return json;
 }

@@ -238,14 +238,14 @@ ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& i
 }
 
 ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs) {
-  ir::PlanError no = ir::takePayload(std::move(error));
-  if (size.withOutside && no.infeasible() &&
-      no.infeasible()->space == ir::spaceName(ir::Space::kDevice)) {
-    ir::Infeasible counted = *no.infeasible();
+  ir::PlanError found = ir::takePayload(std::move(error));
+  if (size.withOutside && found.infeasible() &&
+      found.infeasible()->space == ir::spaceName(ir::Space::kDevice)) {
+    ir::Infeasible counted = *found.infeasible();
     counted.outside = inputs.target.outside;
-    no.because(std::move(counted));
+    found.because(std::move(counted));
   }
-  return ir::makeError(std::move(no));
+  return ir::makeError(std::move(found));
 }
 
 ir::Error measureKeepAll(PlanningInputs& inputs) {

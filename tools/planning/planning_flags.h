@@ -56,7 +56,7 @@ ir::Expected<Bytes> resolveBudget(const Size& size, const PlanningInputs& inputs
 /// For a table, where such parts are as good as others.
 ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& inputs);
 
-/// A refusal of a "device:" budget also says what that holds beside the arena.
+/// An infeasible error about a "device:" budget also says what that holds beside the arena.
 ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs);
 
 /// Fills in keepAll from graph, target and costs.

@@ -22,6 +22,8 @@
 #include "tools/cli/nearest_name.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/files/load_files.h"
+#include "tools/files/whole_file.h"
+#include "tools/planning/memory_chart.h"
 #include "tools/planning/plan_summary.h"
 #include "tools/verbs/verbs.h"
 
@@ -40,6 +42,7 @@ struct ExplainFlags : CommonFlags {
   std::string storage;
   std::string graph;
   std::string costs;
+  std::string svg;
 };
 
 /// Times of other costs than the plan's would explain another plan: where the plan's are not at
@@ -81,7 +84,7 @@ double shareOf(Nanoseconds part, Nanoseconds whole) {
 void printPeak(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanation& explained,
                llvm::raw_ostream& os) {
   os << "arena      " << formatBytes(plan.file.budget) << ", used up to "
-     << formatBytes(explained.height) << '\n';
+     << formatBytes(explained.arenaPeak) << '\n';
   if (!explained.peakNode.isValid()) return;
   os << "peak       " << formatBytes(explained.peakBytes) << " at once, at "
      << graph.describeNode(explained.peakNode) << '\n';
@@ -98,11 +101,11 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
                     shareOf(explained.recomputeTime, explained.stepTime),
                     formatDuration(explained.waiting),
                     shareOf(explained.waiting, explained.stepTime));
-  if (explained.issueWaits.value() > 0) {
+  if (explained.launchWaits.value() > 0) {
     os << fmt::format(
-        "issuing    compute waits {} ({:.1f} %) for the thread that hands over its work, "
+        "launch     compute waits {} ({:.1f} %) for the thread that launches kernels, "
         "or for the step's numbers\n",
-        formatDuration(explained.issueWaits), shareOf(explained.issueWaits, explained.stepTime));
+        formatDuration(explained.launchWaits), shareOf(explained.launchWaits, explained.stepTime));
   }
   os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
@@ -143,8 +146,7 @@ std::optional<LaunchTip> findLaunchTip(const LoadedPlan& plan, const ir::CostTab
       llvm::consumeError(costs.takeError());
       continue;
     }
-    Nanoseconds sum;
-    for (const ir::OpCost& cost : costs->nodes) sum += cost.time;
+    const Nanoseconds sum = costs->totalTime();
     if (sum < (best ? best->step : step - Nanoseconds(step.value() / kClearly))) best = {mode, sum};
   }
   return best;
@@ -167,7 +169,7 @@ void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
   constexpr int64_t kNoticed = 1000;  // a part of the step
   if (isKernels || saved <= Nanoseconds(explained.stepTime.value() / kNoticed)) {
     os << "helps      nothing" << (tip ? " else" : "") << ": the step takes as long as its kernels"
-       << (explained.issueWaits > Nanoseconds(0) ? " and their handing over\n" : "\n");
+       << (explained.launchWaits > Nanoseconds(0) ? " and their launch overhead\n" : "\n");
     return;
   }
   for (const planner::Remedy& remedy : explained.remedies) {
@@ -209,7 +211,7 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
   }
   const bool hasPeak = explained.peakNode.isValid();
   return {{"budget_bytes", plan.file.budget.value()},
-          {"height_bytes", explained.height.value()},
+          {"arena_peak_bytes", explained.arenaPeak.value()},
           {"costs", {{"source", ir::costSourceName(costs)}}},
           {"peak",
            {{"node", hasPeak ? graph.describeNode(explained.peakNode) : ""},
@@ -218,7 +220,7 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
           {"step_ns", explained.stepTime.value()},
           {"waiting_ns", explained.waiting.value()},
           {"recompute_ns", explained.recomputeTime.value()},
-          {"issue_wait_ns", explained.issueWaits.value()},
+          {"launch_wait_ns", explained.launchWaits.value()},
           {"busy_ns", {{"d2h", explained.outBusy.value()}, {"h2d", explained.inBusy.value()}}},
           {"stalls", stalls},
           {"helps", remedies}};
@@ -231,7 +233,7 @@ const char* wordsFor(const std::string& why) {
   if (why == "pinned") return "pinned by a person";
   if (why == "hidden") return "nothing waits for its copies";
   if (why == "waits") return "compute waits for its copies";
-  if (why == "cheap") return "making it again costs less than copies";
+  if (why == "cheap") return "recomputing it costs less than copies";
   if (why == "busy") return "the links had no time for it";
   if (why == "only") return "nothing else was allowed";
   if (why == "fits") return "there was room";
@@ -297,7 +299,34 @@ ir::Error suggestName(ir::Error error, const ir::Graph& graph, const std::string
   return ir::makeError(std::move(payload));
 }
 
+ir::Error checkPicture(const ExplainFlags& flags) {
+  if (flags.svg.empty()) return ir::success();
+  if (flags.svg == "-" || !flags.storage.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         flags.svg == "-" ? "--svg: found '-', expected a file"
+                                          : "--svg shows the whole plan, not a storage");
+  }
+  if (ir::Error error = checkIsNoInput(flags.svg, {flags.plan, flags.graph, flags.costs})) {
+    return error;
+  }
+  return checkWritable(flags.svg, flags.replace);
+}
+
+ir::Error writePicture(const ExplainFlags& flags, const LoadedPlan& plan,
+                       const planner::ExplainInput& input) {
+  if (flags.svg.empty()) return ir::success();
+  const MemoryChart chart = {
+      .title = "'" + plan.graph.name() + "': device memory over one step, costs " +
+               ir::costSourceName(input.costs.source),
+      .unplanned = planner::findUnplannedMemory(plan.graph, plan.file.target, input.costs),
+      .planned = planner::findPlannedMemory(input),
+      .budget = plan.file.budget};
+  return writeWholeFile(flags.svg, flags.replace,
+                        [&](llvm::raw_ostream& os) { drawMemory(chart, os); });
+}
+
 VerbResult runExplain(const ExplainFlags& flags) {
+  if (ir::Error error = checkPicture(flags)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
@@ -324,6 +353,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
     return kExitYes;
   }
   remark(estimate, flags);
+  if (ir::Error error = writePicture(flags, *plan, input)) return error;
   const PlanExplanation explained = planner::explainPlan(input);
   const std::optional<LaunchTip> tip = findLaunchTip(*plan, *table, explained.stepTime);
   if (flags.json) {
@@ -337,6 +367,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
   }
   printStalls(plan->graph, explained, os);
   printRemedies(*plan, explained, tip, os);
+  if (!flags.svg.empty()) os << "wrote      " << flags.svg << '\n';
   return kExitYes;
 }
 
@@ -353,7 +384,9 @@ Verb addExplainVerb(CLI::App& app) {
   command->add_option("--costs", flags->costs,
                       "the costs it was planned with; default: where the plan says that they are, "
                       "else the profile's estimate");
-  addCommonFlags(*command, *flags, /*writesFiles=*/false);
+  command->add_option("--svg", flags->svg,
+                      "picture to write: device memory over the step, kept and planned");
+  addCommonFlags(*command, *flags);
   return {.command = command, .run = [flags] { return runExplain(*flags); }, .flags = flags.get()};
 }
 

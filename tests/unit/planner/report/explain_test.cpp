@@ -44,7 +44,7 @@ class Explain : public testing::Test {
   ir::NodeCosts costs_;
 };
 
-// It may not run again, so it is copied: out after 3 units, 8 long; in after the wide node.
+// It is not recomputable, so it is copied: out after 3 units, 8 long; in after the wide node.
 TEST_F(Explain, SaysWhereComputeWaitsAndForWhat) {
   plan("test.make.default");
   const PlanExplanation explained = explainPlan(input());
@@ -72,16 +72,16 @@ TEST_F(Explain, SaysWhereComputeWaitsAndForWhat) {
   EXPECT_EQ(story.gaps[0].away, time(2));
 }
 
-// The same plan, handed over by a slow thread: its copies are over when the next run is there.
-TEST_F(Explain, WaitsForTheIssuingThreadAreNoWaitsForBytes) {
+// The same plan with a slow launch thread: copies are over before the next op is launched.
+TEST_F(Explain, WaitsForTheLaunchThreadAreNoWaitsForBytes) {
   plan("test.make.default");
-  EXPECT_EQ(explainPlan(input()).issueWaits, time(0));
-  for (ir::OpCost& cost : costs_.nodes) cost.issue = time(20);
-  costs_.links.issue = time(5);
+  EXPECT_EQ(explainPlan(input()).launchWaits, time(0));
+  for (ir::OpCost& cost : costs_.nodes) cost.launch = time(20);
+  costs_.links.launch = time(5);
   const PlanExplanation explained = explainPlan(input());
   EXPECT_EQ(explained.stepTime, time(3 * 20 + 2 * 5));
   EXPECT_EQ(explained.waiting, time(0));
-  EXPECT_EQ(explained.issueWaits, time(70 - 3 - 2 - 1));
+  EXPECT_EQ(explained.launchWaits, time(70 - 3 - 2 - 1));
 }
 
 TEST_F(Explain, SaysWhatARecomputeCosts) {
