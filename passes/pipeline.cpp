@@ -95,7 +95,7 @@ PassList makeNormalisingPasses(NormaliseOptions options) {
 
 PassList makeLoweringPasses(LowerOptions options) {
   PassList list;
-  // Runs and clones first: the order of the compute stream is what everything else refers to.
+  // Originals and recomputes first: everything else refers to the order of the compute stream.
   list.push_back(std::make_unique<InsertRecompute>(InsertRecomputeOptions{options.graphMode}));
 
   // Copies second: with them every version that is read exists, which is checked before bytes and

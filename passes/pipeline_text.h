@@ -2,7 +2,8 @@
 //
 // Passes on text: a graph, and possibly a schedule, in; text out. What stowage-opt and the text
 // tests run. Besides the passes and lists of passes/pipeline.h a pipeline may hold
-//   evaluate{budget=64KiB}  decisions to timetable, at costs that add up by hand
+//   evaluate{prefetch-limit=64KiB}
+//                           decisions to timetable, at costs that add up by hand
 //                           (passes/lowering/evaluate_decisions.h)
 //   print                   the IR as it is at this point
 //   report                  counters and remarks of the passes so far, as comments

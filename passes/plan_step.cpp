@@ -13,9 +13,9 @@ namespace stowage::passes {
 
 namespace {
 
-/// The more useful of two negative answers: the one that asks for more of the host alone, else the
+/// The more useful of two infeasible errors: the one that asks only for more host memory, else the
 /// one that names the smaller budget.
-ir::PlanError betterNo(std::optional<ir::PlanError> known, ir::PlanError other) {
+ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other) {
   if (!known) return other;
   if (!other.infeasible() || !known->infeasible()) return std::move(*known);
   const bool isHost = other.infeasible()->space == "host";
@@ -119,7 +119,7 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
 ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   const OrderPlanner* chosen = nullptr;
   std::optional<planner::PlanResult> best;
-  std::optional<ir::PlanError> no;
+  std::optional<ir::PlanError> infeasible;
   std::optional<Nanoseconds> bound;
   std::string scope;
   for (const auto& one : orders_) {
@@ -128,7 +128,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
     if (!result) {
       ir::PlanError payload = ir::takePayload(result.takeError());
       if (payload.code() != ir::ErrorCode::kInfeasible) return ir::makeError(std::move(payload));
-      no = betterNo(std::move(no), std::move(payload));
+      infeasible = moreUseful(std::move(infeasible), std::move(payload));
       continue;
     }
     // The published bound holds for every order considered, so it is the smallest of theirs.
@@ -137,7 +137,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
     best = std::move(*result);
     chosen = one.get();
   }
-  if (!best) return ir::makeError(std::move(*no));
+  if (!best) return ir::makeError(std::move(*infeasible));
   ir::Expected<ir::Schedule> schedule =
       lowerTimetable(chosen->graph, *target_, best->timetable, budget, graphMode_);
   if (!schedule) return schedule.takeError();

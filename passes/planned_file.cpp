@@ -11,7 +11,7 @@ planner::PlanFile makePlanFile(const PlannedStep& planned, const ir::Target& tar
                                const PlanStepOptions& options) {
   planner::PlanFile file =
       planner::makePlanFile(planned.graph, target, planned.schedule, options.budget);
-  file.prefetch = planned.result.timetable.prefetch;
+  file.prefetchLimit = planned.result.timetable.prefetchLimit;
   if (options.limits.host < planner::Limits().host) file.hostLimit = options.limits.host;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;

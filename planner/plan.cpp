@@ -5,8 +5,8 @@
 #include <optional>
 #include <utility>
 
+#include "planner/search/infeasible.h"
 #include "planner/search/limited_frontier.h"
-#include "planner/search/refusal.h"
 
 namespace stowage::planner {
 
@@ -76,15 +76,15 @@ ir::Expected<Planner> Planner::make(const Problem& problem) {
 ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   LimitedFrontier& frontier = *state_->frontier;
   const KnownPlan* best = frontier.findBest(budget.value());
-  if (best == nullptr) return refuse(state_->table, frontier, budget.value());
+  if (best == nullptr) return explainInfeasible(state_->table, frontier, budget.value());
   const KnownPlan answer = frontier.settle(*best, budget.value());
   ir::Expected<Timetable> timetable =
-      evaluateActions(state_->table, answer.actions, answer.prefetch);
+      evaluateActions(state_->table, answer.actions, answer.prefetchLimit);
   if (!timetable) return timetable.takeError();
   if (ir::Error error = writePins(state_->table, timetable->decisions)) return error;
   PlanResult result{.timetable = std::move(*timetable),
                     .bound = Nanoseconds(frontier.bound(budget.value())),
-                    .keepAllHeight = Bytes(frontier.keepAll().height),
+                    .keepAllPeak = Bytes(frontier.keepAll().peak),
                     .planNeeded = best != &frontier.keepAll()};
   result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
@@ -94,7 +94,7 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
 std::vector<FrontierPoint> Planner::frontier() {
   std::vector<FrontierPoint> points;
   for (const KnownPlan* plan : state_->frontier->all()) {
-    points.push_back({.height = Bytes(plan->height),
+    points.push_back({.peak = Bytes(plan->peak),
                       .time = Nanoseconds(plan->time),
                       .decisions = decisionsOf(state_->table, *plan)});
   }

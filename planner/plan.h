@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The planner's front door: a budget in, the fastest known schedule that fits out, or a useful
-// "no". Plans come from a frontier that does not depend on the budget asked for
+// infeasible error. Plans come from a frontier that does not depend on the budget asked for
 // (planner/search/frontier.h), so more budget never makes the predicted time worse, for any pair of
 // budgets.
 #ifndef STOWAGE_PLANNER_PLAN_H_
@@ -16,9 +16,9 @@
 
 namespace stowage::planner {
 
-/// One entry of the frontier: needs `height` bytes, takes `time`.
+/// One plan of the frontier: its peak on the device, and the time of a step.
 struct FrontierPoint {
-  Bytes height;
+  Bytes peak;
   Nanoseconds time;
   Decisions decisions;
 };
@@ -26,8 +26,8 @@ struct FrontierPoint {
 struct PlanResult {
   Timetable timetable;
   Nanoseconds bound;       // lower bound at this budget (planner/bound/lower_bound.h)
-  Bytes keepAllHeight;     // bytes the step needs when nothing is moved or recomputed
-  bool planNeeded = true;  // false: everything fits anyway, no copies, no clones
+  Bytes keepAllPeak;       // bytes the step needs when nothing is moved or recomputed
+  bool planNeeded = true;  // false: everything fits anyway, no copies, no recomputes
 };
 
 /// One problem, any number of budgets: what one question made known serves the next. The answer to
@@ -43,7 +43,7 @@ class Planner {
   /// Errors: kInfeasible with the smallest budget that works and what holds the peak there; when
   /// host memory is what is missing, the smallest of that. Pins that are in the way are named.
   ir::Expected<PlanResult> plan(Bytes budget);
-  /// The whole frontier, by falling height. Points are strictly faster as height grows.
+  /// The whole frontier, by falling peak. A point with a higher peak is strictly faster.
   std::vector<FrontierPoint> frontier();
 
  private:

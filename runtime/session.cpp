@@ -103,8 +103,8 @@ at::Tensor Runner::step(const std::vector<at::Tensor>& inputs) {
   return orThrow(runner_->step(inputs)).front();
 }
 
-int64_t Runner::issueStep(const std::vector<at::Tensor>& inputs) {
-  return orThrow(runner_->issue(inputs));
+int64_t Runner::enqueueStep(const std::vector<at::Tensor>& inputs) {
+  return orThrow(runner_->enqueue(inputs));
 }
 
 at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).front(); }

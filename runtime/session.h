@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The one-call interface: a training step of somebody's own, captured, planned within a budget and
-// run. Two closures, a module, the inputs' examples -> Step; a budget -> Plan, or a "no" with the
-// smallest budget that works; both -> Runner, called like the loss.
+// run. Two closures, a module, the inputs' examples -> Step; a budget -> Plan, or an infeasible
+// error with the smallest budget that works; both -> Runner, called like the loss.
 //   auto step = stowage::capture({.loss = ..., .update = ..., .module = model,
 //                                 .optimizer = &optimizer}, exampleTokens, exampleTargets);
 //   auto plan = stowage::plan(step, {.budget = 24_GiB});
@@ -218,7 +218,7 @@ struct RunOptions {
 class Runner {
  public:
   static Runner create(const Plan& plan, const Step& step, const RunOptions& options = {});
-  /// A plan that is a "no" is thrown.
+  /// An infeasible plan is thrown.
   static Runner create(ir::Expected<Plan>& plan, const Step& step, const RunOptions& options = {});
 
   /// One step; returns the loss, on the CPU. Inputs have the sizes and strides of the examples.
@@ -230,27 +230,27 @@ class Runner {
   at::Tensor operator()(const Inputs&... inputs) {
     return step({inputs...});
   }
-  /// The two halves of it, for who does not need the loss before the next step begins: issues one
+  /// The two halves of it, for who does not need the loss before the next step begins: enqueues one
   /// step and returns its number in this session, from 0, without waiting for it. Throws as
   /// operator().
   template <typename... Inputs>
-  int64_t issue(const Inputs&... inputs) {
-    return issueStep({inputs...});
+  int64_t enqueue(const Inputs&... inputs) {
+    return enqueueStep({inputs...});
   }
-  /// The loss of one of the last two steps issued (the last one, when the step after it was
+  /// The loss of one of the last two steps enqueued (the last one, when the step after it was
   /// refused), on the CPU; waits for it. Throws Failure: kInvalidArgument for others.
   at::Tensor loss(int64_t step);
 
-  /// Waits for everything issued: what uses or seeds the CPU's generator between an `issue` and the
-  /// next one comes after it.
+  /// Waits for everything enqueued. Call it before using or seeding the CPU's generator between one
+  /// `enqueue` and the next.
   void finish();
 
-  /// Steps issued since the training began; those before a checkpoint that was loaded count, a
+  /// Steps enqueued since the training began; those before a checkpoint that was loaded count, a
   /// refused one does not.
   int64_t stepsDone() const;
 
   /// Calls `look` while the captured module holds what the training has come to after every step
-  /// issued, and returns what it returns: to evaluate between two steps.
+  /// enqueued, and returns what it returns: to evaluate between two steps.
   ///   double loss = runner.read([&] { model->eval(); return evaluate(model); });
   /// Parameters, buffers and tensors from outside that the step writes are copies on the CPU.
   /// Nothing that `look` does to them counts: values (statistics of batch norm in train mode, too),
@@ -282,7 +282,7 @@ class Runner {
   Runner(Plan plan, Step step, std::unique_ptr<runtime::Runner> runner)
       : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
   at::Tensor step(const std::vector<at::Tensor>& inputs);
-  int64_t issueStep(const std::vector<at::Tensor>& inputs);
+  int64_t enqueueStep(const std::vector<at::Tensor>& inputs);
   void readState(const std::function<void()>& look);
 
   Plan plan_;

@@ -108,7 +108,7 @@ ir::Error measureKeepAll(const Step::Impl& step, Plan::Impl& plan) {
   ir::Expected<planner::Timetable> all =
       planner::evaluate(*problem, {}, planner::PlanFile::kUnlimited);
   if (!all) return all.takeError();
-  plan.keepAll = all->deviceHeight;
+  plan.keepAll = all->devicePeak;
   return ir::success();
 }
 
@@ -202,7 +202,7 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   made->file.costs = {.fingerprint = planner::costsFingerprint(*from.costs),
                       .source = from.costs->source,
                       .file = ""};
-  made->keepAll = planned->result.keepAllHeight;
+  made->keepAll = planned->result.keepAllPeak;
   made->graph = std::move(planned->graph);
   if (ir::Error error = resolveCosts(from, *made)) return error;
   return Plan(std::move(made));

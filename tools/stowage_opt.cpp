@@ -2,8 +2,8 @@
 //
 // stowage-opt: passes on text. Reads a graph (and possibly a schedule) from a file or "-", runs a
 // pipeline, prints the result. With --reproducer the pipeline is the one that the file's first line
-// names, as a failed run writes it. Exit codes: 0; 1 a check or budget says no; 2 usage; 3 the
-// input; 4 an output that cannot be written; 70 our bug.
+// names, as a failed run writes it. Exit codes: 0; 1 a failed check or an infeasible
+// budget; 2 usage; 3 the input; 4 an output that cannot be written; 70 our bug.
 
 #include <llvm/ADT/StringExtras.h>
 

@@ -46,10 +46,10 @@ struct SourceLocation {
   int column = 0;    // 1-based, 0: none
 };
 
-/// What a "no" must say: which budget would do, and what holds the peak.
+/// What an infeasible error must say: which budget would do, and what holds the peak.
 struct Infeasible {
   Bytes budget;
-  Bytes smallestBudget;  // a plan for exactly this exists; one alignment unit less is refused
+  Bytes smallestBudget;  // a plan for exactly this exists; one alignment unit less is infeasible
   std::string peakNode;  // where the peak is: op, module, phase
   struct Holder {
     std::string storage;

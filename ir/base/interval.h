@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Half-open intervals [begin, end): the one convention for lifetimes and byte ranges, and the only
-// place where overlap is written. "Alive until after its last use" is end = lastUse + 1.
+// Half-open intervals [begin, end): the one convention for live ranges and byte ranges. Overlap is
+// computed here only. "Alive until after its last use" is end = lastUse + 1.
 #ifndef STOWAGE_IR_BASE_INTERVAL_H_
 #define STOWAGE_IR_BASE_INTERVAL_H_
 
@@ -28,7 +28,9 @@ struct HalfOpen {
   }
 };
 
-/// Positions in an order (of nodes, or of commands).
+/// Positions of nodes in the graph's order.
+using NodeRange = HalfOpen<int64_t>;
+/// Ticks: positions in the planner's one order of all starts and ends of a step.
 using TickRange = HalfOpen<int64_t>;
 /// Bytes of an arena: [offset, offset + size).
 using ByteRange = HalfOpen<int64_t>;

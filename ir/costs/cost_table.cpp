@@ -7,7 +7,7 @@
 
 #include <array>
 
-#include "ir/costs/issue_waits.h"
+#include "ir/costs/launch_waits.h"
 #include "ir/text/argument_printer.h"
 #include "ir/text/literal.h"
 
@@ -66,6 +66,12 @@ class SignatureWriter {
 
 }  // namespace
 
+Nanoseconds NodeCosts::totalTime() const {
+  Nanoseconds sum;
+  for (size_t i = 0; i < nodes.size(); ++i) sum += time(NodeId(i));
+  return sum;
+}
+
 const char* costSourceName(CostSource source) { return kSourceNames[static_cast<size_t>(source)]; }
 
 std::optional<CostSource> findCostSource(llvm::StringRef name) {
@@ -108,8 +114,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
                    "profile the step again"));
   }
   costs.scalars = table.scalars;
-  costs.waits = findIssueWaits(graph, {costs.nodes, table.scalars}, mode);
-  for (size_t i = 0; i < costs.waits.size(); ++i) costs.nodes[i].time += costs.waits[i];
+  costs.waits = findLaunchWaits(graph, {costs.nodes, table.scalars}, mode);
   return costs;
 }
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What each distinct op signature costs: nanoseconds of its work and of handing it over, temporary
-// bytes inside the call, and the order of its allocations. Filled by measurement
-// (runtime/calibrate), by a target's roofline (planner/targets), or by hand in tests. Keyed by
-// signature, not by node, so that a table serves every graph with the same shapes.
+// What each distinct op signature costs: its work, its launch overhead, the temporary bytes inside
+// the call, and the order of its allocations. Filled by measurement (runtime/calibrate), by a
+// target's roofline (planner/targets), or by hand in tests. Keyed by signature, not by node, so
+// that a table serves every graph with the same shapes.
 #ifndef STOWAGE_IR_COSTS_COST_TABLE_H_
 #define STOWAGE_IR_COSTS_COST_TABLE_H_
 
@@ -28,10 +28,9 @@ const char* costSourceName(CostSource source);  // "measured", "roofline", "give
 std::optional<CostSource> findCostSource(llvm::StringRef name);
 
 struct OpCost {
-  Nanoseconds time;   // of its work
-  Nanoseconds issue;  // of the thread that hands it over (ir/costs/issue_waits.h)
-  Bytes
-      temporary;  // height of a first-fit region that serves every allocation that is not a result
+  Nanoseconds work;    // of its kernels on the device
+  Nanoseconds launch;  // launch overhead: of the CPU thread (ir/costs/launch_waits.h)
+  Bytes temporary;  // peak of a first-fit region that serves every allocation that is not a result
   int allocations = -1;  // calls to the allocator, results included; -1: not measured
   /// Ordinal (0-based) of the main thread's allocation that becomes result k's storage, per freshly
   /// made result storage, in order of results. Empty: not measured.
@@ -44,7 +43,7 @@ struct CostTable {
   std::string device;  // what was measured, or the profile's name
   LinkModel links;
   std::optional<Bytes> outside;  // Target::outside, measured
-  Nanoseconds scalars;  // of a thread beside, to work out a step's scalars (ir/costs/issue_waits.h)
+  Nanoseconds scalars;           // a second CPU thread computes a step's scalars in this time
   std::map<std::string, OpCost> bySignature;  // key: nodeSignature
 };
 
@@ -55,19 +54,22 @@ std::string nodeSignature(const Graph& graph, NodeId node);
 
 /// Costs of a graph's nodes, by node index.
 struct NodeCosts {
-  /// `time` is a node's work and what compute waits for the issuing thread before it, under a
-  /// launch mode, in steps that copy and wait for nothing else (ir/costs/issue_waits.h): what a
-  /// search reckons with. A schedule is timed by work and issue (planner/evaluate/timing.h).
   std::vector<OpCost> nodes;
-  std::vector<Nanoseconds> waits;  // of `time` that part, by node; empty: none
-  Nanoseconds scalars;             // CostTable::scalars
+  /// Launch waits: how long compute waits for the launch thread before a node, in steps without
+  /// copies (ir/costs/launch_waits.h). Empty: none.
+  std::vector<Nanoseconds> waits;
+  Nanoseconds scalars;  // CostTable::scalars
   LinkModel links;
   CostSource source = CostSource::kGiven;
 
-  Nanoseconds work(NodeId node) const {
-    const Nanoseconds time = nodes[node.index()].time;
-    return waits.empty() ? time : time - waits[node.index()];
+  /// Launch wait and work of a node: the estimate that a search uses. A schedule is timed by work
+  /// and launch overhead instead (planner/evaluate/timing.h).
+  Nanoseconds time(NodeId node) const {
+    const Nanoseconds work = nodes[node.index()].work;
+    return waits.empty() ? work : waits[node.index()] + work;
   }
+  /// Sum of time() over all nodes: a step without copies and recomputes.
+  Nanoseconds totalTime() const;
 };
 
 /// Under a launch mode. Errors: kInvalidArgument naming how many nodes have no row, and the first

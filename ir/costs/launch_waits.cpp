@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "ir/costs/issue_waits.h"
+#include "ir/costs/launch_waits.h"
 
 #include <algorithm>
 #include <array>
@@ -14,22 +14,22 @@ namespace {
 /// step.
 constexpr int kMostSteps = 4096;
 
-class IssueClock {
+class LaunchClock {
  public:
-  IssueClock(const Graph& graph, const IssueCosts& costs, GraphMode mode)
+  LaunchClock(const Graph& graph, const LaunchWaitInput& costs, GraphMode mode)
       : graph_(graph), costs_(costs), mode_(mode), waits_(costs.nodes.size()) {}
 
   std::vector<Nanoseconds> run() {
     const size_t update = findUpdate();
-    const size_t issued = mode_ == GraphMode::kNone       ? 0
-                          : mode_ == GraphMode::kNoUpdate ? update
-                                                          : costs_.nodes.size();
+    const size_t firstOutsideGraph = mode_ == GraphMode::kNone       ? 0
+                                     : mode_ == GraphMode::kNoUpdate ? update
+                                                                     : costs_.nodes.size();
     // The thread is two steps ahead, so steps may take turns.
     std::vector<Nanoseconds> before;
     std::array<Lead, 2> known;
     for (size_t step = 0; step < kMostSteps; ++step) {
       before = waits_;
-      takeStep(issued, update);
+      takeStep(firstOutsideGraph, update);
       const Lead lead = {host_ - device_, device_ - before_};
       if (step > 1 && lead == known[step % 2]) break;
       known[step % 2] = lead;
@@ -50,36 +50,36 @@ class IssueClock {
     return i;
   }
 
-  // Step s is handed over when step s - 2 is done. Nodes from `issued` on are not in a graph;
-  // `update` is the first that is not handed over before the scalars are there.
-  void takeStep(size_t issued, size_t update) {
+  // The launch thread begins step s when step s - 2 is done. Nodes from `firstOutsideGraph` on are
+  // not in a graph. `update` is the first node that needs the scalars at its launch.
+  void takeStep(size_t firstOutsideGraph, size_t update) {
     host_ = std::max(host_, before_);
     before_ = device_;
     const int64_t scalars = host_ + costs_.scalars.value();
-    if (update < issued) host_ = scalars;  // the graph has them in it
+    if (update < firstOutsideGraph) host_ = scalars;  // the graph has them in it
     for (size_t i = 0; i < costs_.nodes.size(); ++i) {
       if (i == update) host_ = std::max(host_, scalars);
-      if (i >= issued) host_ += costs_.nodes[i].issue.value();
-      const int64_t start = i >= issued || i == 0 ? std::max(device_, host_) : device_;
+      if (i >= firstOutsideGraph) host_ += costs_.nodes[i].launch.value();
+      const int64_t start = i >= firstOutsideGraph || i == 0 ? std::max(device_, host_) : device_;
       waits_[i] = Nanoseconds(start - device_);
-      device_ = start + costs_.nodes[i].time.value();
+      device_ = start + costs_.nodes[i].work.value();
     }
   }
 
   const Graph& graph_;
-  const IssueCosts& costs_;
+  const LaunchWaitInput& costs_;
   GraphMode mode_;
   std::vector<Nanoseconds> waits_;  // of the last step
-  int64_t host_ = 0;                // when the issuing thread is free
+  int64_t host_ = 0;                // when the launch thread is free
   int64_t device_ = 0;              // when compute is
   int64_t before_ = 0;              // when the step before the last one ended
 };
 
 }  // namespace
 
-std::vector<Nanoseconds> findIssueWaits(const Graph& graph, const IssueCosts& costs,
-                                        GraphMode mode) {
-  return IssueClock(graph, costs, mode).run();
+std::vector<Nanoseconds> findLaunchWaits(const Graph& graph, const LaunchWaitInput& costs,
+                                         GraphMode mode) {
+  return LaunchClock(graph, costs, mode).run();
 }
 
 }  // namespace stowage::ir

@@ -1,18 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What compute waits for because one thread hands over one op after the other. That thread is ahead
-// of the device by up to two steps, so it holds compute up only in steps whose ops take longer to
-// hand over than to do, and there where it has fallen behind: in a stretch of small ops, less or
-// not at all behind large ones. A CUDA graph is handed over in one go.
-// A step's scalars are worked out beside it, from when it begins to be handed over; what updates is
-// not handed over before they are there, which a step bound by issuing may have to wait for.
+// Launch waits: how long compute waits because one CPU thread launches all ops.
 //
-// In: work and issue of a graph's nodes. Out: waits, in steps that follow each other and do nothing
-// but their nodes, which every schedule of the graph has at least. What copies and recomputes add
-// to issuing, and that the thread gains on compute which waits for bytes:
-// planner/evaluate/timing.h.
-#ifndef STOWAGE_IR_COSTS_ISSUE_WAITS_H_
-#define STOWAGE_IR_COSTS_ISSUE_WAITS_H_
+// Where launch overhead is modelled:
+//   measured  of ops: runtime/calibrate/op_measurement.cpp, of copies: runtime/cuda/link_bench.cpp,
+//             of both inside steps: runtime/measure/launch_times.cpp
+//   applied   to a graph's nodes: this file, to a plan: planner/evaluate/timing.cpp
+//   printed   tools/verbs/profile_verb.cpp, tools/verbs/explain_verb.cpp, tools/run/run_output.cpp
+//
+// The launch thread is up to two steps ahead of the device. Compute waits for it only in
+// launch-bound steps, whose launch overhead exceeds their work, and only where the thread has
+// fallen behind: in a stretch of small ops, less or not at all after large ones. A CUDA graph is
+// launched in one go.
+// A second thread computes a step's scalars, from when the launch thread begins the step. Updates
+// are not launched before the scalars are there; a launch-bound step may wait for them.
+//
+// In: work and launch overhead of a graph's nodes. Out: waits in consecutive steps of these nodes
+// alone. Every schedule of the graph has at least these nodes. planner/evaluate/timing.h models the
+// launch overhead of copies and recomputes, and the lead that the thread gains while compute waits
+// for bytes.
+#ifndef STOWAGE_IR_COSTS_LAUNCH_WAITS_H_
+#define STOWAGE_IR_COSTS_LAUNCH_WAITS_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
@@ -25,16 +33,17 @@
 
 namespace stowage::ir {
 
-struct IssueCosts {
+struct LaunchWaitInput {
   llvm::ArrayRef<OpCost> nodes;  // by node
   Nanoseconds scalars;           // CostTable::scalars
 };
 
-/// By node, before it begins. Ops of a graph are not issued: with kNoUpdate those before the first
-/// that ends it, with kWhole all, though steps whose numbers change are recorded anew.
-std::vector<Nanoseconds> findIssueWaits(const Graph& graph, const IssueCosts& costs,
-                                        GraphMode mode);
+/// By node, before it begins. Nodes inside a CUDA graph have no launch overhead: with kNoUpdate
+/// those before the first node that ends the graph, with kWhole all. That kWhole records a step
+/// again when its scalars change is not counted.
+std::vector<Nanoseconds> findLaunchWaits(const Graph& graph, const LaunchWaitInput& costs,
+                                         GraphMode mode);
 
 }  // namespace stowage::ir
 
-#endif  // STOWAGE_IR_COSTS_ISSUE_WAITS_H_
+#endif  // STOWAGE_IR_COSTS_LAUNCH_WAITS_H_

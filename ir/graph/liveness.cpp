@@ -7,7 +7,7 @@ namespace stowage::ir {
 
 namespace {
 
-TickRange computeLiveRange(const Storage& storage, const std::vector<Touch>& touches,
+NodeRange computeLiveRange(const Storage& storage, const std::vector<Touch>& touches,
                            int64_t nodeCount) {
   if (touches.empty()) return {};
   const Touch& first = touches.front();

@@ -25,10 +25,10 @@ struct Touch {
 
 struct StorageLife {
   std::vector<Touch> touches;  // ascending positions
-  /// Positions at which its bytes are needed in a plan that keeps everything: from first write (0
-  /// if its version 0 is read or it is persistent) to past its last access (the number of nodes if
-  /// persistent). Empty if never touched.
-  TickRange live;
+  /// Live range in a plan that keeps everything. It begins at the first write, or at 0 if version 0
+  /// is read or the storage is persistent. It ends after the last access, or at the number of nodes
+  /// if the storage is persistent. Empty if the storage is never touched.
+  NodeRange live;
 };
 
 /// Indexed by storage.

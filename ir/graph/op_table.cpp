@@ -6,8 +6,8 @@
 //     not repeatable, since the table does not know where it runs. inMode: the backends repeat it
 //     once deterministic algorithms are on. unstable: no switch helps (atomic adds in pooling,
 //     padding and resampling backward, ties in topk and median, scans of floats).
-//   - In-place ops are cloneable: what they write is said by the node, and a clone works on a fresh
-//     residency. That nothing persistent is written again is checked by who makes clones.
+//   - In-place ops are recomputable: the node says what they write, and a recompute writes to a
+//     fresh residency. Whoever inserts recomputes checks that none writes a persistent storage.
 //   - Optimizer steps that keep state are never run twice, nor are collectives.
 #include "ir/graph/op_table.h"
 
@@ -23,7 +23,8 @@ using enum CostKind;
 
 // The same bits each time, nothing written but results and what the node says.
 constexpr OpInfo pure(const char* op, CostKind cost = kBytes) {
-  return {.op = op, .repeatable = Repeatable::kYes, .cloneable = true, .cost = cost, .known = true};
+  return {
+      .op = op, .repeatable = Repeatable::kYes, .recomputable = true, .cost = cost, .known = true};
 }
 // Views, and storages made without contents.
 constexpr OpInfo noWork(const char* op) { return pure(op, kFree); }
@@ -51,10 +52,10 @@ constexpr OpInfo draws(const char* op, CostKind cost = kBytes) {
   row.random = true;
   return row;
 }
-// Running it again is wrong even with the same operands.
+// Recomputing it is wrong even with the same operands.
 constexpr OpInfo once(const char* op, CostKind cost = kBytes) {
   OpInfo row = pure(op, cost);
-  row.cloneable = false;
+  row.recomputable = false;
   return row;
 }
 constexpr OpInfo unstableOnce(const char* op) {

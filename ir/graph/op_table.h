@@ -2,7 +2,7 @@
 //
 // What the planner and the verifier may assume about an op. The table is data (op_table.cpp); an op
 // that is not in it gets the cautious answer: never run twice, never lands on an operand, costs by
-// bytes. Each "may be run again" and "may land on an operand" row has a conformance test on the
+// bytes. Each "may be recomputed" and "may land on an operand" row has a conformance test on the
 // real op.
 #ifndef STOWAGE_IR_GRAPH_OP_TABLE_H_
 #define STOWAGE_IR_GRAPH_OP_TABLE_H_
@@ -30,12 +30,12 @@ enum class CostKind : uint8_t {
 struct OpInfo {
   const char* op = "";  // "aten.gelu.default"
   Repeatable repeatable = Repeatable::kNo;
-  bool cloneable =
+  bool recomputable =
       false;            // has no side effect beyond its results (random draws allowed, see random)
-  bool random = false;  // advances a generator: originals keep their order, clones restore the slot
-  /// Op that a clone calls instead, for ops that also update an operand as a side effect: same
+  bool random = false;  // draws: originals keep their order, recomputes restore the RNG state
+  /// Op that a recompute calls instead, for ops that also update an operand as a side effect: same
   /// arguments in the same places, but the operands that the node writes are passed as undefined,
-  /// so that a clone neither reads nor writes them. "": the op itself, with all its arguments.
+  /// so that a recompute neither reads nor writes them. "": the op itself, with all its arguments.
   const char* replayForm = "";
   /// Schema index of the operand whose bytes result 0 may land on; -1: none. Only when its type is
   /// the result's (dtype included), dense, and no other operand views that storage with another
@@ -48,7 +48,7 @@ struct OpInfo {
 
 /// Never fails: unknown ops get the cautious default. The reference stays valid for ever.
 const OpInfo& lookUpOp(llvm::StringRef op);
-/// Whether running `op` again on the same bytes gives the same bytes.
+/// Whether two launches of `op` on the same bytes give the same bytes.
 bool repeatsItsBits(const OpInfo& op, bool deterministicMode);
 /// Bumped when a row changes in a way that makes an old plan illegal (V28).
 int opTableVersion();

@@ -1,26 +1,25 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A schedule is everything the executor does in one step, in issue order. It is complete: the
+// A schedule is everything the executor does in one step, in enqueue order. It is complete: the
 // executor decides nothing, and the verifier (ir/verify/verify.h) proves it against the graph
 // without knowing how it was made.
-//   - A Residency is a stay of one storage in one space at one offset. Its size is the storage's
-//   bytes rounded
-//     up to the target's alignment (disk: to the block). When it begins and ends is not stored:
-//     that follows from its first write and last access, so it cannot lie.
-//   - A Command runs a node (the original, or a clone = recompute) or copies a residency to another
-//   space.
-//     A command's id is its position, which is the order in which one thread issues everything.
+//   - A Residency is one storage in one space at one offset. Its size is the storage's bytes,
+//     rounded up to the target's alignment (disk: to the block). Its live range is not stored: it
+//     follows from the first write and the last access, so it cannot be wrong.
+//   - A Command runs a node (the original, or a recompute) or copies a residency to another space.
+//     A command's id is its position in the enqueue order: one thread enqueues all commands.
 //     Order within a stream is the subsequence; across streams only `wait` (this step) and `prev`
 //     (the step before) order.
 //   - The Boundary says where each persistent storage and each input is valid when a step begins,
-//   and so when
-//     it ends: the schedule is a cycle. On the first step every `prev` counts as satisfied.
+//     and so when it ends: the schedule is a cycle. On the first step every `prev` counts as
+//     satisfied.
 // Semantics of a run command: `in` are the residencies it reads, one per storage the node reads (in
 // order of the node's accesses); `out` the residencies it writes, one per storage it writes (same
 // order). A storage that is read and written in place has the same residency in both. Levels:
 // passes raise a schedule
-//   kOrdered (runs and clones in order; residencies without offsets) -> kCopied (copies inserted)
-//   -> kPlaced (offsets, temp regions, arenas set) -> kSynced (waits set: ready to execute).
+//   kOrdered (originals and recomputes in order; residencies without offsets) -> kCopied (copies
+//   inserted) -> kPlaced (offsets, temp regions, arenas set) -> kSynced (waits set: ready to
+//   execute).
 #ifndef STOWAGE_IR_SCHEDULE_SCHEDULE_H_
 #define STOWAGE_IR_SCHEDULE_SCHEDULE_H_
 
@@ -69,10 +68,10 @@ struct Residency {
   friend bool operator==(const Residency&, const Residency&) = default;
 };
 
-/// The part of the device arena that serves a run's temporaries: [offset, offset + bytes).
+/// The part of the device arena that serves a launch's temporaries: [offset, offset + bytes).
 struct TempRegion {
   int64_t offset = kUnplaced;
-  Bytes bytes;  // 0: the run needs none
+  Bytes bytes;  // 0: the launch needs none
   friend bool operator==(const TempRegion&, const TempRegion&) = default;
 };
 
@@ -83,12 +82,13 @@ struct Command {
   Stream stream = Stream::kCompute;
   // run
   NodeId node;
-  int clone = 0;  // 0: the original; k: its k-th recompute
+  int recompute = 0;  // 0: the original; k: its k-th recompute
   llvm::SmallVector<ResidencyId, 4> in;
   llvm::SmallVector<ResidencyId, 2> out;
   TempRegion temp;
-  int rngSlot =
-      -1;  // originals that draw: the slot that keeps the state before; clones: the slot to restore
+  /// Original that draws: the slot that keeps the RNG state before it. Recompute: the slot to
+  /// restore.
+  int rngSlot = -1;
   ResidencyId takes;  // operand residency whose bytes result 0's residency reuses
   // copy
   ResidencyId from;
@@ -122,7 +122,7 @@ enum class GapAction : uint8_t {
   kKeep,      // stays where it is
   kHost,      // copied to the host when dirty, dropped, copied back before the next access
   kDisk,      // the same through the host to disk
-  kRecompute  // dropped, its writers run again before the next access
+  kRecompute  // dropped; recomputed before the next access
 };
 const char* gapActionName(GapAction action);
 std::optional<GapAction> findGapAction(llvm::StringRef name);

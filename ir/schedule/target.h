@@ -31,15 +31,15 @@ struct LinkRate {
 };
 
 /// Copy engines. Device to host and host to device run at the same time; `bothPermille` says how
-/// much of its own rate each direction keeps while the other runs (1000: all of it). `issue`: of
-/// the thread that hands over a copy, with the events before and after it.
+/// much of its own rate each direction keeps while the other runs (1000: all of it). `launch`: the
+/// launch overhead of a copy, with the events before and after it.
 struct LinkModel {
   LinkRate deviceToHost;
   LinkRate hostToDevice;
   LinkRate diskRead;
   LinkRate diskWrite;
   int bothPermille = 1000;
-  Nanoseconds issue{0};
+  Nanoseconds launch{0};
 };
 
 /// Memory that libraries keep on the device for themselves while steps run; part of the budget.
@@ -65,10 +65,10 @@ struct Target {
   Bytes outside;  // of it, what a process takes beside its arena: context, kernels, libraries
   std::vector<std::pair<DType, int64_t>> flopsPerSecond;  // dense matrix work by dtype
   BytesPerSecond memoryBandwidth{1};
-  Nanoseconds launchOverhead{0};
+  Nanoseconds kernelOverhead{0};  // on the device, added to each kernel of the roofline estimate
   LinkModel links;
 
-  // Choices that libraries make by device (details 2 of facts on kernels); capture pins them.
+  // Choices that libraries make by device; capture pins them.
   int computeCapability = 0;  // 90 for sm_90; 0 on CPU
   int cudnnVersion = 0;       // 91900 for 9.19; 0: none
 };

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The parts of a node's line that stand between its parentheses, and tensor types: grammar in
-// ir/README.md. Names are looked up in what the graph has declared so far. Returns defaults after a
-// failure (ir/text/token_reader.h).
+// tools/docs/text-form.md. Names are looked up in what the graph has declared so far. Returns
+// defaults after a failure (ir/text/token_reader.h).
 #ifndef STOWAGE_IR_TEXT_ARGUMENT_PARSER_H_
 #define STOWAGE_IR_TEXT_ARGUMENT_PARSER_H_
 

@@ -229,7 +229,7 @@ void GraphPrinter::printComment(NodeId id) {
 }
 
 void GraphPrinter::printLife(StorageId id) {
-  const TickRange live = lives_[id.index()].live;
+  const NodeRange live = lives_[id.index()].live;
   os_ << ' ' << formatBytes(graph_.storage(id).bytes);
   if (!live.isEmpty()) os_ << " live [" << live.begin << ", " << live.end << ')';
 }

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Reads the text form of graphs and schedules (grammar: ir/README.md). One grammar for both: a file
-// holds one graph and, optionally, one schedule of it. parse(print(x)) == x, and print(parse(t)) is
-// canonical. Errors: kParse with file, line and column; what was found and what was expected. Bad
-// input of any kind ends in an error: no crash, no unbounded memory (sizes are checked before
-// anything is allocated).
+// Reads the text form of graphs and schedules (grammar: tools/docs/text-form.md). One grammar for
+// both: a file holds one graph and, optionally, one schedule of it. parse(print(x)) == x, and
+// print(parse(t)) is canonical. Errors: kParse with file, line and column; what was found and what
+// was expected. Bad input of any kind ends in an error: no crash, no unbounded memory (sizes are
+// checked before anything is allocated).
 #ifndef STOWAGE_IR_TEXT_PARSER_H_
 #define STOWAGE_IR_TEXT_PARSER_H_
 

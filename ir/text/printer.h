@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Writes the canonical text form of graphs and schedules (grammar: ir/README.md). Deterministic:
-// equal objects give equal bytes on every machine. Floating point numbers are written so that they
-// read back exactly.
+// Writes the canonical text form of graphs and schedules (grammar: tools/docs/text-form.md).
+// Deterministic: equal objects give equal bytes on every machine. Floating point numbers are
+// written so that they read back exactly.
 #ifndef STOWAGE_IR_TEXT_PRINTER_H_
 #define STOWAGE_IR_TEXT_PRINTER_H_
 

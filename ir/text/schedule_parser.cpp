@@ -152,7 +152,7 @@ void ScheduleParser::parseCommands() {
 Command ScheduleParser::parseRun() {
   Command command{.kind = CommandKind::kRun};
   command.node = parseNode();
-  if (reader_.acceptWord("clone")) command.clone = parseSmall("a number of a clone");
+  if (reader_.acceptWord("recompute")) command.recompute = parseSmall("a number of a recompute");
   reader_.expectWord("on");
   command.stream = parseName(findStream, "a stream");
   parseResidencies("in", command.in);

@@ -116,7 +116,7 @@ void SchedulePrinter::printCommand(size_t index) {
 
 void SchedulePrinter::printRun(const Command& command) {
   os_ << "run n" << command.node.raw();
-  if (command.clone != 0) os_ << " clone " << command.clone;
+  if (command.recompute != 0) os_ << " recompute " << command.recompute;
   os_ << " on " << streamName(command.stream);
   printIds("in", 'r', command.in);
   printIds("out", 'r', command.out);

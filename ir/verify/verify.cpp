@@ -14,7 +14,7 @@ using namespace verifier;
 void checkOrder(const Facts& facts, Report& report) {
   if (!facts.isAtLeast(Level::kPlaced)) return;
   const bool isSynced = facts.isAtLeast(Level::kSynced);
-  const HappensBefore order(facts.schedule, isSynced ? Ordering::kStreams : Ordering::kIssue);
+  const HappensBefore order(facts.schedule, isSynced ? Ordering::kStreams : Ordering::kEnqueue);
   checkHazards(facts, order, report);
   checkSharing(facts, order, report);
 }
@@ -28,7 +28,7 @@ std::vector<Violation> verify(const VerifyInput& input) {
   const Facts facts(input);
   checkIdentity(facts, report);
   checkShape(facts, report);
-  checkClones(facts, report);
+  checkRecomputes(facts, report);
   checkData(facts, report);
   checkInPlaceReuse(facts, report);
   checkDecisions(facts, report);

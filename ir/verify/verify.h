@@ -6,7 +6,7 @@
 // The graph must satisfy checkGraph; the schedule may be anything that its types can hold. Reports
 // every violation, not only the first. Cost: O(commands * streams + uses * log).
 //
-// What is assumed of execution. One thread issues commands in order of index. A stream is first in,
+// What is assumed of execution. One thread enqueues commands by index. A stream is first in,
 // first out, from step to step. `wait` names commands of the same step, `prev` of the step before.
 // A command starts when its stream's predecessor and everything that it waits for have finished.
 // In a joined schedule a step begins when all of the step before has finished. Nothing else orders
@@ -23,22 +23,22 @@
 //   V2  graph fingerprint; V3 target fingerprint; V28 op table      ordered, if set; synced
 //       (V3 against the machine: the runtime)
 //   V4  every node runs once as original                            ordered
-//   V5  clones: op may run again and repeats its bits, after the     ordered
-//       original, numbered 1, 2, ..., no persistent storage written
+//   V5  recomputes: op is recomputable and repeats its bits; after   ordered
+//       the original, numbered 1, 2, ..., no persistent storage written
 //   V6  random originals in the graph's order;                      ordered
 //       every output's last version is where it is delivered from   copied
-//   V7  a read finds the version that the graph asks for (a clone:   ordered: versions exist;
-//       that the original read)                                     copied: exactly
-//   V8  no run reads a residency that holds nothing                 copied
+//   V7  a read finds the version that the graph asks for            ordered: versions exist;
+//       (a recompute: the version that the original read)           copied: exactly
+//   V8  no launch reads a residency that holds nothing              copied
 //   V9  copies: one storage, neighbouring spaces, right engine,      copied
 //       source holds something, storage does not live on the host
-//   V10 read after write, V11 write after read, V12 write after      placed: in issue order;
+//   V10 read after write, V11 write after read, V12 write after      placed: in enqueue order;
 //       write of one residency are ordered                          synced: by streams and waits
 //   V13 residencies that share device bytes: all uses of the one     as V10
-//       before all of the other (a stay may span the step boundary); the
+//       before all of the other (a live range may span the step boundary); the
 //       bytes of inputs' and outputs' host residencies are theirs
 //   V14 waits point backwards                                       ordered
-//   V15 commands on streams of their kind; a run on the host uses    ordered
+//   V15 commands on streams of their kind; an op on the host uses    ordered
 //       host residencies, any other each storage's home
 //   V16 device residencies aligned and inside their arena           placed
 //   V17 temp regions: inside, aligned, as large as costs say,        placed
@@ -57,11 +57,12 @@
 //   V25 joined: no prev; one graph of the step: joined, no disk,     ordered
 //       no host runs; nothing that is recorded uses bytes of the
 //       host that change
-//   V26 draws on compute; a clone restores its original's slot      ordered
+//   V26 draws on compute; a recompute restores its original's slot  ordered
 //   V27 step scalars have a name of their own, by which they are fed ordered
 //   V29 (ranks) has no counterpart in a single schedule
 //   V30 bound and every stream's work fit in the claimed step time  placed
-//   V31 decision rows and commands say the same                     ordered: clones; copied: all
+//   V31 decision rows and commands say the same                     ordered: recomputes;
+//                                                                   copied: all
 #ifndef STOWAGE_IR_VERIFY_VERIFY_H_
 #define STOWAGE_IR_VERIFY_VERIFY_H_
 

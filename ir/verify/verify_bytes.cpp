@@ -123,7 +123,7 @@ class PlaceCheck {
     const std::string name = "temp region of " + facts_.describe(id) + " ";
     if (found.value() > 0) {
       if (run.stream == Stream::kHostCompute) {
-        report_.add(17, id, name + "is on the device, expected none for a run on the host");
+        report_.add(17, id, name + "is on the device, expected none for an op on the host");
       }
       const std::string fault = findFault(Space::kDevice, run.temp.offset, found);
       if (!fault.empty()) report_.add(17, id, name + fault);

@@ -92,8 +92,7 @@ class ClaimCheck {
   }
 
   void checkBusyTimes(const NodeCosts& costs) {
-    Nanoseconds originals;
-    for (const OpCost& cost : costs.nodes) originals += cost.time;
+    const Nanoseconds originals = costs.totalTime();
     if (predicted_.computeTime != originals) {
       report_.add(30, "compute time of " + std::to_string(predicted_.computeTime.value()) +
                           " ns claimed, expected " + std::to_string(originals.value()));
@@ -117,10 +116,11 @@ class ClaimCheck {
     return engine == Stream::kDiskWrite ? &links.diskWrite : nullptr;
   }
 
-  /// The least time that a command takes its stream. Runs on the host have no cost of their own.
+  /// The least time that a command takes its stream. Ops on the host have no cost of their own.
   Nanoseconds timeOf(const Command& command, const NodeCosts& costs) const {
     if (command.kind == CommandKind::kRun) {
-      return command.stream == Stream::kCompute ? costs.work(command.node) : Nanoseconds(0);
+      return command.stream == Stream::kCompute ? costs.nodes[command.node.index()].work
+                                                : Nanoseconds(0);
     }
     const LinkRate* rate = findRate(costs.links, command.stream);
     if (rate == nullptr || rate->bandwidth.value() <= 0) return Nanoseconds(0);

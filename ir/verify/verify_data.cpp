@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Abstract interpretation of one step in issue order: for every residency the version of its
+// Abstract interpretation of one step in enqueue order: for every residency the version of its
 // storage that it holds, or nothing. At the begin the boundary residencies hold version 0 and all
 // others nothing; at the end (V23) the boundary residencies of persistent storages hold the last
 // version, which is version 0 of the next step: so one step stands for all.
-// Issue order is one order that the waits allow (V14); that every allowed order gives the same is
+// Enqueue order is one order that the waits allow (V14); that every allowed order gives the same is
 // what V10 to V13 and V24 add. Sharing of bytes does not appear here: V13 makes sure that a
 // residency's bytes are its own from its first write to its last use.
-// A schedule at level kOrdered has no copies yet: there, a residency that no run has written yet
+// A schedule at level kOrdered has no copies yet: there, a residency that no launch has written yet
 // counts as filled in time, with any version that exists by then; so does one of the boundary when
-// it is read: its stay may begin late in a step and reach over the step boundary into the next one.
+// it is read: its live range may begin late in a step and cross the step boundary.
 #include <llvm/ADT/STLExtras.h>
 
 #include "ir/verify/verify_internal.h"
@@ -164,7 +164,7 @@ class DataCheck {
                     std::to_string(use.residency.raw()) + ", expected one residency");
       }
       if (use.writes) write(id, use);
-      if (use.writes && run.clone == 0) made_[use.storage.index()] = use.writtenVersion;
+      if (use.writes && run.recompute == 0) made_[use.storage.index()] = use.writtenVersion;
     }
   }
 

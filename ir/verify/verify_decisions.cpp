@@ -4,11 +4,11 @@
 // storage in the graph's order, the later one reading; a persistent storage's last gap ends with
 // its first access in the next step. What happened in it follows from the write that defined what
 // the later access reads: the same as for the earlier access (kept), a copy (host, or disk if the
-// host's bytes came from there within the gap), a clone (recomputed). Every gap that is not kept
-// has its row, every row its gap, and every clone is read, directly or through other clones, by an
-// original, which is then the end of a recomputed gap.
-// A gap that ends in a write of the whole storage keeps no bytes: no row is needed; one of host or
-// disk only says that the bytes were free. Nor is one needed where a run on the host is an end.
+// host's bytes came from there within the gap), a recompute (recomputed). Every gap that is not
+// kept has its row and every row has its gap. An original reads every recompute, directly or
+// through other recomputes; it is then the end of a recomputed gap. A gap that ends in a write of
+// the whole storage keeps no bytes: no row is needed; one of host or disk only says that the bytes
+// were free. Nor is one needed where an op on the host is an end.
 #include <map>
 #include <optional>
 
@@ -38,7 +38,7 @@ class DecisionCheck {
     }
     visitGaps();
     for (const auto& [key, row] : rows_) violate(*row, "is no gap between two accesses");
-    checkClonesAreRead();
+    checkRecomputesAreRead();
   }
 
  private:
@@ -56,7 +56,7 @@ class DecisionCheck {
                         facts_.describe(storage) + " " + what);
   }
 
-  /// For each use, the command whose write defined the stay that it belongs to.
+  /// For each use, the command whose write began its live range.
   void traceDefinitions() {
     for (size_t i = 0; i < facts_.schedule.residencies.size(); ++i) {
       for (const uint32_t use : facts_.usesOf(ResidencyId(i))) {
@@ -107,11 +107,11 @@ class DecisionCheck {
     const GapAction action = row == nullptr ? GapAction::kKeep : row->action;
     const GapAction found = findAction(begin, end);
     if (!facts_.isAtLeast(Level::kCopied)) {
-      // No copies yet: only clones can be told.
+      // No copies yet: only recomputes can be told.
       if ((action == GapAction::kRecompute) == (found == GapAction::kRecompute)) return;
     } else if (isOptional) {
       const bool isMoved = action == GapAction::kHost || action == GapAction::kDisk;
-      if (row == nullptr || (isMoved && !isSameStay(begin, end))) return;
+      if (row == nullptr || (isMoved && !isSameLiveRange(begin, end))) return;
       if (action == found) return;
     } else if (action == found) {
       return;
@@ -149,20 +149,20 @@ class DecisionCheck {
 
   int64_t stepOf(const End& end) const { return end.position >= nodeCount_ ? 1 : 0; }
 
-  bool isSameStay(const End& begin, const End& end) {
+  bool isSameLiveRange(const End& begin, const End& end) {
     return begin.use->residency == end.use->residency &&
            timeOfDefinition(0, *begin.use) == timeOfDefinition(stepOf(end), *end.use);
   }
 
   GapAction findAction(const End& begin, const End& end) {
-    if (isSameStay(begin, end)) return GapAction::kKeep;
+    if (isSameLiveRange(begin, end)) return GapAction::kKeep;
     const std::optional<int64_t> defined = timeOfDefinition(stepOf(end), *end.use);
     if (!defined) return isOnHost(*end.use) ? GapAction::kHost : GapAction::kKeep;
     const int64_t inStep = (*defined % count_ + count_) % count_;
     const CommandId definition(static_cast<size_t>(inStep));
     const Command& command = facts_.schedule.command(definition);
     if (command.kind == CommandKind::kRun) {
-      return command.clone > 0 ? GapAction::kRecompute : GapAction::kKeep;
+      return command.recompute > 0 ? GapAction::kRecompute : GapAction::kKeep;
     }
     return cameFromDisk(definition, (*defined - inStep) / count_, begin) ? GapAction::kDisk
                                                                          : GapAction::kHost;
@@ -180,14 +180,14 @@ class DecisionCheck {
            facts_.schedule.residency(command.from).space == Space::kDisk;
   }
 
-  /// Backwards: a clone is read when what it writes is read, before it is defined anew, by a copy,
-  /// an original or a clone that is read itself.
-  void checkClonesAreRead() {
+  /// Backwards. A recompute is read when a copy, an original or a recompute that is itself read
+  /// reads what it writes, before something else defines it.
+  void checkRecomputesAreRead() {
     std::vector<char> isRead(static_cast<size_t>(count_), 0);
     for (size_t i = static_cast<size_t>(count_); i-- > 0;) {
       const CommandId id(i);
       const Command& command = facts_.schedule.command(id);
-      if (command.kind == CommandKind::kCopy || command.clone == 0) {
+      if (command.kind == CommandKind::kCopy || command.recompute == 0) {
         isRead[i] = 1;
         continue;
       }
@@ -195,7 +195,8 @@ class DecisionCheck {
         if (use.writes && isReadAfter(use, isRead)) isRead[i] = 1;
       }
       if (isRead[i] == 0) {
-        report_.add(31, id, facts_.describe(id) + " runs again but nothing reads what it makes");
+        report_.add(31, id,
+                    facts_.describe(id) + " is a recompute, but nothing reads what it makes");
       }
     }
   }

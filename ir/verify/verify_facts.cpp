@@ -19,7 +19,7 @@ std::vector<Violation> Report::take() && {
 
 llvm::SmallVector<Access, 4> accessesOf(const Graph& graph, const Command& run) {
   const Node& node = graph.node(run.node);
-  const bool inReplayForm = run.clone > 0 && *lookUpOp(node.op).replayForm != '\0';
+  const bool inReplayForm = run.recompute > 0 && *lookUpOp(node.op).replayForm != '\0';
   llvm::SmallVector<Access, 4> accesses;
   for (const Access& access : graph.accesses(run.node)) {
     const bool isWrittenInPlace =
@@ -59,7 +59,7 @@ Facts::Facts(const VerifyInput& input)
 void Facts::addUses(CommandId id) {
   const Command& command = schedule.command(id);
   if (command.kind == CommandKind::kRun) {
-    if (command.clone == 0 && !original(command.node).isValid()) {
+    if (command.recompute == 0 && !original(command.node).isValid()) {
       originals_[command.node.index()] = id;
     }
     addRunUses(id);
@@ -173,9 +173,9 @@ std::string Facts::describe(CommandId id) const {
     return name + " (copy r" + std::to_string(command.from.raw()) + " -> r" +
            std::to_string(command.to.raw()) + ")";
   }
-  const std::string clone =
-      command.clone > 0 ? " clone " + std::to_string(command.clone) : std::string();
-  return name + " (n" + std::to_string(command.node.raw()) + clone + ": " +
+  const std::string recompute =
+      command.recompute > 0 ? " recompute " + std::to_string(command.recompute) : std::string();
+  return name + " (n" + std::to_string(command.node.raw()) + recompute + ": " +
          graph.describeNode(command.node) + ")";
 }
 

@@ -16,7 +16,7 @@ class HazardCheck {
       : facts_(facts), order_(order), report_(report) {}
 
   void run(ResidencyId residency) {
-    writer_ = Moment{};
+    writer_ = CommandInstance{};
     readers_ = Clock{};
     for (const int step : {0, 1}) {
       // Between the steps the caller refills an input: no command meets the step before.
@@ -27,7 +27,7 @@ class HazardCheck {
 
  private:
   void visit(int step, const Use& use) {
-    const Moment now{step, use.command};
+    const CommandInstance now{step, use.command};
     if (writer_.command.isValid() && !order_.isBefore(writer_, now)) {
       violate(use.reads ? 10 : 12, now, writer_, use,
               use.reads ? "reads what it writes" : "writes what it writes");
@@ -41,17 +41,18 @@ class HazardCheck {
     readers_ = Clock{};
   }
 
-  void checkReaders(Moment now, const Use& use) {
+  void checkReaders(CommandInstance now, const Use& use) {
     const Clock& start = order_.start(now);
     for (size_t lane = 0; lane < start.size(); ++lane) {
       if (readers_[lane] <= start[lane]) continue;
-      const Moment reader = order_.lastOf(lane, readers_[lane]);
+      const CommandInstance reader = order_.lastOf(lane, readers_[lane]);
       violate(11, now, reader, use, "writes what it reads");
     }
   }
 
   // The second step repeats the first, so there only pairs across the step boundary are new.
-  void violate(int rule, Moment now, Moment before, const Use& use, const char* what) {
+  void violate(int rule, CommandInstance now, CommandInstance before, const Use& use,
+               const char* what) {
     if (now.step == 1 && before.step == 1) return;
     const bool acrossBoundary = now.step != before.step;
     report_.add(acrossBoundary ? 24 : rule, now.command,
@@ -64,8 +65,8 @@ class HazardCheck {
   const Facts& facts_;
   const HappensBefore& order_;
   Report& report_;
-  Moment writer_;    // last write of the residency visited; no command: none yet
-  Clock readers_{};  // reads since; per lane the last counts
+  CommandInstance writer_;  // last write of the residency visited; no command: none yet
+  Clock readers_{};         // reads since; per lane the last counts
 };
 
 }  // namespace

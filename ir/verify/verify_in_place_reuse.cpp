@@ -77,7 +77,7 @@ class InPlaceReuseCheck {
   void checkTypes() {
     const Node& node = facts_.node(run_);
     const OpInfo& own = facts_.op(run_.node);
-    const bool inReplayForm = run_.clone > 0 && *own.replayForm != '\0';
+    const bool inReplayForm = run_.recompute > 0 && *own.replayForm != '\0';
     const OpInfo& op = inReplayForm ? lookUpOp(own.replayForm) : own;
     const TensorType& result = type(node.results[0]);
     if (!isOperand(node, op.inPlaceOperand) && !isOperand(node, op.inPlaceOperand2)) {

@@ -2,13 +2,14 @@
 //
 // What the files of the verifier share: the facts that every rule starts from, derived from graph
 // and schedule alone, and the report they write to. Private to ir/verify*.
-//   Use       one command's dealings with one residency. The uses of a residency, in issue order,
+//   Use       one command's dealings with one residency. The uses of a residency, in enqueue order,
 //             are its history in a step.
-//   Stay      the part of that history for which its bytes must be left alone: from the write that
+//   Live range
+//             the part of that history for which its bytes must be left alone: from the write that
 //             defines it (a write that does not read) to the last use. A residency that holds its
 //             storage across the boundary has a head (uses before its first defining write) and a
-//             tail; the tail of a step and the head of the next are one stay. Without a defining
-//             write it never leaves.
+//             tail. The tail of a step and the head of the next are one live range. Without a
+//             defining write the live range never ends.
 //   Boundary  inputs: the caller's data is put into the boundary residency once every command of
 //             the step before that uses it has finished, and before any command of this step that
 //             uses it. Outputs: the executor takes the bytes out of the delivered residency after
@@ -56,8 +57,8 @@ struct Use {
   bool defines() const { return writes && !reads; }
 };
 
-/// What a run of a node reads and writes: the graph's accesses, or for a clone in an op's replay
-/// form those without the storages that the op writes in place.
+/// What a launch of a node reads and writes: the graph's accesses, or for a recompute in an op's
+/// replay form those without the storages that the op writes in place.
 llvm::SmallVector<Access, 4> accessesOf(const Graph& graph, const Command& run);
 
 /// Of a schedule that keeps V1.
@@ -74,7 +75,7 @@ class Facts {
 
   bool isAtLeast(Level level) const { return schedule.level >= level; }
   llvm::ArrayRef<Use> usesOf(CommandId command) const;
-  /// In issue order; positions in `allUses`.
+  /// In enqueue order; positions in `allUses`.
   llvm::ArrayRef<uint32_t> usesOf(ResidencyId residency) const;
   llvm::ArrayRef<Use> allUses() const { return uses_; }
 
@@ -98,7 +99,7 @@ class Facts {
   /// the boundary has it. Invalid if there is none.
   ResidencyId delivered(StorageId output) const { return delivered_[output.index()]; }
 
-  /// Where a run writes the storage that its result 0 makes; invalid if it makes none.
+  /// Where a launch writes the storage that its result 0 makes; invalid if it makes none.
   ResidencyId freshResult(CommandId run) const;
 
   std::string describe(CommandId id) const;
@@ -128,8 +129,8 @@ void checkStructure(const VerifyInput& input, Report& report);
 void checkIdentity(const Facts& facts, Report& report);
 /// V4, V14, V15, V25, V27: which commands there are, where they run, what they wait for.
 void checkShape(const Facts& facts, Report& report);
-/// V5, V6 (draws), V26: what runs again, and random draws.
-void checkClones(const Facts& facts, Report& report);
+/// V5, V6 (draws), V26: recomputes and random draws.
+void checkRecomputes(const Facts& facts, Report& report);
 /// V6 (outputs), V7, V8, V9, V22, V23: what every residency holds when it is read.
 void checkData(const Facts& facts, Report& report);
 /// V10, V11, V12 and across the step boundary V24: order of the uses of each residency.

@@ -22,7 +22,8 @@ void raiseTo(Clock& clock, const Clock& other) {
 HappensBefore::HappensBefore(const Schedule& schedule, Ordering ordering) {
   const std::vector<Command>& commands = schedule.commands;
   for (size_t i = 0; i < commands.size(); ++i) {
-    const size_t lane = ordering == Ordering::kIssue ? 0 : static_cast<size_t>(commands[i].stream);
+    const size_t lane =
+        ordering == Ordering::kEnqueue ? 0 : static_cast<size_t>(commands[i].stream);
     lanes_.push_back(static_cast<uint8_t>(lane));
     positions_.push_back(static_cast<int32_t>(commandsOf_[lane].size()));
     commandsOf_[lane].push_back(CommandId(i));
@@ -49,37 +50,37 @@ HappensBefore::HappensBefore(const Schedule& schedule, Ordering ordering) {
   }
 }
 
-const Clock& HappensBefore::start(Moment moment) const {
+const Clock& HappensBefore::start(CommandInstance instance) const {
   const size_t count = lanes_.size();
-  return starts_[static_cast<size_t>(moment.step) * count + moment.command.index()];
+  return starts_[static_cast<size_t>(instance.step) * count + instance.command.index()];
 }
 
-Clock HappensBefore::end(Moment moment) const {
-  Clock clock = start(moment);
-  clock[lane(moment.command)] = position(moment) + 1;
+Clock HappensBefore::end(CommandInstance instance) const {
+  Clock clock = start(instance);
+  clock[lane(instance.command)] = position(instance) + 1;
   return clock;
 }
 
-void HappensBefore::include(Clock& set, Moment moment) const {
-  int32_t& count = set[lane(moment.command)];
-  count = std::max(count, position(moment) + 1);
+void HappensBefore::include(Clock& set, CommandInstance instance) const {
+  int32_t& count = set[lane(instance.command)];
+  count = std::max(count, position(instance) + 1);
 }
 
-bool HappensBefore::isBefore(Moment a, Moment b) const {
+bool HappensBefore::isBefore(CommandInstance a, CommandInstance b) const {
   return start(b)[lane(a.command)] > position(a);
 }
 
-Moment HappensBefore::lastOf(size_t lane, int32_t count) const {
+CommandInstance HappensBefore::lastOf(size_t lane, int32_t count) const {
   const std::vector<CommandId>& commands = commandsOf_[lane];
   assert(count > 0 && "no command has finished");
   const auto index = static_cast<size_t>(count - 1);
-  return index < commands.size() ? Moment{0, commands[index]}
-                                 : Moment{1, commands[index - commands.size()]};
+  return index < commands.size() ? CommandInstance{0, commands[index]}
+                                 : CommandInstance{1, commands[index - commands.size()]};
 }
 
-int32_t HappensBefore::position(Moment moment) const {
-  const auto laneSize = static_cast<int32_t>(commandsOf_[lane(moment.command)].size());
-  return positions_[moment.command.index()] + moment.step * laneSize;
+int32_t HappensBefore::position(CommandInstance instance) const {
+  const auto laneSize = static_cast<int32_t>(commandsOf_[lane(instance.command)].size());
+  return positions_[instance.command.index()] + instance.step * laneSize;
 }
 
 }  // namespace stowage::ir::verifier

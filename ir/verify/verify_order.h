@@ -5,11 +5,11 @@
 //   - a stream is first in, first out, from one step into the next;
 //   - `wait` names commands of the same step, `prev` commands of the step before;
 //   - in a joined schedule every command of a step has finished before the next step begins.
-// The order in which commands are issued orders nothing across streams.
+// The order in which commands are enqueued orders nothing across streams.
 // One vector clock per command and step: entry t counts the commands of stream t, over both steps,
 // that have finished when the command starts. So "all of set A before all of set B" is one
 // comparison of a greatest end with a least start, whatever the sizes of the sets.
-// A pair of steps says all: each command precedes its own next run on its stream, so what holds
+// A pair of steps says all: each command precedes itself in the next step, so what holds
 // from a step to the next holds from a step to any later one. On the first step every `prev` counts
 // as satisfied, which only takes commands away that could have interfered.
 #ifndef STOWAGE_IR_VERIFY_VERIFY_ORDER_H_
@@ -31,12 +31,12 @@ bool isWithin(const Clock& a, const Clock& b);
 void raiseTo(Clock& clock, const Clock& other);
 
 enum class Ordering : uint8_t {
-  kIssue,   // as if one stream ran everything in issue order: schedules without waits yet
-  kStreams  // what waits and streams order
+  kEnqueue,  // as if one stream ran everything in enqueue order: schedules without waits yet
+  kStreams   // what waits and streams order
 };
 
-/// A command in one of the two steps.
-struct Moment {
+/// A command in one of the two unrolled steps.
+struct CommandInstance {
   int step = 0;
   CommandId command;
 };
@@ -47,20 +47,20 @@ class HappensBefore {
   HappensBefore(const Schedule& schedule, Ordering ordering);
 
   /// What has finished when the command starts.
-  const Clock& start(Moment moment) const;
+  const Clock& start(CommandInstance instance) const;
   /// What has finished when the command has: its start and itself.
-  Clock end(Moment moment) const;
+  Clock end(CommandInstance instance) const;
   /// Adds the command itself to a set of commands: its lane's entry is at least its count.
-  void include(Clock& set, Moment moment) const;
+  void include(Clock& set, CommandInstance instance) const;
   /// True if `a` has finished before `b` starts.
-  bool isBefore(Moment a, Moment b) const;
+  bool isBefore(CommandInstance a, CommandInstance b) const;
 
   size_t lane(CommandId command) const { return lanes_[command.index()]; }
   /// The command that is number `count - 1` of a lane, as counted by clocks.
-  Moment lastOf(size_t lane, int32_t count) const;
+  CommandInstance lastOf(size_t lane, int32_t count) const;
 
  private:
-  int32_t position(Moment moment) const;
+  int32_t position(CommandInstance instance) const;
 
   std::vector<uint8_t> lanes_;                                   // by command
   std::vector<int32_t> positions_;                               // by command, in the first step

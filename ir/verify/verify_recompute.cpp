@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may run again (V5) and random draws: originals keep the graph's order (V6), a clone restores
-// the slot in which its original saved the generator's state (V26). All draws are on the compute
-// stream, so issue order is their order.
+// What may be recomputed (V5) and random draws: originals keep the graph's order (V6), a recompute
+// restores the slot in which its original saved the RNG state (V26). All draws are on the compute
+// stream, so enqueue order is their order.
 #include <map>
 
 #include "ir/verify/verify_internal.h"
@@ -11,17 +11,17 @@ namespace stowage::ir::verifier {
 
 namespace {
 
-class CloneCheck {
+class RecomputeCheck {
  public:
-  CloneCheck(const Facts& facts, Report& report)
-      : facts_(facts), report_(report), clones_(facts.graph.nodes().size(), 0) {}
+  RecomputeCheck(const Facts& facts, Report& report)
+      : facts_(facts), report_(report), recomputes_(facts.graph.nodes().size(), 0) {}
 
   void run() {
     for (size_t i = 0; i < facts_.schedule.commands.size(); ++i) {
       const CommandId id(i);
       const Command& command = facts_.schedule.command(id);
       if (command.kind != CommandKind::kRun) continue;
-      if (command.clone > 0) checkClone(id, command);
+      if (command.recompute > 0) checkRecompute(id, command);
       checkDraw(id, command);
     }
   }
@@ -31,20 +31,20 @@ class CloneCheck {
     report_.add(rule, id, facts_.describe(id) + " " + what);
   }
 
-  void checkClone(CommandId id, const Command& clone) {
-    const OpInfo& op = facts_.op(clone.node);
-    if (!op.cloneable) violate(5, id, "runs an op again that may not run again");
+  void checkRecompute(CommandId id, const Command& run) {
+    const OpInfo& op = facts_.op(run.node);
+    if (!op.recomputable) violate(5, id, "recomputes an op that is not recomputable");
     if (!repeatsItsBits(op, facts_.target.deterministic))
-      violate(5, id, "runs an op again that does not repeat its bits");
-    const CommandId original = facts_.original(clone.node);
-    if (!original.isValid() || id < original) violate(5, id, "runs again before its original");
-    const int expected = ++clones_[clone.node.index()];
-    if (clone.clone != expected) {
-      violate(5, id, "is numbered out of order, expected clone " + std::to_string(expected));
+      violate(5, id, "recomputes an op that does not repeat its bits");
+    const CommandId original = facts_.original(run.node);
+    if (!original.isValid() || id < original) violate(5, id, "recomputes before its original");
+    const int expected = ++recomputes_[run.node.index()];
+    if (run.recompute != expected) {
+      violate(5, id, "is numbered out of order, expected recompute " + std::to_string(expected));
     }
     for (const Use& use : facts_.usesOf(id)) {
       if (!use.writes || !facts_.graph.storage(use.storage).persistent) continue;
-      violate(5, id, "writes the persistent storage " + facts_.describe(use.storage) + " again");
+      violate(5, id, "recomputes the persistent storage " + facts_.describe(use.storage));
     }
   }
 
@@ -54,7 +54,7 @@ class CloneCheck {
       return;
     }
     if (run.stream != Stream::kCompute) violate(26, id, "draws off the compute stream");
-    if (run.clone > 0) {
+    if (run.recompute > 0) {
       checkRestore(id, run);
       return;
     }
@@ -67,28 +67,27 @@ class CloneCheck {
     if (run.rngSlot >= 0) savedBy_[run.rngSlot] = run.node;
   }
 
-  void checkRestore(CommandId id, const Command& clone) {
-    const auto saved = savedBy_.find(clone.rngSlot);
+  void checkRestore(CommandId id, const Command& run) {
+    const auto saved = savedBy_.find(run.rngSlot);
     if (saved == savedBy_.end()) {
-      violate(
-          26, id,
-          "restores rng slot " + std::to_string(clone.rngSlot) + ", which nothing saved before");
-    } else if (saved->second != clone.node) {
       violate(26, id,
-              "restores rng slot " + std::to_string(clone.rngSlot) + ", last saved by n" +
+              "restores rng slot " + std::to_string(run.rngSlot) + ", which nothing saved before");
+    } else if (saved->second != run.node) {
+      violate(26, id,
+              "restores rng slot " + std::to_string(run.rngSlot) + ", last saved by n" +
                   std::to_string(saved->second.raw()) + ", expected its original");
     }
   }
 
   const Facts& facts_;
   Report& report_;
-  std::vector<int> clones_;        // by node: clones so far
+  std::vector<int> recomputes_;    // by node: recomputes so far
   std::map<int, NodeId> savedBy_;  // by slot
   NodeId lastDrawn_;
 };
 
 }  // namespace
 
-void checkClones(const Facts& facts, Report& report) { CloneCheck(facts, report).run(); }
+void checkRecomputes(const Facts& facts, Report& report) { RecomputeCheck(facts, report).run(); }
 
 }  // namespace stowage::ir::verifier

@@ -22,18 +22,18 @@ void checkFingerprint(const Facts& facts, int rule, const std::string& found,
 }
 
 void checkOriginals(const Facts& facts, Report& report) {
-  std::vector<int> runs(facts.graph.nodes().size(), 0);
+  std::vector<int> launches(facts.graph.nodes().size(), 0);
   for (size_t i = 0; i < facts.schedule.commands.size(); ++i) {
     const Command& command = facts.schedule.commands[i];
-    if (command.kind != CommandKind::kRun || command.clone != 0) continue;
-    if (++runs[command.node.index()] > 1) {
+    if (command.kind != CommandKind::kRun || command.recompute != 0) continue;
+    if (++launches[command.node.index()] > 1) {
       report.add(4, CommandId(i),
                  facts.describe(CommandId(i)) + " runs as original again, first in " +
                      facts.describe(facts.original(command.node)));
     }
   }
-  for (size_t i = 0; i < runs.size(); ++i) {
-    if (runs[i] > 0) continue;
+  for (size_t i = 0; i < launches.size(); ++i) {
+    if (launches[i] > 0) continue;
     report.add(4, "n" + std::to_string(i) + " (" + facts.graph.describeNode(NodeId(i)) +
                       ") never runs as original, expected once");
   }
@@ -53,7 +53,7 @@ void checkWaits(const Facts& facts, Report& report) {
 
 bool runsOn(Stream stream) { return stream == Stream::kCompute || stream == Stream::kHostCompute; }
 
-/// The space in which a run on `stream` finds a storage.
+/// The space in which an op on `stream` finds a storage.
 Space spaceFor(Stream stream, const Storage& storage) {
   return stream == Stream::kHostCompute ? Space::kHost : storage.home;
 }

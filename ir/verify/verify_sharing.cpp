@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Who uses the same bytes, and whether all uses of the one are over before the other begins (V13 on
-// the device, V19 on host and disk, V17 with a temp region, V21 for a in-place reuse, V24 across
-// the step boundary). A sweep over the stays in issue order keeps, for every byte, the stay that
-// had it last; a new stay is compared with those alone, because "all of A before all of B" is
-// transitive. So a stay costs the logarithm of the number of stays, however often an address is
-// used again. The second step is swept over what the first left behind. The step boundary is right
-// when the last stay of each byte in a step is over before the first of the next: the rest repeats
-// the first step.
+// the device, V19 on host and disk, V17 with a temp region, V21 for in-place reuse, V24 across the
+// step boundary).
+// A sweep in enqueue order keeps, for every byte, the live range that had it last. A new live range
+// is compared with those alone, because "all of A before all of B" is transitive. So one live range
+// costs the logarithm of their number, however often an address is used again. The second step is
+// swept over what the first left behind. It is enough that the last live range of each byte in a
+// step ends before the first one of the next step begins: the rest repeats the first step.
 #include <algorithm>
 #include <map>
 
@@ -18,7 +18,8 @@ namespace stowage::ir::verifier {
 
 namespace {
 
-struct Stay {
+// Bytes that must be left alone for a while: a live range of a residency, or a temp region.
+struct LiveBytes {
   ResidencyId residency;  // invalid: the temp region of `begin`
   ByteRange bytes;
   CommandId begin;                // first use; invalid: held from the step before
@@ -28,10 +29,10 @@ struct Stay {
   Clock last{};                   // its uses in the step swept last; per lane the last counts
 };
 
-std::vector<Stay> findStays(const Facts& facts, Space space) {
-  std::vector<Stay> stays;
-  const auto add = [&](Stay stay) {
-    if (stay.bytes.begin >= 0 && !stay.bytes.isEmpty()) stays.push_back(stay);
+std::vector<LiveBytes> findLiveBytes(const Facts& facts, Space space) {
+  std::vector<LiveBytes> found;
+  const auto add = [&](LiveBytes live) {
+    if (live.bytes.begin >= 0 && !live.bytes.isEmpty()) found.push_back(live);
   };
   for (size_t i = 0; i < facts.schedule.residencies.size(); ++i) {
     const ResidencyId id(i);
@@ -41,30 +42,30 @@ std::vector<Stay> findStays(const Facts& facts, Space space) {
     const auto* firstDefining = std::find_if(
         uses.begin(), uses.end(), [&](uint32_t use) { return facts.allUses()[use].defines(); });
     const bool isDelivered = facts.delivered(residency.storage) == id;
-    Stay stay{.residency = id,
-              .bytes = {residency.offset, residency.offset + facts.size(id).value()},
-              .uses = uses,
-              .isForever = isDelivered || facts.isInputSlot(id) ||
-                           (facts.isHeld(id) && firstDefining == uses.end())};
-    if (facts.isHeld(id) && !stay.isForever) {
+    LiveBytes live{.residency = id,
+                   .bytes = {residency.offset, residency.offset + facts.size(id).value()},
+                   .uses = uses,
+                   .isForever = isDelivered || facts.isInputSlot(id) ||
+                                (facts.isHeld(id) && firstDefining == uses.end())};
+    if (facts.isHeld(id) && !live.isForever) {
       const auto headUses = static_cast<size_t>(firstDefining - uses.begin());
-      stay.uses = uses.take_front(headUses);
-      add(stay);
-      stay.uses = uses.drop_front(headUses);
-      stay.isTail = true;
+      live.uses = uses.take_front(headUses);
+      add(live);
+      live.uses = uses.drop_front(headUses);
+      live.isTail = true;
     }
-    if (!stay.isForever) {
-      if (stay.uses.empty()) continue;
-      stay.begin = facts.allUses()[stay.uses.front()].command;
+    if (!live.isForever) {
+      if (live.uses.empty()) continue;
+      live.begin = facts.allUses()[live.uses.front()].command;
     }
-    add(stay);
+    add(live);
   }
-  if (space != Space::kDevice) return stays;
+  if (space != Space::kDevice) return found;
   for (size_t i = 0; i < facts.schedule.commands.size(); ++i) {
     const TempRegion& temp = facts.schedule.commands[i].temp;
     add({.bytes = {temp.offset, temp.offset + temp.bytes.value()}, .begin = CommandId(i)});
   }
-  return stays;
+  return found;
 }
 
 class Sweep {
@@ -74,16 +75,16 @@ class Sweep {
         order_(order),
         space_(space),
         report_(report),
-        stays_(findStays(facts, space)) {
-    std::stable_sort(stays_.begin(), stays_.end(),
-                     [](const Stay& a, const Stay& b) { return a.begin < b.begin; });
+        live_(findLiveBytes(facts, space)) {
+    std::stable_sort(live_.begin(), live_.end(),
+                     [](const LiveBytes& a, const LiveBytes& b) { return a.begin < b.begin; });
   }
 
   void run() {
     for (const int step : {0, 1}) {
-      for (Stay& stay : stays_) {
-        if (step == 1 && !stay.begin.isValid()) continue;
-        enter(step, stay);
+      for (LiveBytes& live : live_) {
+        if (step == 1 && !live.begin.isValid()) continue;
+        enter(step, live);
       }
     }
   }
@@ -91,24 +92,24 @@ class Sweep {
  private:
   struct Segment {
     int64_t end = 0;
-    const Stay* stay = nullptr;
+    const LiveBytes* owner = nullptr;
     int step = 0;
   };
 
-  void enter(int step, Stay& stay) {
-    for (const Segment& before : findSegments(stay.bytes)) {
-      if (before.stay->residency.isValid() && before.stay->residency == stay.residency) continue;
-      checkPair(before, {0, &stay, step});
+  void enter(int step, LiveBytes& live) {
+    for (const Segment& before : findSegments(live.bytes)) {
+      if (before.owner->residency.isValid() && before.owner->residency == live.residency) continue;
+      checkPair(before, {0, &live, step});
     }
-    stay.last = Clock{};
-    if (!stay.residency.isValid()) order_.include(stay.last, {step, stay.begin});
-    for (const uint32_t use : stay.uses) {
-      order_.include(stay.last, {step, facts_.allUses()[use].command});
+    live.last = Clock{};
+    if (!live.residency.isValid()) order_.include(live.last, {step, live.begin});
+    for (const uint32_t use : live.uses) {
+      order_.include(live.last, {step, facts_.allUses()[use].command});
     }
-    occupy(stay.bytes, {stay.bytes.end, &stay, step});
+    occupy(live.bytes, {live.bytes.end, &live, step});
   }
 
-  /// Who has some of the bytes, each stay once.
+  /// Segments that share bytes with `bytes`, one per owner.
   std::vector<Segment> findSegments(ByteRange bytes) const {
     std::vector<Segment> found;
     auto it = map_.upper_bound(bytes.begin);
@@ -116,7 +117,7 @@ class Sweep {
     for (; it != map_.end() && it->first < bytes.end; ++it) {
       if (it->second.end <= bytes.begin) continue;
       const bool isKnown = std::any_of(found.begin(), found.end(), [&](const Segment& segment) {
-        return segment.stay == it->second.stay;
+        return segment.owner == it->second.owner;
       });
       if (!isKnown) found.push_back(it->second);
     }
@@ -144,11 +145,11 @@ class Sweep {
     map_.insert_or_assign(bytes.begin, segment);
   }
 
-  /// What defines `b` must come after all uses of `a`; that the other uses of `b` come after that
-  /// is V10 to V12.
+  /// The command that begins `b` must come after all uses of `a`. V10 to V12 say that the other
+  /// uses of `b` come after that command.
   void checkPair(const Segment& before, const Segment& after) {
-    const Stay& a = *before.stay;
-    const Stay& b = *after.stay;
+    const LiveBytes& a = *before.owner;
+    const LiveBytes& b = *after.owner;
     const bool inOneStep = before.step == after.step;
     if (a.isForever || !b.begin.isValid()) {
       violate(ownRule(a, b), a, b, "both hold them between the steps");
@@ -160,7 +161,7 @@ class Sweep {
       return;
     }
     const bool isInPlaceReuse = inOneStep && takesFrom(a, b);
-    const Moment begin{after.step, b.begin};
+    const CommandInstance begin{after.step, b.begin};
     const Clock until = isInPlaceReuse ? order_.end(begin) : order_.start(begin);
     if (isWithin(a.last, until)) return;
     size_t lane = 0;
@@ -175,23 +176,23 @@ class Sweep {
   }
 
   /// The command that begins `b` takes the bytes of `a` over; what must hold is V21.
-  bool takesFrom(const Stay& a, const Stay& b) const {
+  bool takesFrom(const LiveBytes& a, const LiveBytes& b) const {
     if (!a.residency.isValid() || !b.residency.isValid() || !b.begin.isValid()) return false;
     const Command& command = facts_.schedule.command(b.begin);
     return command.takes == a.residency && facts_.freshResult(b.begin) == b.residency;
   }
 
-  int ownRule(const Stay& a, const Stay& b) const {
+  int ownRule(const LiveBytes& a, const LiveBytes& b) const {
     if (!a.residency.isValid() || !b.residency.isValid()) return 17;
     return space_ == Space::kDevice ? 13 : 19;
   }
 
-  std::string describe(const Stay& stay) const {
-    return stay.residency.isValid() ? facts_.describe(stay.residency)
-                                    : "the temp region of " + facts_.describe(stay.begin);
+  std::string describe(const LiveBytes& live) const {
+    return live.residency.isValid() ? facts_.describe(live.residency)
+                                    : "the temp region of " + facts_.describe(live.begin);
   }
 
-  void violate(int rule, const Stay& a, const Stay& b, const std::string& why) {
+  void violate(int rule, const LiveBytes& a, const LiveBytes& b, const std::string& why) {
     const ByteRange shared = a.bytes.intersection(b.bytes);
     report_.add(rule, b.begin,
                 describe(b) + " shares bytes [" + std::to_string(shared.begin) + ", " +
@@ -202,7 +203,7 @@ class Sweep {
   const HappensBefore& order_;
   const Space space_;
   Report& report_;
-  std::vector<Stay> stays_;
+  std::vector<LiveBytes> live_;
   std::map<int64_t, Segment> map_;  // by first byte; segments do not overlap
 };
 

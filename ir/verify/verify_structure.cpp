@@ -121,11 +121,11 @@ class StructureCheck {
   }
 
   void checkRun(CommandId id, const Command& run) {
-    expect(!run.from.isValid() && !run.to.isValid(), "a run with the fields of a copy", id);
-    // Slots are places in memory: no more of them than runs.
+    expect(!run.from.isValid() && !run.to.isValid(), "a run command with the fields of a copy", id);
+    // Slots are places in memory: no more of them than commands.
     const auto slots = static_cast<int64_t>(schedule_.commands.size());
-    expect(run.clone >= 0 && run.rngSlot >= -1 && run.rngSlot < slots,
-           "impossible clone or rng slot", id);
+    expect(run.recompute >= 0 && run.rngSlot >= -1 && run.rngSlot < slots,
+           "impossible recompute or rng slot", id);
     expect(isPlausible(run.temp.offset) && isPlausible(run.temp.bytes), "impossible temp region",
            id);
     const size_t residencies = schedule_.residencies.size();
@@ -153,10 +153,10 @@ class StructureCheck {
     const size_t residencies = schedule_.residencies.size();
     expect(isIn(copy.from, residencies) && isIn(copy.to, residencies),
            "copies from or to no residency", id);
-    const bool isPlain = !copy.node.isValid() && copy.clone == 0 && copy.in.empty() &&
+    const bool isPlain = !copy.node.isValid() && copy.recompute == 0 && copy.in.empty() &&
                          copy.out.empty() && copy.temp == TempRegion{} && copy.rngSlot == -1 &&
                          !copy.takes.isValid();
-    expect(isPlain, "a copy with the fields of a run", id);
+    expect(isPlain, "a copy command with the fields of a run", id);
   }
 
   const Graph& graph_;

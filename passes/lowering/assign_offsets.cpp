@@ -13,19 +13,17 @@ namespace {
 
 std::vector<ir::Arena> makeArenas(const planner::Timetable& timetable, Bytes device) {
   std::vector<ir::Arena> arenas = {{ir::Space::kDevice, device}};
-  if (timetable.hostHeight.value() > 0) arenas.push_back({ir::Space::kHost, timetable.hostHeight});
-  if (timetable.diskHeight.value() > 0) arenas.push_back({ir::Space::kDisk, timetable.diskHeight});
+  if (timetable.hostPeak.value() > 0) arenas.push_back({ir::Space::kHost, timetable.hostPeak});
+  if (timetable.diskPeak.value() > 0) arenas.push_back({ir::Space::kDisk, timetable.diskPeak});
   return arenas;
 }
 
 ir::Error tooSmall(Bytes budget, const planner::Timetable& timetable) {
   ir::PlanError error(ir::ErrorCode::kInfeasible,
-                      "the schedule needs " + printSize(timetable.deviceHeight) +
+                      "the schedule needs " + printSize(timetable.devicePeak) +
                           " on the device, expected at most the budget, " + printSize(budget));
-  return ir::makeError(std::move(error.because({.budget = budget,
-                                                .smallestBudget = timetable.deviceHeight,
-                                                .peakNode = "",
-                                                .holders = {}})));
+  return ir::makeError(std::move(error.because(
+      {.budget = budget, .smallestBudget = timetable.devicePeak, .peakNode = "", .holders = {}})));
 }
 
 }  // namespace
@@ -45,8 +43,8 @@ std::string AssignOffsets::options() const {
 ir::Expected<PassReport> AssignOffsets::run(PassState& state) const {
   if (ir::Error error = checkFitsTimetable(*this, state, /*copies=*/true)) return error;
   const planner::Timetable& timetable = *state.timetable;
-  const Bytes device = options_.budget.value() > 0 ? options_.budget : timetable.deviceHeight;
-  if (device < timetable.deviceHeight) return tooSmall(device, timetable);
+  const Bytes device = options_.budget.value() > 0 ? options_.budget : timetable.devicePeak;
+  if (device < timetable.devicePeak) return tooSmall(device, timetable);
   ir::Schedule& schedule = *state.schedule;
   schedule.arenas = makeArenas(timetable, device);
   schedule.reserved = timetable.reserved;

@@ -31,7 +31,7 @@ ir::CostTable makeCountedCosts(const ir::Graph& graph) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::NodeId node(i);
     ir::OpCost cost;
-    cost.time = Nanoseconds(kNodeNanoseconds + touchedBytes(graph, node).value());
+    cost.work = Nanoseconds(kNodeNanoseconds + touchedBytes(graph, node).value());
     table.bySignature.emplace(ir::nodeSignature(graph, node), std::move(cost));
   }
   return table;
@@ -40,13 +40,14 @@ ir::CostTable makeCountedCosts(const ir::Graph& graph) {
 ir::Expected<std::unique_ptr<Pass>> EvaluateDecisions::parse(llvm::StringRef text) {
   EvaluateDecisionsOptions options;
   OptionReader reader("evaluate", text);
-  options.budget = reader.readSize("budget", options.budget);
+  options.prefetchLimit = reader.readSize("prefetch-limit", options.prefetchLimit);
   if (ir::Error error = reader.finish()) return error;
   return std::make_unique<EvaluateDecisions>(options);
 }
 
 std::string EvaluateDecisions::options() const {
-  return options_.budget.value() == 0 ? "" : "budget=" + printSize(options_.budget);
+  if (options_.prefetchLimit.value() == 0) return "";
+  return "prefetch-limit=" + printSize(options_.prefetchLimit);
 }
 
 ir::Expected<PassReport> EvaluateDecisions::run(PassState& state) const {
@@ -54,12 +55,13 @@ ir::Expected<PassReport> EvaluateDecisions::run(PassState& state) const {
       planner::makeProblem(state.graph, state.target, makeCountedCosts(state.graph), {.disk = true},
                            {.disk = Bytes(INT64_MAX)});
   if (!problem) return problem.takeError();
-  const Bytes budget = options_.budget.value() > 0 ? options_.budget : Bytes(INT64_MAX / 4);
-  ir::Expected<planner::Timetable> timetable = planner::evaluate(*problem, state.decisions, budget);
+  const Bytes limit =
+      options_.prefetchLimit.value() > 0 ? options_.prefetchLimit : Bytes(INT64_MAX / 4);
+  ir::Expected<planner::Timetable> timetable = planner::evaluate(*problem, state.decisions, limit);
   if (!timetable) return timetable.takeError();
   PassReport report{.changed = false,
                     .counters = {{"actions", static_cast<int64_t>(timetable->actions.size())},
-                                 {"device_bytes", timetable->deviceHeight.value()},
+                                 {"device_bytes", timetable->devicePeak.value()},
                                  {"step_ns", timetable->stepTime.value()}}};
   state.timetable = std::move(*timetable);
   return report;

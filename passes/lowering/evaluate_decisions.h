@@ -4,7 +4,7 @@
 // schedule block (`decide` rows; none means keep all) and costs that can be added up by hand. A
 // node lasts 1 us plus 1 ns for each byte of its distinct operands and results; a copy 1 ns per
 // byte, no latency; no node needs temporaries. Everything else is planner::evaluate's doing, the
-// same as for a real plan. Without a budget prefetches may use as much as they like.
+// same as for a real plan. Without a prefetch limit, prefetches may fill any number of bytes.
 #ifndef STOWAGE_PASSES_LOWERING_EVALUATE_DECISIONS_H_
 #define STOWAGE_PASSES_LOWERING_EVALUATE_DECISIONS_H_
 
@@ -17,7 +17,7 @@
 namespace stowage::passes {
 
 struct EvaluateDecisionsOptions {
-  Bytes budget;  // 0: none
+  Bytes prefetchLimit;  // 0: none
 };
 
 class EvaluateDecisions : public Pass {

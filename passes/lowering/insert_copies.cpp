@@ -13,10 +13,10 @@ ir::Expected<PassReport> InsertCopies::run(PassState& state) const {
   std::vector<ir::Command> commands;
   int64_t out = 0;
   int64_t in = 0;
-  size_t run = 0;
+  size_t nextLaunch = 0;
   for (const planner::TimedAction& action : state.timetable->actions) {
     if (action.command.kind == ir::CommandKind::kRun) {
-      commands.push_back(schedule.commands[run++]);
+      commands.push_back(schedule.commands[nextLaunch++]);
       continue;
     }
     const ir::Space to = schedule.residency(action.command.to).space;

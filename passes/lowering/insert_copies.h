@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Puts the timetable's copies (offload, prefetch, spill to disk, fill from it) at their places in
-// the issue order. From here on every residency that is read has been written before. Needs level
+// the enqueue order. From here on every residency that is read has been written before. Needs level
 // kOrdered, gives kCopied.
 #ifndef STOWAGE_PASSES_LOWERING_INSERT_COPIES_H_
 #define STOWAGE_PASSES_LOWERING_INSERT_COPIES_H_

@@ -43,16 +43,17 @@ ir::Expected<PassReport> InsertRecompute::run(PassState& state) const {
   schedule.boundary = timetable.boundary;
   schedule.residencies = timetable.residencies;
   for (ir::Residency& residency : schedule.residencies) residency.offset = ir::kUnplaced;
-  int64_t clones = 0;
+  int64_t recomputes = 0;
   for (const planner::TimedAction& action : timetable.actions) {
     if (action.command.kind != ir::CommandKind::kRun) continue;
-    clones += action.command.clone > 0 ? 1 : 0;
+    recomputes += action.command.recompute > 0 ? 1 : 0;
     schedule.commands.push_back(withoutPlace(action.command));
   }
-  const auto runs = static_cast<int64_t>(schedule.commands.size());
+  const auto launches = static_cast<int64_t>(schedule.commands.size());
   const bool changed = state.schedule != schedule;
   state.schedule = std::move(schedule);
-  return PassReport{.changed = changed, .counters = {{"runs", runs}, {"clones", clones}}};
+  return PassReport{.changed = changed,
+                    .counters = {{"launches", launches}, {"recomputes", recomputes}}};
 }
 
 }  // namespace stowage::passes

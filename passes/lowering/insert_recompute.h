@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// First lowering pass: a schedule from the timetable with every run in its order, originals and
-// clones (recomputation), and the boundary. Residencies keep the timetable's numbers through all
+// First lowering pass: a schedule from the timetable with every launch in its order, originals and
+// recomputes, and the boundary. Residencies keep the timetable's numbers through all
 // levels; here they have no offsets yet, and those that a copy will fill are read all the same.
 // Gives level kOrdered.
 #ifndef STOWAGE_PASSES_LOWERING_INSERT_RECOMPUTE_H_

@@ -13,12 +13,12 @@ ir::Error mismatch(const Pass& pass, const std::string& what, size_t found, size
                            what + ", expected the timetable's " + std::to_string(expected));
 }
 
-size_t countRuns(const planner::Timetable& timetable) {
-  size_t runs = 0;
+size_t countLaunches(const planner::Timetable& timetable) {
+  size_t launches = 0;
   for (const planner::TimedAction& action : timetable.actions) {
-    runs += action.command.kind == ir::CommandKind::kRun ? 1 : 0;
+    launches += action.command.kind == ir::CommandKind::kRun ? 1 : 0;
   }
-  return runs;
+  return launches;
 }
 
 }  // namespace
@@ -44,7 +44,7 @@ ir::Error checkFitsTimetable(const Pass& pass, const PassState& state, bool copi
   if (schedule.residencies.size() != timetable.residencies.size()) {
     return mismatch(pass, "residencies", schedule.residencies.size(), timetable.residencies.size());
   }
-  const size_t expected = copies ? timetable.actions.size() : countRuns(timetable);
+  const size_t expected = copies ? timetable.actions.size() : countLaunches(timetable);
   if (schedule.commands.size() != expected) {
     return mismatch(pass, "commands", schedule.commands.size(), expected);
   }

@@ -4,8 +4,8 @@
 // lists, so that each bucket's parameters, gradients and states come and go on their own. All list
 // ops over the same tensors get the same cuts: consecutive elements until a bucket is full, a
 // bigger tensor alone. Results keep their bits: these ops treat each tensor of the list by itself
-// (the reasons per op: passes/README.md). Left whole, and counted: ops whose lists do not line up,
-// whose scalars are one tensor for the whole list, or that name one written storage in two
+// (the reasons per op: passes/normalise/README.md). Left whole, and counted: ops whose lists do not
+// line up, whose scalars are one tensor for the whole list, or that name one written storage in two
 // elements. Normalising pass, before costing.
 #ifndef STOWAGE_PASSES_NORMALISE_SPLIT_LIST_OPS_H_
 #define STOWAGE_PASSES_NORMALISE_SPLIT_LIST_OPS_H_

@@ -57,7 +57,7 @@ class Search {
 
   Placement run() {
     tryOrders();
-    if (best_.height > goal_ && best_.height - goal_ < goal_ / kHopelessPart) repair();
+    if (best_.peak > goal_ && best_.peak - goal_ < goal_ / kHopelessPart) repair();
     return std::move(best_);
   }
 
@@ -70,8 +70,8 @@ class Search {
                         length};
     for (const bool crossingFirst : {false, true}) {
       for (const Key& key : keys) {
-        tryOrder(orderBy(key, crossingFirst), best_.height);
-        if (best_.height <= goal_) return;
+        tryOrder(orderBy(key, crossingFirst), best_.peak);
+        if (best_.peak <= goal_) return;
       }
     }
   }
@@ -98,11 +98,11 @@ class Search {
     Order order = bestOrder_;
     Placement last = best_;
     int64_t vain = 0;
-    for (int64_t i = 0; i < repairs && vain < kMostVain && best_.height > goal_; ++i) {
-      const int64_t before = best_.height;
+    for (int64_t i = 0; i < repairs && vain < kMostVain && best_.peak > goal_; ++i) {
+      const int64_t before = best_.peak;
       order = moveUp(order, last);
       last = tryOrder(order, INT64_MAX);
-      vain = best_.height < before ? 0 : vain + 1;
+      vain = best_.peak < before ? 0 : vain + 1;
     }
   }
   Order moveUp(const Order& order, const Placement& result) const {
@@ -126,10 +126,10 @@ class Search {
     Placer placer(items_, period_, base_);
     for (const int32_t item : order) {
       placer.place(item);
-      if (placer.height() >= most) return {};
+      if (placer.peak() >= most) return {};
     }
-    Placement placement{.offsets = placer.takeOffsets(), .delays = {}, .height = placer.height()};
-    if (placement.height < best_.height) {
+    Placement placement{.offsets = placer.takeOffsets(), .delays = {}, .peak = placer.peak()};
+    if (placement.peak < best_.peak) {
       best_ = placement;
       bestOrder_ = order;
     }
@@ -141,13 +141,13 @@ class Search {
   int64_t period_;
   int64_t base_;
   int64_t goal_;
-  Placement best_{.offsets = {}, .delays = {}, .height = INT64_MAX};
+  Placement best_{.offsets = {}, .delays = {}, .peak = INT64_MAX};
   Order bestOrder_;
 };
 
 }  // namespace
 
-int64_t findLeastHeight(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base) {
+int64_t findLeastPeak(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base) {
   return base + highestLoad(shorten(items, period), period);
 }
 
@@ -166,13 +166,13 @@ Placement placeItems(llvm::ArrayRef<ArenaItem> asked, int64_t period, int64_t ba
       others.push_back(static_cast<int32_t>(i));
     }
   }
-  result.height = base;
+  result.peak = base;
   if (!others.empty()) {
     const Placement found = Search(items, others, period, base, std::max(goal, least)).run();
     for (const int32_t i : others) {
       result.offsets[static_cast<size_t>(i)] = found.offsets[static_cast<size_t>(i)];
     }
-    result.height = found.height;
+    result.peak = found.peak;
   }
   result.delays = findDelays(asked, result.offsets, period);
   return result;

@@ -1,11 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Addresses: places items so that two that are alive at a common tick never share a byte, and the
-// highest used byte is low. Lifetimes lie on a circle of `period` ticks (a step repeats), so an
-// item that crosses the step boundary (tick 0) keeps its address from one step to the next.
-// Items that live for ever are stacked at the bottom, the rest goes into the smallest hole that is
-// large enough, in several orders; the lowest result counts. An item whose begin may be put off is
-// placed as if it were, and then begins as early as its place is free. Deterministic.
+// Addresses: places items with a low peak. Two items that are alive at a common tick never share a
+// byte. Live ranges lie on a circle of `period` ticks because a step repeats. So an item that
+// crosses the step boundary (tick 0) keeps its address from one step to the next.
+// Items that live for ever are stacked at the bottom. Every other item goes into the smallest hole
+// that is large enough. Several orders are tried, and the placement with the lowest peak counts.
+// An item whose begin may be put off is placed as if it began at its latest tick. It then begins as
+// early as its place is free. Deterministic.
 #ifndef STOWAGE_PLANNER_ADDRESSES_ARENA_H_
 #define STOWAGE_PLANNER_ADDRESSES_ARENA_H_
 
@@ -27,15 +28,15 @@ struct ArenaItem {
 struct Placement {
   std::vector<int64_t> offsets;  // by item
   std::vector<int64_t> delays;   // by item: ticks by which its begin is put off
-  int64_t height = 0;
+  int64_t peak = 0;              // the end of the highest item, `base` included
 };
 
-/// Bytes of those alive at once when every begin is put off as far as it may be: no placement is
-/// lower.
-int64_t findLeastHeight(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base);
+/// The most bytes alive at once when every begin is put off as far as it may be. No placement has a
+/// lower peak.
+int64_t findLeastPeak(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base);
 
-/// `base`: bytes at the bottom that are taken. A placement that is not higher than `goal`, or than
-/// what is alive at once, is good enough: nothing further is tried.
+/// `base`: bytes at the bottom that are taken. The search ends when the peak is at most `goal`, or
+/// at most the bytes that are alive at once.
 Placement placeItems(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base, int64_t goal);
 
 }  // namespace stowage::planner

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How early items may begin at the places they have: from when on nobody else uses the bytes.
-// Begins that may be put off are asked for, all else is as given. In: items with offsets of
-// lifetimes that are disjoint when every begin is put off as far as it may be. Out: by how many
-// ticks each begin must be put off.
+// How early items may begin at the offsets they have: from the tick on at which no other item uses
+// the bytes. In: items and offsets. Live ranges that share bytes are disjoint when every begin is
+// put off as far as it may be. Out: the number of ticks by which each begin must be put off.
 #ifndef STOWAGE_PLANNER_ADDRESSES_FREE_SINCE_H_
 #define STOWAGE_PLANNER_ADDRESSES_FREE_SINCE_H_
 

@@ -39,7 +39,7 @@ Placer::Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
     : items_(items),
       period_(period),
       base_(base),
-      height_(base),
+      peak_(base),
       offsets_(items.size(), 0),
       slices_(static_cast<size_t>(std::clamp<int64_t>(period / 64, 1, kMostSlices))) {
   assert(period <= INT32_MAX && "the ticks of a step fit into 32 bits");
@@ -57,7 +57,7 @@ void Placer::place(int32_t index) {
   const int64_t offset = findHole(item.bytes);
   const ByteSpan bytes{offset, offset + item.bytes};
   offsets_[static_cast<size_t>(index)] = offset;
-  height_ = std::max(height_, bytes.end);
+  peak_ = std::max(peak_, bytes.end);
   take(bytes, first);
   if (!second.isEmpty()) take(bytes, second);
 }

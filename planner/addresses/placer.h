@@ -45,7 +45,7 @@ class Placer {
   void place(int32_t item);
   /// By item; 0 for those not placed.
   std::vector<int64_t> takeOffsets() { return std::move(offsets_); }
-  int64_t height() const { return height_; }
+  int64_t peak() const { return peak_; }
 
  private:
   void collectNeighbours(const ir::TickRange& alive);
@@ -57,7 +57,7 @@ class Placer {
   llvm::ArrayRef<ArenaItem> items_;
   int64_t period_;
   int64_t base_;
-  int64_t height_;
+  int64_t peak_;
   std::vector<int64_t> offsets_;
   TakenBytes all_;
   std::vector<TakenBytes> slices_;

@@ -162,7 +162,7 @@ void BoundSolver::addItem(const Gap& gap, size_t touch, Peak& peak,
   peak.items.push_back(item);
 }
 
-// Further writers of the chain that write nothing else: one run of them serves this item alone.
+// Further writers of the chain that write nothing else: their recompute serves this item alone.
 double BoundSolver::ownRecomputeTime(ir::StorageId storage, size_t begin, size_t touch) const {
   const auto& touches = table_->problem().lives[storage.index()].touches;
   double time = 0;

@@ -29,8 +29,8 @@ class Tableau {
 
   bool solve() {
     const size_t most = 50 * (rows_ + columns_) + 100;
-    for (size_t step = 0; step < most; ++step) {
-      const size_t row = findInfeasible(/*byIndex=*/step > most / 2);
+    for (size_t round = 0; round < most; ++round) {
+      const size_t row = findInfeasible(/*byIndex=*/round > most / 2);
       if (row == rows_) return true;
       const size_t column = findEntering(row);
       if (column == columns_) return false;

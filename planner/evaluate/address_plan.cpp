@@ -7,38 +7,39 @@ namespace stowage::planner {
 
 namespace {
 
-// One item per group of stays that share a place, found from the stay that is there first.
+// One item per group of live ranges that share a place. The earliest of them owns the item.
 std::vector<int32_t> findPlaceOwners(const Expansion& expansion) {
-  std::vector<int32_t> owner(expansion.stays.size());
+  std::vector<int32_t> owner(expansion.liveRanges.size());
   for (size_t i = 0; i < owner.size(); ++i) owner[i] = static_cast<int32_t>(i);
-  // Steps come in order, so an operand's owner is final when it is handed on.
-  for (const Step& step : expansion.steps) {
-    if (step.takes < 0) continue;
-    const Stay& taken = expansion.stays[static_cast<size_t>(step.takes)];
-    owner[static_cast<size_t>(taken.takenBy)] = owner[static_cast<size_t>(step.takes)];
+  // Launches come in order, so an operand's owner is final when it is handed on.
+  for (const Launch& launch : expansion.launches) {
+    if (launch.takes < 0) continue;
+    const LiveRange& taken = expansion.liveRanges[static_cast<size_t>(launch.takes)];
+    owner[static_cast<size_t>(taken.takenBy)] = owner[static_cast<size_t>(launch.takes)];
   }
   return owner;
 }
 
 std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expansion,
-                                    const IssueOrder& order, const std::vector<int32_t>& owner) {
-  std::vector<ArenaItem> items(expansion.stays.size() + expansion.steps.size());
-  for (size_t i = 0; i < expansion.stays.size(); ++i) {
-    const Stay& stay = expansion.stays[i];
-    if (stay.isHost) continue;
+                                    const EnqueueOrder& order, const std::vector<int32_t>& owner) {
+  std::vector<ArenaItem> items(expansion.liveRanges.size() + expansion.launches.size());
+  for (size_t i = 0; i < expansion.liveRanges.size(); ++i) {
+    const LiveRange& range = expansion.liveRanges[i];
+    if (range.isHost) continue;
     ArenaItem& item = items[static_cast<size_t>(owner[i])];
-    item.bytes = table.bytes(stay.storage);
-    const ir::TickRange& alive = order.stays[i];
+    item.bytes = table.bytes(range.storage);
+    const ir::TickRange& alive = order.liveTicks[i];
     if (item.alive.isEmpty() || alive.begin < item.alive.begin) item.latest = order.latestBegins[i];
     item.alive = item.alive.isEmpty()
                      ? alive
                      : ir::TickRange{.begin = std::min(item.alive.begin, alive.begin),
                                      .end = std::max(item.alive.end, alive.end)};
   }
-  for (size_t i = 1; i < expansion.steps.size(); ++i) {
-    items[expansion.stays.size() + i] = {.bytes = table.temporary(expansion.steps[i].node.index()),
-                                         .alive = order.runs[i],
-                                         .latest = order.runs[i].begin};
+  for (size_t i = 1; i < expansion.launches.size(); ++i) {
+    items[expansion.liveRanges.size() + i] = {
+        .bytes = table.temporary(expansion.launches[i].node.index()),
+        .alive = order.launches[i],
+        .latest = order.launches[i].begin};
   }
   return items;
 }
@@ -46,10 +47,10 @@ std::vector<ArenaItem> collectItems(const GapTable& table, const Expansion& expa
 }  // namespace
 
 DeviceItems collectDeviceItems(const GapTable& table, const Expansion& expansion,
-                               const IssueOrder& order) {
+                               const EnqueueOrder& order) {
   DeviceItems device{.items = {}, .owner = findPlaceOwners(expansion)};
   device.items = collectItems(table, expansion, order, device.owner);
-  device.leastHeight = findLeastHeight(device.items, order.period, table.reservedBytes());
+  device.leastPeak = findLeastPeak(device.items, order.period, table.reservedBytes());
   return device;
 }
 
@@ -57,9 +58,9 @@ AddressPlan planAddresses(const GapTable& table, const DeviceItems& device, int6
                           int64_t goal) {
   AddressPlan plan;
   const Placement placement = placeItems(device.items, period, table.reservedBytes(), goal);
-  plan.deviceHeight = placement.height;
+  plan.devicePeak = placement.peak;
   for (const int32_t owner : device.owner) {
-    plan.stays.push_back(placement.offsets[static_cast<size_t>(owner)]);
+    plan.offsets.push_back(placement.offsets[static_cast<size_t>(owner)]);
     plan.delays.push_back(placement.delays[static_cast<size_t>(owner)]);
   }
   plan.temps.assign(placement.offsets.begin() + static_cast<int64_t>(device.owner.size()),
@@ -67,7 +68,7 @@ AddressPlan planAddresses(const GapTable& table, const DeviceItems& device, int6
   return plan;
 }
 
-void planHostAddresses(const GapTable& table, const IssueOrder& order, AddressPlan& plan) {
+void planHostAddresses(const GapTable& table, const EnqueueOrder& order, AddressPlan& plan) {
   std::vector<ArenaItem> hosts;
   for (size_t i = 0; i < order.hosts.size(); ++i) {
     hosts.push_back({.bytes = table.bytes(ir::StorageId(i)),
@@ -76,7 +77,7 @@ void planHostAddresses(const GapTable& table, const IssueOrder& order, AddressPl
   }
   const Placement host = placeItems(hosts, order.period, 0, INT64_MAX);
   plan.hosts = host.offsets;
-  plan.hostHeight = host.height;
+  plan.hostPeak = host.peak;
 }
 
 }  // namespace stowage::planner

@@ -9,7 +9,7 @@
 #include <tuple>
 #include <utility>
 
-#include "planner/evaluate/by_step.h"
+#include "planner/evaluate/by_launch.h"
 #include "planner/evaluate/load_tree.h"
 #include "planner/evaluate/prefetch_order.h"
 #include "planner/evaluate/timing.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr int64_t kNever = std::numeric_limits<int64_t>::max();
 constexpr int64_t kFrames = 4;    // periods that compute runs at most
-constexpr int64_t kMeasured = 1;  // the frame whose moments are the result
+constexpr int64_t kMeasured = 1;  // the frame whose positions are the result
 
 int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 int64_t floorMod(int64_t a, int64_t b) { return a - floorDiv(a, b) * b; }
@@ -37,14 +37,14 @@ struct Engine {
   bool isBusy() const { return job >= 0; }
 };
 
-std::vector<bool> findMeetingSteps(const Problem& problem, const Expansion& expansion) {
-  std::vector<bool> meetings(expansion.steps.size(), false);
+std::vector<bool> findMeetingLaunches(const Problem& problem, const Expansion& expansion) {
+  std::vector<bool> meetings(expansion.launches.size(), false);
   if (problem.graphMode == ir::GraphMode::kNone) return meetings;
   meetings.front() = true;
   if (problem.graphMode == ir::GraphMode::kWhole) return meetings;
-  for (size_t i = 1; i < expansion.steps.size(); ++i) {
-    const Step& step = expansion.steps[i];
-    if (!step.node.isValid() || !ir::endsGraph(problem.graph.node(step.node))) continue;
+  for (size_t i = 1; i < expansion.launches.size(); ++i) {
+    const Launch& launch = expansion.launches[i];
+    if (!launch.node.isValid() || !ir::endsGraph(problem.graph.node(launch.node))) continue;
     meetings[i] = true;
     break;
   }
@@ -53,25 +53,25 @@ std::vector<bool> findMeetingSteps(const Problem& problem, const Expansion& expa
 
 class Simulation {
  public:
-  Simulation(const GapTable& table, const Expansion& expansion, int64_t budget)
+  Simulation(const GapTable& table, const Expansion& expansion, int64_t prefetchLimit)
       : table_(table),
         x_(expansion),
         links_(table.problem().costs.links),
-        budget_(budget),
-        period_(expansion.stepCount()),
+        prefetchLimit_(prefetchLimit),
+        period_(expansion.launchCount()),
         isJoined_(table.problem().graphMode == ir::GraphMode::kWhole),
-        isMeeting_(findMeetingSteps(table.problem(), expansion)),
+        isMeeting_(findMeetingLaunches(table.problem(), expansion)),
         loads_(computeLoads(table, expansion)),
-        outsAfter_(x_.steps.size(), x_.offloads.size(),
+        outsAfter_(x_.launches.size(), x_.offloads.size(),
                    [&](size_t i) { return floorMod(x_.offloads[i].after, period_); }),
-        releasedBy_(x_.steps.size(), x_.prefetches.size(),
+        releasedBy_(x_.launches.size(), x_.prefetches.size(),
                     [&](size_t i) { return floorMod(releaseOf(i), period_); }),
-        dueAt_(x_.steps.size(), x_.prefetches.size(),
+        dueAt_(x_.launches.size(), x_.prefetches.size(),
                [&](size_t i) { return int64_t{x_.prefetches[i].deadline}; }),
-        endsAt_(x_.steps.size(), x_.stays.size(),
+        endsAt_(x_.launches.size(), x_.liveRanges.size(),
                 [&](size_t i) {
-                  const Stay& stay = x_.stays[i];
-                  return stay.offload < 0 || stay.always ? -1 : floorMod(stay.end, period_);
+                  const LiveRange& range = x_.liveRanges[i];
+                  return range.offload < 0 || range.always ? -1 : floorMod(range.end, period_);
                 }),
         prefetchesOf_(x_.offloads.size(), x_.prefetches.size(),
                       [&](size_t i) { return int64_t{x_.prefetches[i].source}; }) {}
@@ -85,7 +85,7 @@ class Simulation {
     clampOutputs();
     for (size_t i = 0; i < x_.prefetches.size(); ++i) putAfterSource(i);
     for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
-    noteSteps();
+    noteLaunches();
     return std::move(result_);
   }
 
@@ -100,7 +100,7 @@ class Simulation {
   void prepare() {
     result_.out.resize(x_.offloads.size());
     result_.in.resize(x_.prefetches.size());
-    stepStarts_.assign(x_.steps.size(), -1);
+    launchStarts_.assign(x_.launches.size(), -1);
     remaining_ = static_cast<int64_t>(x_.offloads.size() + x_.prefetches.size());
     // Copies that would have begun before the first frame count as done.
     for (const Offload& out : x_.offloads) outDone_.push_back(out.after < period_ ? -1 : -2);
@@ -110,17 +110,17 @@ class Simulation {
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
       prefetchReleased_.push_back(releaseOf(i) < 0 ? 0 : -1);
     }
-    missing_.assign(x_.steps.size(), 0);
-    for (int64_t step = 0; step < period_; ++step) resetMissing(step);
+    missing_.assign(x_.launches.size(), 0);
+    for (int64_t launch = 0; launch < period_; ++launch) resetMissing(launch);
     for (size_t i = 0; i < x_.prefetches.size(); ++i) queuePrefetch(static_cast<int32_t>(i));
   }
 
-  void resetMissing(int64_t step) {
-    missing_[static_cast<size_t>(step)] = static_cast<int32_t>(dueAt_.at(step).size());
+  void resetMissing(int64_t launch) {
+    missing_[static_cast<size_t>(launch)] = static_cast<int32_t>(dueAt_.at(launch).size());
   }
 
-  int64_t bytesOf(int32_t stay) const {
-    return table_.bytes(x_.stays[static_cast<size_t>(stay)].storage);
+  int64_t bytesOf(int32_t liveRange) const {
+    return table_.bytes(x_.liveRanges[static_cast<size_t>(liveRange)].storage);
   }
 
   // --- what can start now -------------------------------------------------------------------
@@ -130,21 +130,21 @@ class Simulation {
     while (again) {
       again = startOffload();
       again = startPrefetch() || again;
-      again = startStep() || again;
+      again = startLaunch() || again;
     }
   }
 
   bool waitsAtBoundary() const { return isJoined_ && !computing_ && floorMod(next_, period_) == 0; }
   // Streams meet where a CUDA graph begins or ends: nothing starts until all that runs is over.
-  // What the step behind that place needs still comes before it.
+  // What the launch behind that place needs still comes before it.
   bool waitsForOthers() const {
-    const int64_t step = floorMod(next_, period_);
-    return !computing_ && isMeeting_[static_cast<size_t>(step)] && isReady(step);
+    const int64_t launch = floorMod(next_, period_);
+    return !computing_ && isMeeting_[static_cast<size_t>(launch)] && isReady(launch);
   }
   // Its operands are there, and its bytes are not about to be freed.
-  bool isReady(int64_t step) const {
-    if (missing_[static_cast<size_t>(step)] > 0) return false;
-    return step == 0 || leavingBytes_ == 0 || loads_.at(step) + leavingBytes_ <= budget_;
+  bool isReady(int64_t launch) const {
+    if (missing_[static_cast<size_t>(launch)] > 0) return false;
+    return launch == 0 || leavingBytes_ == 0 || loads_.at(launch) + leavingBytes_ <= prefetchLimit_;
   }
 
   bool startOffload() {
@@ -153,81 +153,83 @@ class Simulation {
     const Offload& copy = x_.offloads[static_cast<size_t>(job)];
     if (waitsForOthers() && !copy.isOutput) return false;
     outQueue_.pop();
-    out_ = {job, frame, now_ + copyTime(links_.deviceToHost, bytesOf(copy.stay))};
-    if (frame == kMeasured) result_.out[static_cast<size_t>(job)].start = moment();
+    out_ = {job, frame, now_ + copyTime(links_.deviceToHost, bytesOf(copy.liveRange))};
+    if (frame == kMeasured) result_.out[static_cast<size_t>(job)].start = position();
     return true;
   }
 
   bool startPrefetch() {
     if (in_.isBusy() || inQueue_.empty() || waitsAtBoundary() || waitsForOthers()) return false;
     const auto [deadline, job, frame] = inQueue_.top();
-    const int64_t bytes = bytesOf(x_.prefetches[static_cast<size_t>(job)].stay);
+    const int64_t bytes = bytesOf(x_.prefetches[static_cast<size_t>(job)].liveRange);
     if (!hasRoom(deadline, bytes)) return false;
     inQueue_.pop();
     const int64_t from = computing_ ? next_ - 1 : next_;
     prefetchFrom_[static_cast<size_t>(job)] = from;
     loads_.add(from, deadline, bytes);
     in_ = {job, frame, now_ + copyTime(links_.hostToDevice, bytes)};
-    if (frame == kMeasured) result_.in[static_cast<size_t>(job)].start = moment();
+    if (frame == kMeasured) result_.in[static_cast<size_t>(job)].start = position();
     return true;
   }
 
-  // A prefetch may take bytes that no step up to its deadline has been promised. The one that
+  // A prefetch may take bytes that no launch up to its deadline has been promised. The one that
   // compute waits for waits only for bytes that are leaving: its own are already counted.
   bool hasRoom(int64_t deadline, int64_t bytes) const {
     const int64_t from = computing_ ? next_ - 1 : next_;
     if (deadline <= from)
-      return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= budget_;
-    return loads_.highest(from, deadline) + bytes <= budget_ &&
-           loads_.at(from) + leavingBytes_ + bytes <= budget_;
+      return leavingBytes_ == 0 || loads_.at(deadline) + leavingBytes_ <= prefetchLimit_;
+    return loads_.highest(from, deadline) + bytes <= prefetchLimit_ &&
+           loads_.at(from) + leavingBytes_ + bytes <= prefetchLimit_;
   }
 
-  bool startStep() {
+  bool startLaunch() {
     if (computing_ || next_ >= kFrames * period_) return false;
-    const int64_t step = floorMod(next_, period_);
-    if (!isReady(step)) return false;
-    if (isMeeting_[static_cast<size_t>(step)] && (out_.isBusy() || in_.isBusy())) return false;
-    for (const int32_t prefetch : dueAt_.at(step)) {
+    const int64_t launch = floorMod(next_, period_);
+    if (!isReady(launch)) return false;
+    if (isMeeting_[static_cast<size_t>(launch)] && (out_.isBusy() || in_.isBusy())) return false;
+    for (const int32_t prefetch : dueAt_.at(launch)) {
       loads_.add(prefetchFrom_[static_cast<size_t>(prefetch)], next_,
-                 -bytesOf(x_.prefetches[prefetch].stay));
+                 -bytesOf(x_.prefetches[prefetch].liveRange));
     }
-    resetMissing(step);
+    resetMissing(launch);
     computing_ = true;
-    stepStart_ = now_;
-    if (floorDiv(next_, period_) == kMeasured) stepStarts_[static_cast<size_t>(step)] = now_;
-    stepEnd_ = now_ + stepTime(step);
+    launchStart_ = now_;
+    if (floorDiv(next_, period_) == kMeasured) launchStarts_[static_cast<size_t>(launch)] = now_;
+    launchEnd_ = now_ + timeOf(launch);
     ++next_;
     return true;
   }
 
-  int64_t stepTime(int64_t step) const {
-    const Step& launched = x_.steps[static_cast<size_t>(step)];
+  int64_t timeOf(int64_t launch) const {
+    const Launch& launched = x_.launches[static_cast<size_t>(launch)];
     return launched.node.isValid() ? table_.nodeTime(launched.node.index()) : 0;
   }
 
-  Moment moment() const { return {next_ - 1 - kMeasured * period_, now_ - stepStart_}; }
+  ComputePosition position() const {
+    return {next_ - 1 - kMeasured * period_, now_ - launchStart_};
+  }
 
   // --- what ends next -----------------------------------------------------------------------
 
   void advance() {
-    const int64_t stepEnd = computing_ ? stepEnd_ : kNever;
-    now_ = std::min({stepEnd, out_.end, in_.end});
+    const int64_t launchEnd = computing_ ? launchEnd_ : kNever;
+    now_ = std::min({launchEnd, out_.end, in_.end});
     assert(now_ != kNever && "the simulation is stuck");
     if (out_.end == now_) endOffload();
     if (in_.end == now_) endPrefetch();
-    if (stepEnd == now_) endStep();
+    if (launchEnd == now_) endLaunch();
   }
 
   void endOffload() {
     const auto job = static_cast<size_t>(out_.job);
     if (out_.frame == kMeasured) {
-      result_.out[job].end = moment();
+      result_.out[job].end = position();
       --remaining_;
     }
     outDone_[job] = out_.frame;
     if (leaving_[job] > 0) {
       --leaving_[job];
-      leavingBytes_ -= bytesOf(x_.offloads[job].stay);
+      leavingBytes_ -= bytesOf(x_.offloads[job].liveRange);
     }
     out_ = {};
     for (const int32_t prefetch : prefetchesOf_.at(static_cast<int64_t>(job)))
@@ -237,36 +239,37 @@ class Simulation {
   void endPrefetch() {
     const auto job = static_cast<size_t>(in_.job);
     if (in_.frame == kMeasured) {
-      result_.in[job].end = moment();
+      result_.in[job].end = position();
       --remaining_;
     }
     --missing_[static_cast<size_t>(x_.prefetches[job].deadline)];
     in_ = {};
   }
 
-  void endStep() {
+  void endLaunch() {
     computing_ = false;
-    const int64_t step = floorMod(next_ - 1, period_);
+    const int64_t launch = floorMod(next_ - 1, period_);
     const int64_t frame = floorDiv(next_ - 1, period_);
-    for (const int32_t job : outsAfter_.at(step)) {
+    for (const int32_t job : outsAfter_.at(launch)) {
       const Offload& copy = x_.offloads[static_cast<size_t>(job)];
       const int64_t own = frame - floorDiv(copy.after, period_);
-      const int64_t free = x_.stays[static_cast<size_t>(copy.stay)].end + own * period_;
+      const int64_t free = x_.liveRanges[static_cast<size_t>(copy.liveRange)].end + own * period_;
       outQueue_.push({free, job, own});
     }
-    for (const int32_t stay : endsAt_.at(step)) endStay(x_.stays[static_cast<size_t>(stay)], frame);
-    for (const int32_t prefetch : releasedBy_.at(step)) {
+    for (const int32_t liveRange : endsAt_.at(launch))
+      endLiveRange(x_.liveRanges[static_cast<size_t>(liveRange)], frame);
+    for (const int32_t prefetch : releasedBy_.at(launch)) {
       prefetchReleased_[static_cast<size_t>(prefetch)] =
           frame - floorDiv(releaseOf(static_cast<size_t>(prefetch)), period_);
       queuePrefetch(prefetch);
     }
   }
 
-  void endStay(const Stay& stay, int64_t frame) {
-    const auto job = static_cast<size_t>(stay.offload);
-    if (outDone_[job] >= frame - floorDiv(stay.end, period_)) return;
+  void endLiveRange(const LiveRange& range, int64_t frame) {
+    const auto job = static_cast<size_t>(range.offload);
+    if (outDone_[job] >= frame - floorDiv(range.end, period_)) return;
     ++leaving_[job];
-    leavingBytes_ += table_.bytes(stay.storage);
+    leavingBytes_ += table_.bytes(range.storage);
   }
 
   // A prefetch is due for the engine once the bytes are gone from the device and on the host.
@@ -285,13 +288,13 @@ class Simulation {
     }
   }
 
-  // What is delivered with a step is issued in that step, however busy the engine is.
+  // What is delivered with a step is enqueued in that step, however busy the engine is.
   void clampOutputs() {
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
       if (!x_.offloads[i].isOutput) continue;
       const int64_t boundary = (floorDiv(x_.offloads[i].after, period_) + 1) * period_;
-      Moment& start = result_.out[i].start;
-      if (start.step >= boundary) start = {boundary - 1, kNever};
+      ComputePosition& start = result_.out[i].start;
+      if (start.launch >= boundary) start = {boundary - 1, kNever};
     }
   }
 
@@ -302,51 +305,51 @@ class Simulation {
     if (prefetch.source < 0) return;
     CopySpan& source = result_.out[static_cast<size_t>(prefetch.source)];
     const int64_t shift = prefetch.sourceShift * period_;
-    Moment& start = result_.in[index].start;
-    start = std::max(start, Moment{source.end.step + shift, source.end.offset});
-    if (start.step >= prefetch.deadline) start = {prefetch.deadline - 1, kNever};
-    source.start = std::min(source.start, Moment{start.step - shift, start.offset});
+    ComputePosition& start = result_.in[index].start;
+    start = std::max(start, ComputePosition{source.end.launch + shift, source.end.offset});
+    if (start.launch >= prefetch.deadline) start = {prefetch.deadline - 1, kNever};
+    source.start = std::min(source.start, ComputePosition{start.launch - shift, start.offset});
   }
 
-  void noteSteps() {
-    stepStarts_.front() = std::max<int64_t>(stepStarts_.front(), 0);
+  void noteLaunches() {
+    launchStarts_.front() = std::max<int64_t>(launchStarts_.front(), 0);
     for (int64_t i = 1; i < period_; ++i) {
-      auto& start = stepStarts_[static_cast<size_t>(i)];
-      if (start < 0) start = stepStarts_[static_cast<size_t>(i - 1)] + stepTime(i - 1);
+      auto& start = launchStarts_[static_cast<size_t>(i)];
+      if (start < 0) start = launchStarts_[static_cast<size_t>(i - 1)] + timeOf(i - 1);
     }
-    const int64_t begin = stepStarts_.front();
-    for (const int64_t start : stepStarts_) result_.stepStarts.push_back(start - begin);
+    const int64_t begin = launchStarts_.front();
+    for (const int64_t start : launchStarts_) result_.launchStarts.push_back(start - begin);
     result_.length =
-        std::max<int64_t>(result_.stepStarts.back() + stepTime(period_ - 1), int64_t{1});
+        std::max<int64_t>(result_.launchStarts.back() + timeOf(period_ - 1), int64_t{1});
   }
 
   const GapTable& table_;
   const Expansion& x_;
   const ir::LinkModel& links_;
-  int64_t budget_;
+  int64_t prefetchLimit_;
   int64_t period_;
   bool isJoined_;
-  std::vector<bool> isMeeting_;  // by step: all streams meet before it
+  std::vector<bool> isMeeting_;  // by launch: all streams meet before it
   LoadTree loads_;
-  ByStep outsAfter_, releasedBy_, dueAt_, endsAt_, prefetchesOf_;
+  ByLaunch outsAfter_, releasedBy_, dueAt_, endsAt_, prefetchesOf_;
 
   CopySchedule result_;
-  std::vector<int64_t> stepStarts_;  // by step, in the measured frame
-  int64_t remaining_ = 0;            // copies of the measured frame that have not ended
+  std::vector<int64_t> launchStarts_;  // by launch, in the measured frame
+  int64_t remaining_ = 0;              // copies of the measured frame that have not ended
   int64_t now_ = 0;
-  int64_t next_ = 0;  // step that compute starts next, counted over all frames
+  int64_t next_ = 0;  // launch that compute starts next, counted over all frames
   bool computing_ = false;
-  int64_t stepStart_ = 0;
-  int64_t stepEnd_ = 0;
+  int64_t launchStart_ = 0;
+  int64_t launchEnd_ = 0;
   Engine out_, in_;
   Queue outQueue_, inQueue_;
   std::vector<int64_t> outDone_;  // by offload: latest frame that has ended
-  std::vector<int32_t> leaving_;  // by offload: stays past their last use that wait for it
+  std::vector<int32_t> leaving_;  // by offload: live ranges past their last use that wait for it
   int64_t leavingBytes_ = 0;
   std::vector<int64_t> prefetchReleased_;  // by prefetch: latest frame that may be queued
   std::vector<int64_t> prefetchQueued_;
-  std::vector<int64_t> prefetchFrom_;  // step from which its bytes are counted
-  std::vector<int32_t> missing_;       // by step: prefetches that it still waits for
+  std::vector<int64_t> prefetchFrom_;  // launch from which its bytes are counted
+  std::vector<int32_t> missing_;       // by launch: prefetches that it still waits for
 };
 
 }  // namespace
@@ -356,36 +359,37 @@ int64_t copyTime(const ir::LinkRate& rate, int64_t bytes) {
 }
 
 std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion) {
-  const auto period = static_cast<int64_t>(expansion.steps.size());
-  std::vector<int64_t> change(2 * expansion.steps.size() + 1, 0);
+  const auto period = static_cast<int64_t>(expansion.launches.size());
+  std::vector<int64_t> change(2 * expansion.launches.size() + 1, 0);
   int64_t always = 0;
-  for (const Stay& stay : expansion.stays) {
-    const int64_t bytes = table.bytes(stay.storage);
-    if (stay.isHost) continue;
-    if (stay.always) always += bytes;
-    if (stay.always || stay.begin < 0) continue;
+  for (const LiveRange& range : expansion.liveRanges) {
+    const int64_t bytes = table.bytes(range.storage);
+    if (range.isHost) continue;
+    if (range.always) always += bytes;
+    if (range.always || range.begin < 0) continue;
     // Whoever takes the bytes over counts them from there on.
-    const int64_t end = stay.end + (stay.takenBy >= 0 ? 0 : 1);
-    change[static_cast<size_t>(stay.begin)] += bytes;
+    const int64_t end = range.end + (range.takenBy >= 0 ? 0 : 1);
+    change[static_cast<size_t>(range.begin)] += bytes;
     change[static_cast<size_t>(end)] -= bytes;
   }
-  std::vector<int64_t> loads(expansion.steps.size(), always);
+  std::vector<int64_t> loads(expansion.launches.size(), always);
   int64_t held = 0;
   for (size_t i = 0; i < change.size(); ++i) {
     held += change[i];
     loads[i % static_cast<size_t>(period)] += i < 2 * static_cast<size_t>(period) ? held : 0;
   }
   for (size_t i = 1; i < loads.size(); ++i) {
-    loads[i] += table.temporary(expansion.steps[i].node.index());
+    loads[i] += table.temporary(expansion.launches[i].node.index());
   }
   return loads;
 }
 
-CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget) {
+CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion,
+                            int64_t prefetchLimit) {
   if (expansion.offloads.empty() && expansion.prefetches.empty()) return {};
-  CopySchedule schedule = Simulation(table, expansion, budget).run();
+  CopySchedule schedule = Simulation(table, expansion, prefetchLimit).run();
   findLatestStarts(table, expansion, schedule);
-  issueInputsAfterBoundary(expansion, schedule);
+  enqueueInputsAfterBoundary(expansion, schedule);
   return schedule;
 }
 

@@ -3,11 +3,11 @@
 // When copies run, by simulating a few periods of the step in bytes: copies to the host start as
 // soon as their source is written and the engine is free, those first whose bytes can go first;
 // copies to the device run in order of their deadlines, as early as the bytes that are promised to
-// later steps leave room below the budget. A node waits for its operands, and for bytes that are
-// still leaving.
-// The result are moments relative to the compute stream, which say in which order commands are
-// issued and how long bytes stay. They are wishes, not proofs: what must not overlap is excluded
-// by dependencies later, and exact times come from planner/evaluate/timeline.h.
+// later launches leave room below the prefetch limit. A node waits for its operands, and for bytes
+// that are still leaving.
+// Results are positions on the compute stream. They give the enqueue order and how long bytes stay
+// on the device. They are wishes, not proofs: dependencies exclude later what must not overlap, and
+// exact times come from planner/evaluate/timeline.h.
 #ifndef STOWAGE_PLANNER_EVALUATE_COPY_SCHEDULE_H_
 #define STOWAGE_PLANNER_EVALUATE_COPY_SCHEDULE_H_
 
@@ -19,34 +19,37 @@
 
 namespace stowage::planner {
 
-/// The compute step that started last, in the frame of the object concerned (so it may be negative
-/// or beyond the number of steps), and how long ago.
-struct Moment {
-  int64_t step = 0;
+/// A position on the compute stream: the launch that started last, and the time since its start.
+/// `launch` is in the frame of the object concerned, so it may be negative or beyond the number of
+/// launches.
+struct ComputePosition {
+  int64_t launch = 0;
   int64_t offset = 0;  // nanoseconds
-  friend auto operator<=>(const Moment&, const Moment&) = default;
+  friend auto operator<=>(const ComputePosition&, const ComputePosition&) = default;
 };
 
 struct CopySpan {
-  Moment start;
-  Moment end;
+  ComputePosition start;
+  ComputePosition end;
 };
 
 struct CopySchedule {
-  std::vector<CopySpan> out;   // by Offload
-  std::vector<CopySpan> in;    // by Prefetch
-  std::vector<Moment> place;   // by Prefetch: its bytes on the device are free for it from here on;
-                               // not after the start
-  std::vector<Moment> latest;  // by Prefetch: a start up to which compute need not wait for it, if
-                               // others keep to theirs; not before the start
-  std::vector<int64_t> stepStarts;  // by step: times since the begin of a period, as simulated
-  int64_t length = 0;               // of a period
+  std::vector<CopySpan> out;  // by Offload
+  std::vector<CopySpan> in;   // by Prefetch
+  /// By Prefetch: its bytes on the device are free for it from here on. Not after the start.
+  std::vector<ComputePosition> place;
+  /// By Prefetch: a start up to which compute need not wait for it, if others keep to theirs. Not
+  /// before the start.
+  std::vector<ComputePosition> latest;
+  std::vector<int64_t> launchStarts;  // by launch: times since the begin of a period, as simulated
+  int64_t length = 0;                 // of a period
 };
 
-/// `budget`: bytes of the device that prefetches may fill, reserved regions not counted.
-CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion, int64_t budget);
+/// `prefetchLimit`: bytes of the device that prefetches may fill, reserved regions not counted.
+CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion,
+                            int64_t prefetchLimit);
 
-/// Bytes at each step when prefetched bytes arrive at their deadline and leave after their last
+/// Bytes at each launch when prefetched bytes arrive at their deadline and leave after their last
 /// use.
 std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion);
 

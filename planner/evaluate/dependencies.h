@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which command must be finished before which other starts, for given residencies and offsets: data
-// (a copy or run reads what another wrote), reuse (bytes of a dead residency or temp region are
+// (a copy or launch reads what another wrote), reuse (bytes of a dead residency or temp region are
 // written again), across the step boundary too. Used by `evaluate` for exact times and by the
 // pass that writes waits. Not used by the verifier, which proves the result with its own account.
 #ifndef STOWAGE_PLANNER_EVALUATE_DEPENDENCIES_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/evaluate/issue_order.h"
+#include "planner/evaluate/enqueue_order.h"
 
 #include <algorithm>
 #include <tuple>
@@ -12,8 +12,8 @@ namespace {
 // At equal times a node starts before anything that waits for it ends, and what ends makes room for
 // what starts.
 enum class EventKind : uint8_t {
-  kRunStart,
-  kRunEnd,
+  kLaunchStart,
+  kLaunchEnd,
   kOutEnd,
   kPrefetchEnd,
   kOutStart,
@@ -23,7 +23,7 @@ enum class EventKind : uint8_t {
 };
 
 struct Event {
-  int64_t step;  // in [0, number of steps)
+  int64_t launch;  // in [0, number of launches)
   int64_t offset;
   EventKind kind;
   int32_t index;
@@ -32,57 +32,59 @@ struct Event {
 class Orderer {
  public:
   Orderer(const GapTable& table, const Expansion& expansion, const CopySchedule& copies)
-      : table_(table), x_(expansion), copies_(copies), steps_(expansion.stepCount()) {}
+      : table_(table), x_(expansion), copies_(copies), launchCount_(expansion.launchCount()) {}
 
-  IssueOrder order() {
+  EnqueueOrder order() {
     collect();
     assignTicks();
-    orderRuns();
-    orderStays();
+    orderLaunches();
+    orderLiveRanges();
     orderHosts();
     return std::move(result_);
   }
 
  private:
   void collect() {
-    events_.reserve(2 * (x_.steps.size() + x_.offloads.size() + x_.prefetches.size()));
-    for (int32_t i = 0; i < x_.stepCount(); ++i) {
-      const ir::NodeId node = x_.steps[static_cast<size_t>(i)].node;
-      events_.push_back({i, 0, EventKind::kRunStart, i});
+    events_.reserve(2 * (x_.launches.size() + x_.offloads.size() + x_.prefetches.size()));
+    for (int32_t i = 0; i < x_.launchCount(); ++i) {
+      const ir::NodeId node = x_.launches[static_cast<size_t>(i)].node;
+      events_.push_back({i, 0, EventKind::kLaunchStart, i});
       events_.push_back(
-          {i, node.isValid() ? table_.nodeTime(node.index()) : 0, EventKind::kRunEnd, i});
+          {i, node.isValid() ? table_.nodeTime(node.index()) : 0, EventKind::kLaunchEnd, i});
     }
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
       addSpan(copies_.out[i], EventKind::kOutStart, EventKind::kOutEnd, i);
     }
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
       addSpan(copies_.in[i], EventKind::kPrefetchStart, EventKind::kPrefetchEnd, i);
-      addMoment(copies_.place[i], EventKind::kPlace, i);
-      addMoment(copies_.latest[i], EventKind::kLatest, i);
+      addPosition(copies_.place[i], EventKind::kPlace, i);
+      addPosition(copies_.latest[i], EventKind::kLatest, i);
     }
     std::sort(events_.begin(), events_.end(), [](const Event& a, const Event& b) {
-      return std::tie(a.step, a.offset, a.kind, a.index) <
-             std::tie(b.step, b.offset, b.kind, b.index);
+      return std::tie(a.launch, a.offset, a.kind, a.index) <
+             std::tie(b.launch, b.offset, b.kind, b.index);
     });
   }
 
   void addSpan(const CopySpan& span, EventKind start, EventKind end, size_t index) {
     const auto id = static_cast<int32_t>(index);
-    events_.push_back({wrap(span.start.step), span.start.offset, start, id});
-    events_.push_back({wrap(span.end.step), span.end.offset, end, id});
+    events_.push_back({wrap(span.start.launch), span.start.offset, start, id});
+    events_.push_back({wrap(span.end.launch), span.end.offset, end, id});
   }
 
-  void addMoment(const Moment& moment, EventKind kind, size_t index) {
-    events_.push_back({wrap(moment.step), moment.offset, kind, static_cast<int32_t>(index)});
+  void addPosition(const ComputePosition& position, EventKind kind, size_t index) {
+    events_.push_back({wrap(position.launch), position.offset, kind, static_cast<int32_t>(index)});
   }
 
-  int64_t wrap(int64_t step) const { return ((step % steps_) + steps_) % steps_; }
-  int64_t turns(int64_t step) const { return (step - wrap(step)) / steps_; }
+  int64_t wrap(int64_t launch) const {
+    return ((launch % launchCount_) + launchCount_) % launchCount_;
+  }
+  int64_t turns(int64_t launch) const { return (launch - wrap(launch)) / launchCount_; }
 
   void assignTicks() {
     result_.period = static_cast<int64_t>(events_.size());
-    runStart_.resize(x_.steps.size());
-    runEnd_.resize(x_.steps.size());
+    launchStart_.resize(x_.launches.size());
+    launchEnd_.resize(x_.launches.size());
     outStart_.resize(x_.offloads.size());
     outEnd_.resize(x_.offloads.size());
     prefetchStart_.resize(x_.prefetches.size());
@@ -92,28 +94,28 @@ class Orderer {
     for (size_t tick = 0; tick < events_.size(); ++tick) {
       const Event& event = events_[tick];
       ticksOf(event.kind)[static_cast<size_t>(event.index)] = static_cast<int64_t>(tick);
-      result_.moments.push_back({event.step, event.offset});
-      issue(event, static_cast<int64_t>(tick));
+      result_.positions.push_back({event.launch, event.offset});
+      enqueue(event);
     }
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
-      outStart_[i] += turns(copies_.out[i].start.step) * result_.period;
-      outEnd_[i] += turns(copies_.out[i].end.step) * result_.period;
+      outStart_[i] += turns(copies_.out[i].start.launch) * result_.period;
+      outEnd_[i] += turns(copies_.out[i].end.launch) * result_.period;
     }
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
-      prefetchStart_[i] += turns(copies_.in[i].start.step) * result_.period;
-      prefetchEnd_[i] += turns(copies_.in[i].end.step) * result_.period;
-      place_[i] += turns(copies_.place[i].step) * result_.period;
-      latest_[i] += turns(copies_.latest[i].step) * result_.period;
+      prefetchStart_[i] += turns(copies_.in[i].start.launch) * result_.period;
+      prefetchEnd_[i] += turns(copies_.in[i].end.launch) * result_.period;
+      place_[i] += turns(copies_.place[i].launch) * result_.period;
+      latest_[i] += turns(copies_.latest[i].launch) * result_.period;
     }
     result_.offloadStarts = outStart_;
   }
 
   std::vector<int64_t>& ticksOf(EventKind kind) {
     switch (kind) {
-      case EventKind::kRunStart:
-        return runStart_;
-      case EventKind::kRunEnd:
-        return runEnd_;
+      case EventKind::kLaunchStart:
+        return launchStart_;
+      case EventKind::kLaunchEnd:
+        return launchEnd_;
       case EventKind::kOutStart:
         return outStart_;
       case EventKind::kOutEnd:
@@ -130,49 +132,48 @@ class Orderer {
     return prefetchEnd_;
   }
 
-  void issue(const Event& event, int64_t tick) {
-    Issue issued{.index = event.index};
+  void enqueue(const Event& event) {
+    EnqueuedCommand command{.index = event.index};
     if (event.kind == EventKind::kOutStart) {
-      issued.kind = Issue::Kind::kOffload;
+      command.kind = EnqueuedCommand::Kind::kOffload;
     } else if (event.kind == EventKind::kPrefetchStart) {
-      issued.kind = Issue::Kind::kPrefetch;
-    } else if (event.kind != EventKind::kRunStart || event.index == 0) {
+      command.kind = EnqueuedCommand::Kind::kPrefetch;
+    } else if (event.kind != EventKind::kLaunchStart || event.index == 0) {
       return;  // the step boundary runs nothing
     }
-    result_.issues.push_back(issued);
-    result_.issueTick.push_back(tick);
+    result_.commands.push_back(command);
   }
 
-  int64_t endOfStep(int64_t step) const {
-    return runEnd_[static_cast<size_t>(wrap(step))] + turns(step) * result_.period;
+  int64_t endOfLaunch(int64_t launch) const {
+    return launchEnd_[static_cast<size_t>(wrap(launch))] + turns(launch) * result_.period;
   }
 
-  void orderRuns() {
-    for (size_t i = 0; i < x_.steps.size(); ++i) {
-      result_.runs.push_back({.begin = runStart_[i], .end = runEnd_[i] + 1});
+  void orderLaunches() {
+    for (size_t i = 0; i < x_.launches.size(); ++i) {
+      result_.launches.push_back({.begin = launchStart_[i], .end = launchEnd_[i] + 1});
     }
   }
 
-  void orderStays() {
-    std::vector<int64_t> gone(x_.stays.size(), 0);  // end of the last offload, by stay
+  void orderLiveRanges() {
+    std::vector<int64_t> gone(x_.liveRanges.size(), 0);  // end of the last offload, by live range
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
-      int64_t& end = gone[static_cast<size_t>(x_.offloads[i].stay)];
+      int64_t& end = gone[static_cast<size_t>(x_.offloads[i].liveRange)];
       end = std::max(end, std::max(outEnd_[i], outStart_[i]) + 1);
     }
-    for (size_t i = 0; i < x_.stays.size(); ++i) {
-      const Stay& stay = x_.stays[i];
-      if (stay.always || stay.begin < 0) {
-        result_.stays.push_back({.begin = 0, .end = stay.always ? result_.period : 0});
+    for (size_t i = 0; i < x_.liveRanges.size(); ++i) {
+      const LiveRange& range = x_.liveRanges[i];
+      if (range.always || range.begin < 0) {
+        result_.liveTicks.push_back({.begin = 0, .end = range.always ? result_.period : 0});
         result_.latestBegins.push_back(0);
         continue;
       }
-      const int64_t begin = stay.prefetch >= 0 ? place_[static_cast<size_t>(stay.prefetch)]
-                                               : runStart_[static_cast<size_t>(stay.begin)];
+      const int64_t begin = range.prefetch >= 0 ? place_[static_cast<size_t>(range.prefetch)]
+                                                : launchStart_[static_cast<size_t>(range.begin)];
       const int64_t latest =
-          stay.prefetch >= 0 ? latest_[static_cast<size_t>(stay.prefetch)] : begin;
-      result_.stays.push_back(
-          fold({.begin = begin, .end = std::max(endOfStep(stay.end) + 1, gone[i])}));
-      result_.latestBegins.push_back(result_.stays.back().begin +
+          range.prefetch >= 0 ? latest_[static_cast<size_t>(range.prefetch)] : begin;
+      result_.liveTicks.push_back(
+          fold({.begin = begin, .end = std::max(endOfLaunch(range.end) + 1, gone[i])}));
+      result_.latestBegins.push_back(result_.liveTicks.back().begin +
                                      std::max<int64_t>(0, latest - begin));
     }
   }
@@ -188,13 +189,15 @@ class Orderer {
                          storages[i].output || table_.isHostOnly(ir::StorageId(i));
       if (isOwn) result_.hosts[i] = {.begin = 0, .end = result_.period};
     }
-    for (size_t i = 0; i < x_.offloads.size(); ++i) extendHost(x_.offloads[i].stay, outStart_[i]);
+    for (size_t i = 0; i < x_.offloads.size(); ++i)
+      extendHost(x_.offloads[i].liveRange, outStart_[i]);
     for (size_t i = 0; i < x_.prefetches.size(); ++i)
-      extendHost(x_.prefetches[i].stay, prefetchEnd_[i]);
+      extendHost(x_.prefetches[i].liveRange, prefetchEnd_[i]);
   }
 
-  void extendHost(int32_t stay, int64_t tick) {
-    ir::TickRange& range = result_.hosts[x_.stays[static_cast<size_t>(stay)].storage.index()];
+  void extendHost(int32_t liveRange, int64_t tick) {
+    ir::TickRange& range =
+        result_.hosts[x_.liveRanges[static_cast<size_t>(liveRange)].storage.index()];
     if (range.begin == 0 && range.end == result_.period) return;
     if (range.isEmpty()) range = {.begin = tick, .end = tick + 1};
     range.begin = std::min(range.begin, tick);
@@ -210,18 +213,18 @@ class Orderer {
   const GapTable& table_;
   const Expansion& x_;
   const CopySchedule& copies_;
-  int64_t steps_;
-  IssueOrder result_;
+  int64_t launchCount_;
+  EnqueueOrder result_;
   std::vector<Event> events_;
-  std::vector<int64_t> runStart_, runEnd_, outStart_, outEnd_, prefetchStart_, prefetchEnd_;
-  std::vector<int64_t> place_;   // by prefetch: from when on its stay has its bytes
+  std::vector<int64_t> launchStart_, launchEnd_, outStart_, outEnd_, prefetchStart_, prefetchEnd_;
+  std::vector<int64_t> place_;   // by prefetch: first tick at which its live range has its bytes
   std::vector<int64_t> latest_;  // by prefetch: until when that may be put off
 };
 
 }  // namespace
 
-IssueOrder orderIssues(const GapTable& table, const Expansion& expansion,
-                       const CopySchedule& copies) {
+EnqueueOrder findEnqueueOrder(const GapTable& table, const Expansion& expansion,
+                              const CopySchedule& copies) {
   return Orderer(table, expansion, copies).order();
 }
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One total order for the starts and ends of everything in a step, from the compute steps and the
-// wished moments of the copies. The position of an event in it is its tick. Starts give the order
-// of issue; ticks give every stay, temporary and host copy a lifetime on a circle of `period`
-// ticks, tick 0 being the step boundary. Two things whose lifetimes do not overlap may share bytes:
-// the dependencies then follow the order of issue.
-#ifndef STOWAGE_PLANNER_EVALUATE_ISSUE_ORDER_H_
-#define STOWAGE_PLANNER_EVALUATE_ISSUE_ORDER_H_
+// One total order for the starts and ends of everything in a step, from the launches and the wished
+// positions of the copies. The index of an event in it is its tick. Starts give the enqueue order.
+// Ticks give every live range, temporary and host copy an interval on a circle of `period` ticks;
+// tick 0 is the step boundary. Two things whose intervals do not overlap may share bytes: the
+// dependencies then follow the enqueue order.
+#ifndef STOWAGE_PLANNER_EVALUATE_ENQUEUE_ORDER_H_
+#define STOWAGE_PLANNER_EVALUATE_ENQUEUE_ORDER_H_
 
 #include <vector>
 
@@ -16,27 +16,26 @@
 
 namespace stowage::planner {
 
-struct Issue {
-  enum class Kind : uint8_t { kRun, kOffload, kPrefetch };
-  Kind kind = Kind::kRun;
-  int32_t index = 0;  // of the step, offload or prefetch
+struct EnqueuedCommand {
+  enum class Kind : uint8_t { kLaunch, kOffload, kPrefetch };
+  Kind kind = Kind::kLaunch;
+  int32_t index = 0;  // of the launch, offload or prefetch
 };
 
-struct IssueOrder {
+struct EnqueueOrder {
   int64_t period = 0;
-  std::vector<Issue> issues;
-  std::vector<int64_t> issueTick;      // by issue
-  std::vector<Moment> moments;         // by tick
-  std::vector<ir::TickRange> stays;    // by stay: begin in [0, period), at most a period long
-  std::vector<int64_t> latestBegins;   // by stay: up to here its begin may be put off; in its frame
-  std::vector<ir::TickRange> runs;     // by step
-  std::vector<int64_t> offloadStarts;  // by offload, in its stay's frame: not wrapped
-  std::vector<ir::TickRange> hosts;    // by storage; empty if it has no place on the host
+  std::vector<EnqueuedCommand> commands;
+  std::vector<ComputePosition> positions;  // by tick
+  std::vector<ir::TickRange> liveTicks;    // by live range: begin in [0, period), at most a period
+  std::vector<int64_t> latestBegins;       // by live range: its begin may be put off up to here
+  std::vector<ir::TickRange> launches;     // by launch
+  std::vector<int64_t> offloadStarts;      // by offload, in its live range's frame: not wrapped
+  std::vector<ir::TickRange> hosts;        // by storage; empty if it has no place on the host
 };
 
-IssueOrder orderIssues(const GapTable& table, const Expansion& expansion,
-                       const CopySchedule& copies);
+EnqueueOrder findEnqueueOrder(const GapTable& table, const Expansion& expansion,
+                              const CopySchedule& copies);
 
 }  // namespace stowage::planner
 
-#endif  // STOWAGE_PLANNER_EVALUATE_ISSUE_ORDER_H_
+#endif  // STOWAGE_PLANNER_EVALUATE_ENQUEUE_ORDER_H_

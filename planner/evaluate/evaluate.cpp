@@ -32,31 +32,31 @@ void carryOverNotes(const Decisions& asked, Decisions& made) {
 
 }  // namespace
 
-ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisions, Bytes budget) {
+ir::Expected<Timetable> evaluate(const Problem& problem, const Decisions& decisions,
+                                 Bytes prefetchLimit) {
   const GapTable table(problem);
   ir::Expected<Actions> actions = actionsOf(table, decisions);
   if (!actions) return actions.takeError();
-  ir::Expected<Timetable> timetable = evaluateActions(table, *actions, budget.value());
+  ir::Expected<Timetable> timetable = evaluateActions(table, *actions, prefetchLimit.value());
   if (!timetable) return timetable.takeError();
   carryOverNotes(decisions, timetable->decisions);
   return timetable;
 }
 
 ir::Expected<Timetable> evaluateWithin(const Problem& problem, const Decisions& decisions,
-                                       Bytes budget, Bytes prefetch) {
+                                       Bytes budget, Bytes prefetchLimit) {
   const GapTable table(problem);
   ir::Expected<Actions> actions = actionsOf(table, decisions);
   if (!actions) return actions.takeError();
   std::optional<Timetable> lowest;
-  Bytes allowance = prefetch;
   do {
-    ir::Expected<Timetable> next = evaluateActions(table, *actions, allowance.value());
+    ir::Expected<Timetable> next = evaluateActions(table, *actions, prefetchLimit.value());
     if (!next) return next.takeError();
-    if (!lowest || next->deviceHeight < lowest->deviceHeight) lowest = std::move(*next);
-    if (lowest->deviceHeight <= budget) break;
-    allowance =
-        Bytes(lowerAllowance(allowance.value(), budget.value(), lowest->deviceHeight.value()));
-  } while (allowance > Bytes(0));
+    if (!lowest || next->devicePeak < lowest->devicePeak) lowest = std::move(*next);
+    if (lowest->devicePeak <= budget) break;
+    prefetchLimit = Bytes(
+        lowerPrefetchLimit(prefetchLimit.value(), budget.value(), lowest->devicePeak.value()));
+  } while (prefetchLimit > Bytes(0));
   carryOverNotes(decisions, lowest->decisions);
   return std::move(*lowest);
 }

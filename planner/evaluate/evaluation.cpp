@@ -9,42 +9,43 @@
 
 namespace stowage::planner {
 
-ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget) {
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions,
+                                   int64_t prefetchLimit) {
   ir::Expected<Expansion> expansion = expand(table, actions);
   if (!expansion) return expansion.takeError();
   Draft draft;
   draft.expansion = std::move(*expansion);
-  draft.copies = scheduleCopies(table, draft.expansion, budget - table.reservedBytes());
-  draft.order = orderIssues(table, draft.expansion, draft.copies);
+  draft.copies = scheduleCopies(table, draft.expansion, prefetchLimit - table.reservedBytes());
+  draft.order = findEnqueueOrder(table, draft.expansion, draft.copies);
   draft.device = collectDeviceItems(table, draft.expansion, draft.order);
   return draft;
 }
 
-Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t prefetchLimit,
                           Draft draft) {
-  const int64_t goal = budget >= INT64_MAX / 8 ? 0 : budget;
+  const int64_t goal = prefetchLimit >= INT64_MAX / 8 ? 0 : prefetchLimit;
   AddressPlan addresses = planAddresses(table, draft.device, draft.order.period, goal);
   if (putOff(table, draft.expansion, draft.order, addresses.delays, draft.copies)) {
-    draft.order = orderIssues(table, draft.expansion, draft.copies);
+    draft.order = findEnqueueOrder(table, draft.expansion, draft.copies);
   }
   planHostAddresses(table, draft.order, addresses);
   Timetable timetable =
       writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, actions});
-  timetable.prefetch = Bytes(budget);
+  timetable.prefetchLimit = Bytes(prefetchLimit);
   return timetable;
 }
 
 ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
-                                        int64_t budget) {
-  ir::Expected<Draft> draft = draftTimetable(table, actions, budget);
+                                        int64_t prefetchLimit) {
+  ir::Expected<Draft> draft = draftTimetable(table, actions, prefetchLimit);
   if (!draft) return draft.takeError();
-  return finishTimetable(table, actions, budget, std::move(*draft));
+  return finishTimetable(table, actions, prefetchLimit, std::move(*draft));
 }
 
-int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height) {
+int64_t lowerPrefetchLimit(int64_t prefetchLimit, int64_t budget, int64_t peak) {
   constexpr int64_t kParts = 32;
-  if (allowance > budget) return budget;
-  return allowance - std::max(height - budget, budget / kParts + 1);
+  if (prefetchLimit > budget) return budget;
+  return prefetchLimit - std::max(peak - budget, budget / kParts + 1);
 }
 
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {

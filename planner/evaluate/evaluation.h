@@ -8,8 +8,8 @@
 #include "ir/base/error.h"
 #include "planner/evaluate/address_plan.h"
 #include "planner/evaluate/copy_schedule.h"
+#include "planner/evaluate/enqueue_order.h"
 #include "planner/evaluate/expand.h"
-#include "planner/evaluate/issue_order.h"
 #include "planner/problem/decisions.h"
 #include "planner/problem/gaps.h"
 #include "planner/problem/timetable.h"
@@ -22,7 +22,7 @@ using Actions = std::vector<ir::GapAction>;  // by gap
 struct Draft {
   Expansion expansion;
   CopySchedule copies;
-  IssueOrder order;
+  EnqueueOrder order;
   DeviceItems device;
 
   /// Time of a step as simulated in bytes, a little more or less than the exact one; 0 if there are
@@ -30,21 +30,23 @@ struct Draft {
   int64_t simulatedTime() const { return copies.length; }
 };
 
-/// `budget`: bytes that prefetches may fill. Errors: as expand.
-ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions, int64_t budget);
+/// `prefetchLimit`: bytes that prefetches may fill. Errors: as expand.
+ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions,
+                                   int64_t prefetchLimit);
 
 /// Everything of a timetable but `decisions`, which are the rows that have an effect, without
 /// reasons.
-Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t budget,
+Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t prefetchLimit,
                           Draft draft);
 
 /// Both. Errors: as expand.
 ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& actions,
-                                        int64_t budget);
+                                        int64_t prefetchLimit);
 
-/// What prefetches may fill in the next attempt to fit `budget`, after one with `allowance` needed
-/// `height`: first the budget, then less by the excess, a part of the budget at least.
-int64_t lowerAllowance(int64_t allowance, int64_t budget, int64_t height);
+/// The prefetch limit of the next attempt to fit `budget`, after one with `prefetchLimit` needed
+/// `peak`. A limit above the budget becomes the budget. Any other is lowered by the excess, and by
+/// a part of the budget at least.
+int64_t lowerPrefetchLimit(int64_t prefetchLimit, int64_t budget, int64_t peak);
 
 /// Errors: kInvalidArgument for a row that names no gap.
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions);

@@ -15,7 +15,7 @@ using ir::GapAction;
 
 // Where a storage's current version is while the step unfolds.
 struct Holding {
-  int32_t stay = -1;
+  int32_t liveRange = -1;
   int32_t version = 0;
   size_t touches = 0;  // touches of the original order so far
   bool present = false;
@@ -65,13 +65,13 @@ class Expander {
   void begin() {
     const size_t storages = graph_.storages().size();
     holdings_.resize(storages);
-    clones_.assign(graph_.nodes().size(), 0);
+    recomputes_.assign(graph_.nodes().size(), 0);
     original_.assign(graph_.nodes().size(), -1);
     out_.history.resize(storages);
     out_.ended.assign(table_.gaps().size(), false);
     out_.endingPrefetch.assign(table_.gaps().size(), -1);
-    out_.steps.reserve(graph_.nodes().size() + 1);
-    out_.steps.emplace_back();
+    out_.launches.reserve(graph_.nodes().size() + 1);
+    out_.launches.emplace_back();
     for (size_t i = 0; i < storages; ++i) beginStorage(ir::StorageId(i));
   }
 
@@ -81,16 +81,16 @@ class Expander {
     if (table_.isHostOnly(id)) {
       if (touches(id).empty()) return;
       holding.present = true;
-      holding.stay = addStay(id);
-      out_.stays.back().isHost = out_.stays.back().always = true;
+      holding.liveRange = addLiveRange(id);
+      out_.liveRanges.back().isHost = out_.liveRanges.back().always = true;
       return;
     }
     if (storage.persistent) {
       holding.absentBy = wrapAction(id);
       holding.present = holding.absentBy == GapAction::kKeep;
       if (touches(id).empty()) {
-        holding.stay = addStay(id);
-        out_.stays.back().always = true;
+        holding.liveRange = addLiveRange(id);
+        out_.liveRanges.back().always = true;
       }
     } else if (storage.role == ir::Role::kInput) {
       holding.absentBy = GapAction::kHost;
@@ -102,9 +102,9 @@ class Expander {
     return count == 0 ? GapAction::kKeep : actions_[table_.gapIndex(id, count - 1)];
   }
 
-  int32_t addStay(ir::StorageId storage, bool isByProduct = false) {
-    const auto index = static_cast<int32_t>(out_.stays.size());
-    out_.stays.push_back({.storage = storage});
+  int32_t addLiveRange(ir::StorageId storage, bool isByProduct = false) {
+    const auto index = static_cast<int32_t>(out_.liveRanges.size());
+    out_.liveRanges.push_back({.storage = storage});
     if (!isByProduct) out_.history[storage.index()].push_back(index);
     return index;
   }
@@ -113,41 +113,41 @@ class Expander {
   ir::Error provideOperands(size_t node) {
     for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
       if (!access.reads()) continue;
-      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, {});
-      if (!stay) return stay.takeError();
+      ir::Expected<int32_t> liveRange = provide(access.storage, access.readVersion, {});
+      if (!liveRange) return liveRange.takeError();
     }
     return ir::success();
   }
 
-  // The stay that holds `version` of `storage` from here on, for a recompute that makes `result`
-  // (none for an original).
+  // The live range that holds `version` of `storage` from here on. `result`: what the recompute
+  // that asks for it makes; invalid for an original.
   ir::Expected<int32_t> provide(ir::StorageId storage, int32_t version, ir::StorageId result) {
     Holding& holding = holdings_[storage.index()];
     if (holding.version != version) return providePrivately(storage, version);
-    if (holding.present) return presentStay(storage, version);
+    if (holding.present) return presentLiveRange(storage, version);
     if (holding.absentBy == GapAction::kKeep) return provideDead(storage, version, result);
     markEnded(storage);
     if (holding.absentBy == GapAction::kRecompute) {
       return recomputeWriters(storage, version, /*isPrivate=*/false);
     }
-    holding.stay = addStay(storage);
-    out_.stays.back().prefetch = static_cast<int32_t>(out_.prefetches.size());
-    out_.stays.back().version = version;
+    holding.liveRange = addLiveRange(storage);
+    out_.liveRanges.back().prefetch = static_cast<int32_t>(out_.prefetches.size());
+    out_.liveRanges.back().version = version;
     if (table_.gapCount(storage) > 0) {
       out_.endingPrefetch[openGap(storage)] = static_cast<int32_t>(out_.prefetches.size());
     }
-    out_.prefetches.push_back({.stay = holding.stay});
+    out_.prefetches.push_back({.liveRange = holding.liveRange});
     holding.present = true;
-    return holding.stay;
+    return holding.liveRange;
   }
 
-  int32_t presentStay(ir::StorageId storage, int32_t version) {
+  int32_t presentLiveRange(ir::StorageId storage, int32_t version) {
     Holding& holding = holdings_[storage.index()];
-    if (holding.stay < 0) {  // kept over the step boundary, first use in this step
-      holding.stay = addStay(storage);
-      out_.stays.back().version = version;
+    if (holding.liveRange < 0) {  // kept over the step boundary, first use in this step
+      holding.liveRange = addLiveRange(storage);
+      out_.liveRanges.back().version = version;
     }
-    return holding.stay;
+    return holding.liveRange;
   }
 
   ir::Expected<int32_t> provideDead(ir::StorageId storage, int32_t version, ir::StorageId result) {
@@ -156,7 +156,7 @@ class Expander {
       return recomputeWriters(storage, version, /*isPrivate=*/false);
     }
     holding.present = true;  // has stayed until now
-    return holding.stay;
+    return holding.liveRange;
   }
 
   // The gap that the storage is in now: the one after its latest touch.
@@ -166,10 +166,10 @@ class Expander {
   }
   void markEnded(ir::StorageId storage) { out_.ended[openGap(storage)] = true; }
 
-  // A version that was overwritten since: made again beside the current one, for this node alone.
+  // A version that was overwritten since: recomputed beside the current one, for this node alone.
   ir::Expected<int32_t> providePrivately(ir::StorageId storage, int32_t version) {
-    for (const auto& [key, stay] : privates_) {
-      if (key == std::pair(storage, version)) return stay;
+    for (const auto& [key, liveRange] : privates_) {
+      if (key == std::pair(storage, version)) return liveRange;
     }
     return recomputeWriters(storage, version, /*isPrivate=*/true);
   }
@@ -190,50 +190,51 @@ class Expander {
       const auto node = static_cast<size_t>(touches(storage)[k].position);
       if (ir::Error error = recompute(node, storage, isPrivate)) return error;
     }
-    const int32_t stay = chainStays_.back().second;
-    chainStays_.pop_back();
-    if (isPrivate) privates_.push_back({{storage, version}, stay});
-    return stay;
+    const int32_t liveRange = chainLiveRanges_.back().second;
+    chainLiveRanges_.pop_back();
+    if (isPrivate) privates_.push_back({{storage, version}, liveRange});
+    return liveRange;
   }
 
-  // Runs `node` once more to advance the chain that makes `target`. The chain's own stay is found
-  // in chainStays_, whose last entry belongs to the innermost chain.
+  // Recomputes `node` to advance the chain that makes `target`. The chain's own live range is in
+  // chainLiveRanges_, whose last entry belongs to the innermost chain.
   ir::Error recompute(size_t node, ir::StorageId target, bool isPrivate) {
     llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> operands;
     for (const ir::Access& access : table_.recomputeAccesses(node)) {
       if (!access.reads() || access.storage == target) continue;
-      ir::Expected<int32_t> stay = provide(access.storage, access.readVersion, target);
-      if (!stay) return stay.takeError();
-      operands.push_back({access.storage, *stay});
+      ir::Expected<int32_t> liveRange = provide(access.storage, access.readVersion, target);
+      if (!liveRange) return liveRange.takeError();
+      operands.push_back({access.storage, *liveRange});
     }
-    launchClone(node, target, isPrivate, operands);
+    launchRecompute(node, target, isPrivate, operands);
     return ir::success();
   }
 
   void launchOriginal(size_t node) {
-    const auto step = static_cast<int32_t>(out_.steps.size());
-    original_[node] = step;
-    Step launched{.node = ir::NodeId(node)};
+    const auto launch = static_cast<int32_t>(out_.launches.size());
+    original_[node] = launch;
+    Launch launched{.node = ir::NodeId(node)};
     for (const ir::Access& access : graph_.accesses(ir::NodeId(node))) {
       Holding& holding = holdings_[access.storage.index()];
       if (access.reads()) {
-        touch(holding.stay, step);
-        launched.in.push_back(holding.stay);
+        touch(holding.liveRange, launch);
+        launched.in.push_back(holding.liveRange);
       }
       if (access.writes()) {
-        if (!access.reads()) holding.stay = makeWritten(access.storage);
-        write(holding.stay, step, access.writtenVersion);
-        launched.out.push_back(holding.stay);
+        if (!access.reads()) holding.liveRange = makeWritten(access.storage);
+        write(holding.liveRange, launch, access.writtenVersion);
+        launched.out.push_back(holding.liveRange);
         holding.version = access.writtenVersion;
       }
       afterTouch(access.storage);
     }
-    out_.steps.push_back(std::move(launched));
+    out_.launches.push_back(std::move(launched));
   }
 
   // A write that does not read starts anew, but on the host there is one place only.
   int32_t makeWritten(ir::StorageId storage) {
-    return table_.isHostOnly(storage) ? holdings_[storage.index()].stay : addStay(storage);
+    return table_.isHostOnly(storage) ? holdings_[storage.index()].liveRange
+                                      : addLiveRange(storage);
   }
 
   void afterTouch(ir::StorageId storage) {
@@ -244,92 +245,93 @@ class Expander {
     holding.present = actions_[gap] == GapAction::kKeep && table_.gaps()[gap].live;
   }
 
-  void launchClone(size_t node, ir::StorageId target, bool isPrivate,
-                   llvm::ArrayRef<std::pair<ir::StorageId, int32_t>> operands) {
-    const auto step = static_cast<int32_t>(out_.steps.size());
-    Step launched{.node = ir::NodeId(node), .clone = ++clones_[node]};
-    ++out_.clones;
+  void launchRecompute(size_t node, ir::StorageId target, bool isPrivate,
+                       llvm::ArrayRef<std::pair<ir::StorageId, int32_t>> operands) {
+    const auto launch = static_cast<int32_t>(out_.launches.size());
+    Launch launched{.node = ir::NodeId(node), .recompute = ++recomputes_[node]};
     size_t operand = 0;
     for (const ir::Access& access : table_.recomputeAccesses(node)) {
-      int32_t stay = -1;
+      int32_t liveRange = -1;
       if (access.reads()) {
-        stay = access.storage == target ? chainStays_.back().second : operands[operand++].second;
-        touch(stay, step);
-        launched.in.push_back(stay);
+        liveRange =
+            access.storage == target ? chainLiveRanges_.back().second : operands[operand++].second;
+        touch(liveRange, launch);
+        launched.in.push_back(liveRange);
       }
       if (!access.writes()) continue;
-      if (!access.reads()) stay = makeAgain(access, target, isPrivate);
-      write(stay, step, access.writtenVersion);
-      launched.out.push_back(stay);
+      if (!access.reads()) liveRange = makeRecomputed(access, target, isPrivate);
+      write(liveRange, launch, access.writtenVersion);
+      launched.out.push_back(liveRange);
     }
     if (table_.isRandom(node)) launched.rngSlot = rngSlot(node);
-    out_.steps.push_back(std::move(launched));
+    out_.launches.push_back(std::move(launched));
   }
 
-  // A fresh stay for a result of a recompute: the target's, one that is missing too and is complete
-  // with this write (it need not be made again later), or a by-product that nobody reads.
-  int32_t makeAgain(const ir::Access& access, ir::StorageId target, bool isPrivate) {
+  // A new live range for a result of a recompute. The result is the target, or another one that is
+  // missing too and complete with this write (so it is not recomputed later), or a by-product that
+  // nobody reads.
+  int32_t makeRecomputed(const ir::Access& access, ir::StorageId target, bool isPrivate) {
     Holding& holding = holdings_[access.storage.index()];
     const bool isTarget = access.storage == target;
     const bool isMissing = !holding.present && holding.absentBy == GapAction::kRecompute &&
                            holding.version == access.writtenVersion &&
                            holding.touches < touches(access.storage).size();
     const bool isKept = isTarget ? !isPrivate : isMissing;
-    const int32_t stay = addStay(access.storage, /*isByProduct=*/!isKept);
-    if (isTarget) chainStays_.push_back({access.storage, stay});
+    const int32_t liveRange = addLiveRange(access.storage, /*isByProduct=*/!isKept);
+    if (isTarget) chainLiveRanges_.push_back({access.storage, liveRange});
     if (isKept) {
       if (!isTarget) markEnded(access.storage);
-      holding.stay = stay;
+      holding.liveRange = liveRange;
       holding.present = true;
     }
-    return stay;
+    return liveRange;
   }
 
   int32_t rngSlot(size_t node) {
-    Step& original = out_.steps[static_cast<size_t>(original_[node])];
+    Launch& original = out_.launches[static_cast<size_t>(original_[node])];
     if (original.rngSlot < 0) original.rngSlot = rngSlots_++;
     return original.rngSlot;
   }
 
-  void touch(int32_t index, int32_t step) {
-    Stay& stay = out_.stays[static_cast<size_t>(index)];
-    if (stay.begin < 0) stay.begin = step;
-    stay.end = step;
+  void touch(int32_t index, int32_t launch) {
+    LiveRange& range = out_.liveRanges[static_cast<size_t>(index)];
+    if (range.begin < 0) range.begin = launch;
+    range.end = launch;
   }
-  void write(int32_t index, int32_t step, int32_t version) {
-    touch(index, step);
-    Stay& stay = out_.stays[static_cast<size_t>(index)];
-    stay.lastWrite = step;
-    stay.version = version;
+  void write(int32_t index, int32_t launch, int32_t version) {
+    touch(index, launch);
+    LiveRange& range = out_.liveRanges[static_cast<size_t>(index)];
+    range.lastWrite = launch;
+    range.version = version;
   }
 
   void finish() {
     for (Prefetch& prefetch : out_.prefetches) {
-      prefetch.deadline = out_.stays[static_cast<size_t>(prefetch.stay)].begin;
+      prefetch.deadline = out_.liveRanges[static_cast<size_t>(prefetch.liveRange)].begin;
     }
-    goesOnAs_.resize(out_.stays.size());
+    goesOnAs_.resize(out_.liveRanges.size());
     std::iota(goesOnAs_.begin(), goesOnAs_.end(), 0);
     for (size_t i = 0; i < graph_.storages().size(); ++i) joinAtBoundary(ir::StorageId(i));
-    for (Step& step : out_.steps) renameStays(step);
+    for (Launch& launch : out_.launches) renameLiveRanges(launch);
     deriveHostCopies(table_, out_);
     if (table_.problem().allowed.inPlaceReuse) reuseOperandsInPlace(table_, out_);
   }
 
-  // What a storage that is kept over the step boundary holds at the end is what the next step
-  // begins with: the last stay goes on as the first.
+  // A storage that is kept over the step boundary keeps its bytes: its last live range goes on as
+  // the first one of the next step.
   void joinAtBoundary(ir::StorageId id) {
     auto& history = out_.history[id.index()];
     if (!graph_.storage(id).persistent || table_.isHostOnly(id) || touches(id).empty()) return;
     if (wrapAction(id) != GapAction::kKeep || touches(id).front().whole) return;
     const int32_t first = history.front();
     const int32_t last = history.back();
-    Stay& early = out_.stays[static_cast<size_t>(first)];
-    Stay& late = out_.stays[static_cast<size_t>(last)];
+    LiveRange& early = out_.liveRanges[static_cast<size_t>(first)];
+    LiveRange& late = out_.liveRanges[static_cast<size_t>(last)];
     if (first == last) {
       late.always = true;
       return;
     }
-    const int32_t period = out_.stepCount();
+    const int32_t period = out_.launchCount();
     late.end = early.end + period;
     if (early.lastWrite >= 0) late.lastWrite = early.lastWrite + period;
     if (early.lastWrite >= 0) late.version = early.version;
@@ -338,9 +340,9 @@ class Expander {
     early = {.storage = id};  // unused: begin stays -1
   }
 
-  void renameStays(Step& step) const {
-    for (int32_t& stay : step.in) stay = goesOnAs_[static_cast<size_t>(stay)];
-    for (int32_t& stay : step.out) stay = goesOnAs_[static_cast<size_t>(stay)];
+  void renameLiveRanges(Launch& launch) const {
+    for (int32_t& liveRange : launch.in) liveRange = goesOnAs_[static_cast<size_t>(liveRange)];
+    for (int32_t& liveRange : launch.out) liveRange = goesOnAs_[static_cast<size_t>(liveRange)];
   }
 
   const GapTable& table_;
@@ -348,10 +350,10 @@ class Expander {
   llvm::ArrayRef<GapAction> actions_;
   Expansion out_;
   std::vector<Holding> holdings_;
-  std::vector<int32_t> clones_;
+  std::vector<int32_t> recomputes_;
   std::vector<int32_t> original_;
-  std::vector<int32_t> goesOnAs_;  // by stay
-  llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> chainStays_;
+  std::vector<int32_t> goesOnAs_;  // by live range
+  llvm::SmallVector<std::pair<ir::StorageId, int32_t>, 4> chainLiveRanges_;
   llvm::SmallVector<std::pair<std::pair<ir::StorageId, int32_t>, int32_t>, 2> privates_;
   int32_t rngSlots_ = 0;
 };

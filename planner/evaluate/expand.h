@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From an action per gap to what one step does, in order and without times or addresses: the nodes
-// and their recomputes, how long each storage stays on the device between them, and which copies
-// that asks for.
-//   - A recompute (clone) is placed right before the node that needs its result, inputs first. An
+// and their recomputes, the live ranges of each storage, and the copies that these need.
+//   - A recompute is placed right before the node that needs its result, inputs first. An
 //     input that is on the device is used there; one that was evicted to the host is prefetched
 //     early; one that is dropped is recomputed itself. A recompute thus ends the gap of its inputs.
-//   - A Stay is one uninterrupted stay of a storage on the device. A storage that is kept over the
-//     boundary of the step has one stay that crosses it: `end` lies beyond the number of steps.
-//   - Step 0 is the step boundary: it stands for the boundary, takes no time and runs nothing.
+//   - A LiveRange is a stretch in which a storage occupies one address. A storage that is kept over
+//     the step boundary has one live range across it: `end` is at least the number of launches.
+//   - Launch 0 stands for the step boundary: it takes no time and runs nothing.
 // A prefetch and its source may lie in different periods; all positions are given in the frame of
-// the object they belong to, so they may be negative or beyond the number of steps.
+// the object they belong to, so they may be negative or beyond the number of launches.
 #ifndef STOWAGE_PLANNER_EVALUATE_EXPAND_H_
 #define STOWAGE_PLANNER_EVALUATE_EXPAND_H_
 
@@ -25,40 +24,40 @@
 namespace stowage::planner {
 
 /// One launch on the compute stream.
-struct Step {
-  ir::NodeId node;  // invalid: the step boundary
-  int32_t clone = 0;
-  llvm::SmallVector<int32_t, 4> in;  // stays, in order of the node's accesses
+struct Launch {
+  ir::NodeId node;                   // invalid: the step boundary
+  int32_t recompute = 0;             // 0: the original; k: its k-th recompute
+  llvm::SmallVector<int32_t, 4> in;  // live ranges, in order of the node's accesses
   llvm::SmallVector<int32_t, 2> out;
-  int32_t takes = -1;  // stay among `in` whose bytes result 0 reuses
+  int32_t takes = -1;  // live range among `in` whose bytes result 0 reuses
   int32_t rngSlot = -1;
 };
 
-struct Stay {
+struct LiveRange {
   ir::StorageId storage;
-  int32_t begin = -1;  // step that touches it first: makes it, or is the deadline of its prefetch
-  int32_t end = -1;    // step that touches it last
+  int32_t begin = -1;  // launch that touches it first: makes it, or is the deadline of its prefetch
+  int32_t end = -1;    // launch that touches it last
   int32_t lastWrite = -1;  // -1: nobody writes it here
   int32_t version = -1;    // what it holds in the end
   int32_t prefetch = -1;   // index of the prefetch that fills it
   int32_t offload = -1;    // index of the copy to the host that must be over before it may go
   bool always = false;     // never leaves the device
   bool isHost = false;     // of a storage that lives on the host for good
-  int32_t takenBy = -1;    // stay that goes on in the same bytes
+  int32_t takenBy = -1;    // live range that reuses its bytes in place
 };
 
-/// A copy to the host, possible once step `after` is over.
+/// A copy to the host, possible once launch `after` is over.
 struct Offload {
-  int32_t stay = -1;
+  int32_t liveRange = -1;
   int32_t after = -1;
-  bool isOutput = false;  // delivered with this step: issued before the step boundary
+  bool isOutput = false;  // delivered with this step: enqueued before the step boundary
 };
 
-/// A copy to the device that must be over when step `deadline` starts.
+/// A copy to the device that must be over when launch `deadline` starts.
 struct Prefetch {
-  int32_t stay = -1;
+  int32_t liveRange = -1;
   int32_t deadline = -1;
-  int32_t release = -1;     // not before this step is over: the bytes are still on the device
+  int32_t release = -1;     // not before this launch is over: the bytes are still on the device
   int32_t source = -1;      // the offload that gave the host these bytes; -1: the host has them
   int32_t sourceShift = 0;  // periods between source and prefetch: 0 or -1
   bool ofThisStep = false;  // the host has the bytes only from the step boundary on: an input's
@@ -72,12 +71,12 @@ struct HostSource {
 };
 
 struct Expansion {
-  std::vector<Step> steps;  // steps[0] is the step boundary
-  std::vector<Stay> stays;
+  std::vector<Launch> launches;  // launches[0] is the step boundary
+  std::vector<LiveRange> liveRanges;
   std::vector<Offload> offloads;
   std::vector<Prefetch> prefetches;
-  /// By storage: its stays in order, those of recomputes' by-products left out. The stay that
-  /// crosses the step boundary is named first and last.
+  /// By storage: its live ranges in order, without those of by-products of recomputes. A live range
+  /// that crosses the step boundary is both first and last.
   std::vector<llvm::SmallVector<int32_t, 2>> history;
   /// By storage: what gives the host the bytes that are valid at the step boundary.
   std::vector<HostSource> hostAtBoundary;
@@ -85,9 +84,8 @@ struct Expansion {
   std::vector<bool> ended;
   /// By gap: the prefetch that ends it; -1: none does.
   std::vector<int32_t> endingPrefetch;
-  int32_t clones = 0;
 
-  int32_t stepCount() const { return static_cast<int32_t>(steps.size()); }
+  int32_t launchCount() const { return static_cast<int32_t>(launches.size()); }
 };
 
 /// `actions` by gap (GapTable::gaps). Errors: kInvalidArgument naming the storage when a recompute

@@ -10,7 +10,7 @@ namespace {
 
 constexpr int32_t kNothing = -1;
 
-// One storage's copies, in order of its stays.
+// One storage's copies, in order of its live ranges.
 class StorageCopies {
  public:
   StorageCopies(const GapTable& table, Expansion& expansion, ir::StorageId storage)
@@ -26,7 +26,7 @@ class StorageCopies {
 
   void derive() {
     for (size_t i = crossesBoundary() ? 1 : 0; i < history_.size(); ++i) {
-      if (const int32_t prefetch = stay(i).prefetch; prefetch >= 0) addPrefetch(prefetch, i);
+      if (const int32_t prefetch = liveRange(i).prefetch; prefetch >= 0) addPrefetch(prefetch, i);
     }
     resolveDeferred();
     if (storage_.output) addOutput();
@@ -36,7 +36,7 @@ class StorageCopies {
   }
 
  private:
-  Stay& stay(size_t i) { return out_.stays[static_cast<size_t>(history_[i])]; }
+  LiveRange& liveRange(size_t i) { return out_.liveRanges[static_cast<size_t>(history_[i])]; }
   bool crossesBoundary() { return history_.size() > 1 && history_.front() == history_.back(); }
 
   void addPrefetch(int32_t index, size_t position) {
@@ -47,7 +47,7 @@ class StorageCopies {
     const size_t before = position == 0 ? history_.size() - 1 : position - 1;
     const int32_t shift = fromLastStep ? -1 : 0;
     // The next step's input is other bytes, which need not wait for this step's to go.
-    prefetch.release = stay(prefetch.ofThisStep ? 0 : before).end + shift * out_.stepCount();
+    prefetch.release = liveRange(prefetch.ofThisStep ? 0 : before).end + shift * out_.launchCount();
     const int32_t version = contentBefore(position);
     if (held_ == version) {
       prefetch.source = heldBy_;
@@ -66,21 +66,20 @@ class StorageCopies {
 
   int32_t contentBefore(size_t position) {
     if (position == 0) return 0;
-    const Stay& before = stay(position - 1);
-    // Counted from the step boundary, the part of a crossing stay before it holds version 0 at the
-    // step boundary.
-    if (position == 1 && crossesBoundary() && before.lastWrite < out_.stepCount()) return 0;
+    const LiveRange& before = liveRange(position - 1);
+    // After the step boundary, a live range that crosses it holds version 0 until it is written.
+    if (position == 1 && crossesBoundary() && before.lastWrite < out_.launchCount()) return 0;
     return before.version;
   }
 
   void offload(size_t position, int32_t version) {
-    Stay& source = stay(position);
-    assert(source.lastWrite >= 0 && "a stay that the host does not know was written");
+    LiveRange& source = liveRange(position);
+    assert(source.lastWrite >= 0 && "a live range that the host does not know was written");
     heldBy_ = static_cast<int32_t>(out_.offloads.size());
     heldShift_ = 0;
     held_ = version;
     source.offload = heldBy_;
-    out_.offloads.push_back({.stay = history_[position], .after = source.lastWrite});
+    out_.offloads.push_back({.liveRange = history_[position], .after = source.lastWrite});
   }
 
   void resolveDeferred() {
@@ -102,13 +101,14 @@ class StorageCopies {
     }
     if (history_.empty()) return;
     size_t writer = history_.size() - 1;
-    while (writer > 0 && !(stay(writer).lastWrite >= 0 && stay(writer).version == lastVersion_)) {
+    while (writer > 0 &&
+           !(liveRange(writer).lastWrite >= 0 && liveRange(writer).version == lastVersion_)) {
       --writer;
     }
-    const int32_t after = std::max(stay(writer).lastWrite, 0);
+    const int32_t after = std::max(liveRange(writer).lastWrite, 0);
     const auto index = static_cast<int32_t>(out_.offloads.size());
-    if (stay(writer).offload < 0) stay(writer).offload = index;
-    out_.offloads.push_back({.stay = history_[writer], .after = after, .isOutput = true});
+    if (liveRange(writer).offload < 0) liveRange(writer).offload = index;
+    out_.offloads.push_back({.liveRange = history_[writer], .after = after, .isOutput = true});
     if (held_ != lastVersion_) {
       held_ = lastVersion_;
       heldBy_ = index;

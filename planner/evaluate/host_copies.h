@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which copies to the host an expansion needs, given its stays and prefetches: one per version that
-// is prefetched and that the host does not hold yet, taken from the stay before the prefetch,
-// possible from that stay's last write on; and one per output. What is never written (frozen
-// parameters, constants) and what arrives on the host (inputs) needs none: the host keeps it.
+// Which offloads an expansion needs, given its live ranges and prefetches. There is one per version
+// that is prefetched and that the host does not hold yet. It copies from the live range before the
+// prefetch, and may begin after that live range's last write. There is one more per output.
+// Storages that are never written (frozen parameters, constants) and inputs need no offload: the
+// host keeps them.
 #ifndef STOWAGE_PLANNER_EVALUATE_HOST_COPIES_H_
 #define STOWAGE_PLANNER_EVALUATE_HOST_COPIES_H_
 

@@ -49,27 +49,28 @@ ir::StorageId inPlaceCandidate(const ir::Graph& graph, ir::NodeId id, int which)
 
 void reuseOperandsInPlace(const GapTable& table, Expansion& expansion) {
   const ir::Graph& graph = table.problem().graph;
-  for (int32_t i = 1; i < expansion.stepCount(); ++i) {
-    Step& step = expansion.steps[static_cast<size_t>(i)];
-    if (step.out.empty()) continue;
+  for (int32_t i = 1; i < expansion.launchCount(); ++i) {
+    Launch& launch = expansion.launches[static_cast<size_t>(i)];
+    if (launch.out.empty()) continue;
     for (const int which : {0, 1}) {
-      const ir::StorageId from = inPlaceCandidate(graph, step.node, which);
+      const ir::StorageId from = inPlaceCandidate(graph, launch.node, which);
       if (!from.isValid()) continue;
-      const ir::StorageId to = graph.value(graph.node(step.node).results[0]).storage;
+      const ir::StorageId to = graph.value(graph.node(launch.node).results[0]).storage;
       int32_t source = -1;
       int32_t target = -1;
-      for (const int32_t stay : step.in) {
-        if (expansion.stays[static_cast<size_t>(stay)].storage == from) source = stay;
+      for (const int32_t liveRange : launch.in) {
+        if (expansion.liveRanges[static_cast<size_t>(liveRange)].storage == from)
+          source = liveRange;
       }
-      for (const int32_t stay : step.out) {
-        if (expansion.stays[static_cast<size_t>(stay)].storage == to) target = stay;
+      for (const int32_t liveRange : launch.out) {
+        if (expansion.liveRanges[static_cast<size_t>(liveRange)].storage == to) target = liveRange;
       }
       if (source < 0 || target < 0) continue;
-      Stay& dying = expansion.stays[static_cast<size_t>(source)];
-      const Stay& born = expansion.stays[static_cast<size_t>(target)];
+      LiveRange& dying = expansion.liveRanges[static_cast<size_t>(source)];
+      const LiveRange& born = expansion.liveRanges[static_cast<size_t>(target)];
       if (dying.end != i || dying.lastWrite == i || dying.offload >= 0 || born.begin != i) continue;
       dying.takenBy = target;
-      step.takes = source;
+      launch.takes = source;
       break;
     }
   }

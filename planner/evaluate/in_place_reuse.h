@@ -2,7 +2,7 @@
 //
 // Where an output may land on the bytes of an operand that dies with it: the op allows it (op
 // table), operand and output have the same shape and layout, the operand is step-local, nobody
-// needs it later, and no copy of it is due. The two stays then share one place.
+// needs it later, and no copy of it is due. The two live ranges then have one address.
 #ifndef STOWAGE_PLANNER_EVALUATE_IN_PLACE_REUSE_H_
 #define STOWAGE_PLANNER_EVALUATE_IN_PLACE_REUSE_H_
 
@@ -14,7 +14,7 @@ namespace stowage::planner {
 /// sizes, persistence. Invalid if there is none.
 ir::StorageId inPlaceCandidate(const ir::Graph& graph, ir::NodeId node, int which);
 
-/// Sets `takes` of steps and `takenBy` of stays.
+/// Sets `takes` of launches and `takenBy` of live ranges.
 void reuseOperandsInPlace(const GapTable& table, Expansion& expansion);
 
 }  // namespace stowage::planner

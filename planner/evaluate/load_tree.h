@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes by step of a cycle: adds to a range, asks for the highest value in a range, each in
+// Bytes by launch of a cycle: adds to a range, asks for the highest value in a range, each in
 // logarithmic time. Ranges are half-open, may begin anywhere and wrap around, and are at most one
 // period long.
 #ifndef STOWAGE_PLANNER_EVALUATE_LOAD_TREE_H_

@@ -12,36 +12,36 @@ namespace {
 
 int64_t floorDiv(int64_t a, int64_t b) { return a >= 0 ? a / b : -((-a + b - 1) / b); }
 
-// Moments as times since the begin of the period, and back.
+// Positions on the compute stream as times since the begin of the period, and back.
 class Clock {
  public:
   explicit Clock(const CopySchedule& copies) : copies_(copies) {}
 
-  Moment momentAt(int64_t time) const {
+  ComputePosition positionAt(int64_t time) const {
     const int64_t turns = floorDiv(time, copies_.length);
     const int64_t within = time - turns * copies_.length;
-    const auto& starts = copies_.stepStarts;
-    const int64_t step =
+    const auto& starts = copies_.launchStarts;
+    const int64_t launch =
         std::upper_bound(starts.begin(), starts.end(), within) - starts.begin() - 1;
-    return {step + turns * steps(), within - starts[static_cast<size_t>(step)]};
+    return {launch + turns * launchCount(), within - starts[static_cast<size_t>(launch)]};
   }
-  int64_t timeOf(const Moment& moment) const {
-    const int64_t turns = floorDiv(moment.step, steps());
-    const auto step = static_cast<size_t>(moment.step - turns * steps());
-    const int64_t start = copies_.stepStarts[step];
-    const int64_t end =
-        step + 1 < copies_.stepStarts.size() ? copies_.stepStarts[step + 1] : copies_.length;
-    return turns * copies_.length + start + std::min(moment.offset, end - start);
+  int64_t timeOf(const ComputePosition& position) const {
+    const int64_t turns = floorDiv(position.launch, launchCount());
+    const auto launch = static_cast<size_t>(position.launch - turns * launchCount());
+    const int64_t start = copies_.launchStarts[launch];
+    const int64_t end = launch + 1 < copies_.launchStarts.size() ? copies_.launchStarts[launch + 1]
+                                                                 : copies_.length;
+    return turns * copies_.length + start + std::min(position.offset, end - start);
   }
 
  private:
-  int64_t steps() const { return static_cast<int64_t>(copies_.stepStarts.size()); }
+  int64_t launchCount() const { return static_cast<int64_t>(copies_.launchStarts.size()); }
   const CopySchedule& copies_;
 };
 
 int64_t prefetchTime(const GapTable& table, const Expansion& x, size_t prefetch) {
-  const Stay& stay = x.stays[static_cast<size_t>(x.prefetches[prefetch].stay)];
-  return copyTime(table.problem().costs.links.hostToDevice, table.bytes(stay.storage));
+  const LiveRange& range = x.liveRanges[static_cast<size_t>(x.prefetches[prefetch].liveRange)];
+  return copyTime(table.problem().costs.links.hostToDevice, table.bytes(range.storage));
 }
 
 // One engine that takes, of what is released, the earliest deadline. Two periods, of which the
@@ -62,7 +62,7 @@ std::vector<int64_t> serve(const GapTable& table, const Expansion& x,
     if (waiting.empty()) now = std::max(now, jobs[next].first);
     for (; next < jobs.size() && jobs[next].first <= now; ++next) {
       const size_t i = jobs[next].second;
-      const int64_t period = i < count ? 0 : x.stepCount();
+      const int64_t period = i < count ? 0 : x.launchCount();
       waiting.push({x.prefetches[i % count].deadline + period, i});
     }
     const size_t i = waiting.top().second;
@@ -73,11 +73,12 @@ std::vector<int64_t> serve(const GapTable& table, const Expansion& x,
   return starts;
 }
 
-// The first moment at `tick` of the order that is not before `from`.
-Moment momentAfter(const IssueOrder& order, int64_t tick, const Moment& from, int64_t steps) {
-  Moment at = order.moments[static_cast<size_t>(tick % order.period)];
-  at.step += (floorDiv(from.step - at.step, steps) - 1) * steps;
-  while (at < from) at.step += steps;
+// The position of the first event at `tick`, in any period, that is not before `from`.
+ComputePosition positionAfter(const EnqueueOrder& order, int64_t tick, const ComputePosition& from,
+                              int64_t launchCount) {
+  ComputePosition at = order.positions[static_cast<size_t>(tick % order.period)];
+  at.launch += (floorDiv(from.launch - at.launch, launchCount) - 1) * launchCount;
+  while (at < from) at.launch += launchCount;
   return at;
 }
 
@@ -97,26 +98,26 @@ void findLatestStarts(const GapTable& table, const Expansion& x, CopySchedule& c
   for (int round = 0; round < 2; ++round) {
     for (const size_t i : order) {
       const int64_t duration = prefetchTime(table, x, i);
-      const int64_t due = copies.stepStarts[static_cast<size_t>(x.prefetches[i].deadline)];
+      const int64_t due = copies.launchStarts[static_cast<size_t>(x.prefetches[i].deadline)];
       next = std::min(next, due - duration) - duration;
       latest[i] = next;
     }
     next += copies.length;
   }
   for (size_t i = 0; i < latest.size(); ++i) {
-    copies.latest.push_back(std::max(copies.place[i], clock.momentAt(latest[i])));
+    copies.latest.push_back(std::max(copies.place[i], clock.positionAt(latest[i])));
   }
 }
 
-void issueInputsAfterBoundary(const Expansion& x, CopySchedule& copies) {
-  const Moment boundary{0, 0};
-  Moment first = boundary;
+void enqueueInputsAfterBoundary(const Expansion& x, CopySchedule& copies) {
+  const ComputePosition boundary{0, 0};
+  ComputePosition first = boundary;
   for (size_t i = 0; i < x.prefetches.size(); ++i) {
     if (x.prefetches[i].ofThisStep) first = std::min(first, copies.in[i].start);
   }
-  std::vector<std::pair<Moment, size_t>> late;
+  std::vector<std::pair<ComputePosition, size_t>> late;
   for (size_t i = 0; i < x.prefetches.size(); ++i) {
-    const Moment& start = copies.in[i].start;
+    const ComputePosition& start = copies.in[i].start;
     if (start >= first && start < boundary) late.push_back({start, i});
   }
   std::sort(late.begin(), late.end());
@@ -128,30 +129,30 @@ void issueInputsAfterBoundary(const Expansion& x, CopySchedule& copies) {
   }
 }
 
-bool putOff(const GapTable& table, const Expansion& x, const IssueOrder& order,
+bool putOff(const GapTable& table, const Expansion& x, const EnqueueOrder& order,
             const std::vector<int64_t>& delays, CopySchedule& copies) {
   bool isAny = false;
   for (size_t i = 0; i < x.prefetches.size(); ++i) {
-    const auto stay = static_cast<size_t>(x.prefetches[i].stay);
-    if (delays[stay] == 0) continue;
+    const auto liveRange = static_cast<size_t>(x.prefetches[i].liveRange);
+    if (delays[liveRange] == 0) continue;
     // The event just before the new begin makes room.
-    const int64_t tick = order.stays[stay].begin + delays[stay] - 1;
-    copies.place[i] = momentAfter(order, tick, copies.place[i], x.stepCount());
+    const int64_t tick = order.liveTicks[liveRange].begin + delays[liveRange] - 1;
+    copies.place[i] = positionAfter(order, tick, copies.place[i], x.launchCount());
     isAny = true;
   }
   if (!isAny) return false;
   const Clock clock(copies);
   std::vector<int64_t> releases;
-  for (const Moment& place : copies.place) releases.push_back(clock.timeOf(place));
+  for (const ComputePosition& place : copies.place) releases.push_back(clock.timeOf(place));
   const std::vector<int64_t> starts = serve(table, x, releases, copies.length);
   for (size_t i = 0; i < x.prefetches.size(); ++i) {
     CopySpan& span = copies.in[i];
-    const Moment last{x.prefetches[i].deadline - 1, INT64_MAX};
-    span.start = std::max(copies.place[i], std::min(last, clock.momentAt(starts[i])));
-    if (span.end <= span.start) span.end = {span.start.step + 1, 0};
+    const ComputePosition last{x.prefetches[i].deadline - 1, INT64_MAX};
+    span.start = std::max(copies.place[i], std::min(last, clock.positionAt(starts[i])));
+    if (span.end <= span.start) span.end = {span.start.launch + 1, 0};
     copies.latest[i] = std::max(copies.latest[i], copies.place[i]);
   }
-  issueInputsAfterBoundary(x, copies);
+  enqueueInputsAfterBoundary(x, copies);
   return true;
 }
 

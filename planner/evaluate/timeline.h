@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When every command of a schedule runs, given what nodes cost and links carry: streams are first
-// in, first out, a command starts when its stream's predecessor and all its waits are finished, and
-// one thread has handed it over.
+// in, first out. A command starts when its stream's predecessor and all its waits are finished and
+// the launch thread has enqueued it.
 // Where a CUDA graph begins or ends all streams meet. Steps follow each other until the period
 // repeats. This is the judge of a plan's time; the fake device executes the same rules with a
 // virtual clock.
@@ -24,8 +24,8 @@ struct Timeline {
   std::vector<Nanoseconds>
       start;  // by command, in the last simulated step, relative to that step's begin
   std::vector<Nanoseconds> end;
-  std::vector<Nanoseconds> handedOver;  // likewise; empty if all of it is there in time
-  Nanoseconds stepTime;                 // period of the steady state
+  std::vector<Nanoseconds> enqueued;  // likewise; empty: without launch overhead
+  Nanoseconds stepTime;               // period of the steady state
   Nanoseconds firstStep;  // the first step's duration (starts with every prev satisfied)
   std::array<Nanoseconds, ir::kStreamCount> busy{};
 };
@@ -35,7 +35,7 @@ struct Timeline {
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes);
 
-/// With durations from elsewhere, measured ones for example, by command; all handed over in time.
+/// With durations from elsewhere, measured ones for example, by command; without launch overhead.
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          llvm::ArrayRef<Nanoseconds> durations);
 

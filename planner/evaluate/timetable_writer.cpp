@@ -20,8 +20,8 @@ class Writer {
 
   Timetable write() {
     result_.joined = problem_.graphMode == ir::GraphMode::kWhole;
-    result_.deviceHeight = Bytes(p_.addresses.deviceHeight);
-    result_.hostHeight = Bytes(p_.addresses.hostHeight);
+    result_.devicePeak = Bytes(p_.addresses.devicePeak);
+    result_.hostPeak = Bytes(p_.addresses.hostPeak);
     writeReserved();
     writeDecisions();
     writeResidencies();
@@ -90,13 +90,13 @@ class Writer {
       if (!x_.hostAtBoundary[i].needed) continue;
       hosts_[i] = addResidency(ir::StorageId(i), ir::Space::kHost, p_.addresses.hosts[i]);
     }
-    stays_.resize(x_.stays.size());
-    for (size_t i = 0; i < stays_.size(); ++i) {
-      const Stay& stay = x_.stays[i];
-      if (stay.isHost) {
-        stays_[i] = hosts_[stay.storage.index()];
-      } else if (stay.always || stay.begin >= 0) {
-        stays_[i] = addResidency(stay.storage, ir::Space::kDevice, p_.addresses.stays[i]);
+    residencies_.resize(x_.liveRanges.size());
+    for (size_t i = 0; i < residencies_.size(); ++i) {
+      const LiveRange& range = x_.liveRanges[i];
+      if (range.isHost) {
+        residencies_[i] = hosts_[range.storage.index()];
+      } else if (range.always || range.begin >= 0) {
+        residencies_[i] = addResidency(range.storage, ir::Space::kDevice, p_.addresses.offsets[i]);
       }
     }
   }
@@ -111,8 +111,8 @@ class Writer {
       if (onHost) entry.at.push_back(hosts_[i]);
       bool onDevice = false;
       if (!isInput && !p_.table.isHostOnly(entry.storage)) {
-        for (const int32_t stay : boundaryStays(i)) {
-          entry.at.push_back(stays_[static_cast<size_t>(stay)]);
+        for (const int32_t liveRange : boundaryLiveRanges(i)) {
+          entry.at.push_back(residencies_[static_cast<size_t>(liveRange)]);
           onDevice = true;
         }
       }
@@ -122,29 +122,30 @@ class Writer {
     }
   }
 
-  // The copy that brings the last version to the host may be issued in the step after.
+  // The copy that brings the last version to the host may be enqueued in the step after.
   bool isHostValid(size_t storage) const {
     const HostSource& host = x_.hostAtBoundary[storage];
     if (!host.needed) return false;
     if (host.always || p_.table.isHostOnly(ir::StorageId(storage))) return true;
     if (host.offload < 0) return false;
     const auto job = static_cast<size_t>(host.offload);
-    const int64_t steps = x_.stepCount();
-    const int64_t boundary = (x_.offloads[job].after / steps + 1) * steps;
-    return p_.copies.out[job].start.step < boundary;
+    const int64_t launches = x_.launchCount();
+    const int64_t boundary = (x_.offloads[job].after / launches + 1) * launches;
+    return p_.copies.out[job].start.launch < boundary;
   }
 
-  // Stays whose bytes the next step still uses.
-  llvm::SmallVector<int32_t, 2> boundaryStays(size_t storage) const {
+  // Live ranges whose bytes the next step still uses.
+  llvm::SmallVector<int32_t, 2> boundaryLiveRanges(size_t storage) const {
     llvm::SmallVector<int32_t, 2> found;
     for (const int32_t index : x_.history[storage]) {
-      const Stay& stay = x_.stays[static_cast<size_t>(index)];
+      const LiveRange& range = x_.liveRanges[static_cast<size_t>(index)];
       const bool arrivesEarly =
-          stay.prefetch >= 0 && p_.copies.in[static_cast<size_t>(stay.prefetch)].start.step < 0;
+          range.prefetch >= 0 && p_.copies.in[static_cast<size_t>(range.prefetch)].start.launch < 0;
       const bool leavesLate =
-          stay.offload >= 0 &&
-          p_.copies.out[static_cast<size_t>(stay.offload)].start.step >= x_.stepCount();
-      const bool crosses = stay.always || stay.end >= x_.stepCount() || arrivesEarly || leavesLate;
+          range.offload >= 0 &&
+          p_.copies.out[static_cast<size_t>(range.offload)].start.launch >= x_.launchCount();
+      const bool crosses =
+          range.always || range.end >= x_.launchCount() || arrivesEarly || leavesLate;
       if (crosses && !llvm::is_contained(found, index)) found.push_back(index);
     }
     return found;
@@ -153,48 +154,50 @@ class Writer {
   void writeCommands() {
     prefetchActions_.resize(x_.prefetches.size());
     outActions_.resize(x_.offloads.size());
-    for (const Issue& issue : p_.order.issues) {
-      const auto index = static_cast<size_t>(issue.index);
-      switch (issue.kind) {
-        case Issue::Kind::kRun:
-          addRun(x_.steps[index], p_.addresses.temps[index]);
+    for (const EnqueuedCommand& enqueued : p_.order.commands) {
+      const auto index = static_cast<size_t>(enqueued.index);
+      switch (enqueued.kind) {
+        case EnqueuedCommand::Kind::kLaunch:
+          addLaunch(x_.launches[index], p_.addresses.temps[index]);
           break;
-        case Issue::Kind::kOffload: {
-          const int32_t stay = x_.offloads[index].stay;
+        case EnqueuedCommand::Kind::kOffload: {
+          const int32_t liveRange = x_.offloads[index].liveRange;
           outActions_[index] = result_.actions.size();
-          addCopy(ir::Stream::kDeviceToHost, stayId(stay), hostId(stay));
-          result_.bytesOut += Bytes(bytesOf(stay));
+          addCopy(ir::Stream::kDeviceToHost, residencyId(liveRange), hostId(liveRange));
+          result_.bytesOut += Bytes(bytesOf(liveRange));
           break;
         }
-        case Issue::Kind::kPrefetch: {
-          const int32_t stay = x_.prefetches[index].stay;
+        case EnqueuedCommand::Kind::kPrefetch: {
+          const int32_t liveRange = x_.prefetches[index].liveRange;
           prefetchActions_[index] = result_.actions.size();
-          addCopy(ir::Stream::kHostToDevice, hostId(stay), stayId(stay));
-          result_.bytesIn += Bytes(bytesOf(stay));
+          addCopy(ir::Stream::kHostToDevice, hostId(liveRange), residencyId(liveRange));
+          result_.bytesIn += Bytes(bytesOf(liveRange));
           break;
         }
       }
     }
   }
 
-  ir::ResidencyId stayId(int32_t stay) const { return stays_[static_cast<size_t>(stay)]; }
-  ir::ResidencyId hostId(int32_t stay) const {
-    return hosts_[x_.stays[static_cast<size_t>(stay)].storage.index()];
+  ir::ResidencyId residencyId(int32_t liveRange) const {
+    return residencies_[static_cast<size_t>(liveRange)];
   }
-  int64_t bytesOf(int32_t stay) const {
-    return p_.table.bytes(x_.stays[static_cast<size_t>(stay)].storage);
+  ir::ResidencyId hostId(int32_t liveRange) const {
+    return hosts_[x_.liveRanges[static_cast<size_t>(liveRange)].storage.index()];
+  }
+  int64_t bytesOf(int32_t liveRange) const {
+    return p_.table.bytes(x_.liveRanges[static_cast<size_t>(liveRange)].storage);
   }
 
-  void addRun(const Step& step, int64_t tempOffset) {
+  void addLaunch(const Launch& launch, int64_t tempOffset) {
     ir::Command command{.kind = ir::CommandKind::kRun, .stream = ir::Stream::kCompute};
-    command.node = step.node;
-    command.clone = step.clone;
-    for (const int32_t stay : step.in) command.in.push_back(stayId(stay));
-    for (const int32_t stay : step.out) command.out.push_back(stayId(stay));
-    const int64_t temporary = p_.table.temporary(step.node.index());
+    command.node = launch.node;
+    command.recompute = launch.recompute;
+    for (const int32_t liveRange : launch.in) command.in.push_back(residencyId(liveRange));
+    for (const int32_t liveRange : launch.out) command.out.push_back(residencyId(liveRange));
+    const int64_t temporary = p_.table.temporary(launch.node.index());
     command.temp = {.offset = temporary > 0 ? tempOffset : 0, .bytes = Bytes(temporary)};
-    command.rngSlot = step.rngSlot;
-    if (step.takes >= 0) command.takes = stayId(step.takes);
+    command.rngSlot = launch.rngSlot;
+    if (launch.takes >= 0) command.takes = residencyId(launch.takes);
     result_.actions.push_back({.command = std::move(command), .start = {}, .end = {}});
   }
 
@@ -213,22 +216,24 @@ class Writer {
       commands.push_back(action.command);
       streams.push_back(action.command.stream);
       durations.push_back(commandTime(problem_.graph, result_.residencies, action.command,
-                                      problem_.costs, problem_.target.alignBytes));
+                                      problem_.costs, problem_.target.alignBytes)
+                              .value());
     }
     Dependencies dependencies = computeDependencies(
         problem_.graph, problem_.target, result_.residencies, result_.boundary, commands);
     // Joined: the step before is over altogether.
     if (result_.joined) dependencies.prev.assign(commands.size(), {});
     const std::vector<size_t> meetings = findMeetings(problem_.graph, problem_.graphMode, commands);
-    const Timeline timeline = simulateTiming(
-        {.streams = streams,
-         .durations = durations,
-         .dependencies = dependencies,
-         .meetings = meetings,
-         .issuing = findIssuing(problem_.graph, problem_.graphMode, problem_.costs, commands)});
-    handedOver_ = timeline.handedOver;
+    const Timeline timeline =
+        simulateTiming({.streams = streams,
+                        .durations = durations,
+                        .dependencies = dependencies,
+                        .meetings = meetings,
+                        .launchOverheads = findLaunchOverheads(problem_.graph, problem_.graphMode,
+                                                               problem_.costs, commands)});
+    enqueued_ = timeline.enqueued;
     result_.stepTime = timeline.stepTime;
-    for (const ir::OpCost& cost : problem_.costs.nodes) result_.computeTime += cost.time;
+    result_.computeTime = problem_.costs.totalTime();
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       result_.actions[i].start = timeline.start[i];
       result_.actions[i].end = timeline.end[i];
@@ -237,15 +242,15 @@ class Writer {
     writeReasons();
   }
 
-  // Compute that starts later than its predecessor ended, and than it was handed over, waited for
-  // the command that ended last.
+  // A launch that starts after its predecessor's end and after it was enqueued waited for the
+  // command that ended last.
   void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
     isBlamed_.assign(result_.actions.size(), false);
     Nanoseconds free;
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       const TimedAction& action = result_.actions[i];
       if (action.command.stream != ir::Stream::kCompute) continue;
-      if (!handedOver_.empty()) free = std::max(free, handedOver_[i]);
+      if (!enqueued_.empty()) free = std::max(free, enqueued_[i]);
       if (action.start > free) {
         const bool meets = i > 0 && llvm::is_contained(meetings, i);
         const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
@@ -284,13 +289,13 @@ class Writer {
   const Expansion& x_;
   const Problem& problem_;
   Timetable result_;
-  std::vector<ir::ResidencyId> stays_;   // by stay
-  std::vector<ir::ResidencyId> hosts_;   // by storage
-  std::vector<size_t> gapOfRow_;         // by decision row
-  std::vector<size_t> prefetchActions_;  // by prefetch: its action
-  std::vector<size_t> outActions_;       // by offload
-  std::vector<bool> isBlamed_;           // by action: compute waited for its end
-  std::vector<Nanoseconds> handedOver_;  // by action; empty: all of them in time
+  std::vector<ir::ResidencyId> residencies_;  // by live range
+  std::vector<ir::ResidencyId> hosts_;        // by storage
+  std::vector<size_t> gapOfRow_;              // by decision row
+  std::vector<size_t> prefetchActions_;       // by prefetch: its action
+  std::vector<size_t> outActions_;            // by offload
+  std::vector<bool> isBlamed_;                // by action: compute waited for its end
+  std::vector<Nanoseconds> enqueued_;         // by action; empty: without launch overhead
 };
 
 }  // namespace

@@ -56,7 +56,7 @@ class Timing {
       std::vector<int64_t> state;
       state.reserve(watched_.size() + 2);
       for (const size_t command : watched_) state.push_back(base - end_[command]);
-      if (isIssued()) {
+      if (hasLaunchOverhead()) {
         state.push_back(base - host_);
         state.push_back(base - (ends_.size() > 1 ? ends_[ends_.size() - 2] : 0));
       }
@@ -74,7 +74,7 @@ class Timing {
  private:
   size_t slot(size_t command) const { return static_cast<size_t>(in_.streams[command]); }
 
-  bool isIssued() const { return !in_.issuing.durations.empty(); }
+  bool hasLaunchOverhead() const { return !in_.launchOverheads.durations.empty(); }
 
   int64_t stepEnd() const {
     int64_t end = 0;
@@ -91,7 +91,7 @@ class Timing {
     begin_ = isFirst ? 0 : stepBegin();
     const std::vector<int64_t> before = isFirst ? std::vector<int64_t>(end_.size(), 0) : end_;
     const size_t* meeting = in_.meetings.begin();
-    if (isIssued()) beginIssuing();
+    if (hasLaunchOverhead()) beginEnqueue();
     for (size_t i = 0; i < in_.durations.size(); ++i) {
       if (meeting != in_.meetings.end() && *meeting == i) {
         streamFree_.fill(*std::max_element(streamFree_.begin(), streamFree_.end()));
@@ -104,25 +104,25 @@ class Timing {
       for (const ir::CommandId id : in_.dependencies.prev[i]) {
         start = std::max(start, before[id.index()]);
       }
-      if (isIssued()) start = std::max(start, handOver(i));
+      if (hasLaunchOverhead()) start = std::max(start, enqueue(i));
       start_[i] = start;
       end_[i] = streamFree_[slot(i)] = start + in_.durations[i];
     }
   }
 
-  // A step begins to be handed over when the one before the last is done.
-  void beginIssuing() {
-    handedOver_.resize(in_.durations.size());
+  // The launch thread begins a step when the step before the last one is done.
+  void beginEnqueue() {
+    enqueued_.resize(in_.durations.size());
     if (ends_.size() > 1) host_ = std::max(host_, ends_[ends_.size() - 2]);
-    scalarsAt_ = host_ + in_.issuing.scalars;
+    scalarsAt_ = host_ + in_.launchOverheads.scalars;
     // The graph has them in it.
-    if (in_.issuing.firstUpdate < in_.issuing.firstIssued) host_ = scalarsAt_;
+    if (in_.launchOverheads.firstUpdate < in_.launchOverheads.firstOutsideGraph) host_ = scalarsAt_;
   }
 
-  int64_t handOver(size_t i) {
-    if (i == in_.issuing.firstUpdate) host_ = std::max(host_, scalarsAt_);
-    if (i >= in_.issuing.firstIssued) host_ += in_.issuing.durations[i];
-    return handedOver_[i] = host_;
+  int64_t enqueue(size_t i) {
+    if (i == in_.launchOverheads.firstUpdate) host_ = std::max(host_, scalarsAt_);
+    if (i >= in_.launchOverheads.firstOutsideGraph) host_ += in_.launchOverheads.durations[i];
+    return enqueued_[i] = host_;
   }
 
   // A step begins when the compute stream of the step before is done, or, where streams meet, when
@@ -140,8 +140,8 @@ class Timing {
       result_.end.push_back(Nanoseconds(end_[i] - begin_));
       result_.busy[slot(i)] += Nanoseconds(in_.durations[i]);
     }
-    for (const int64_t moment : handedOver_) {
-      result_.handedOver.push_back(Nanoseconds(moment - begin_));
+    for (const int64_t moment : enqueued_) {
+      result_.enqueued.push_back(Nanoseconds(moment - begin_));
     }
     return std::move(result_);
   }
@@ -152,16 +152,16 @@ class Timing {
   std::vector<int64_t> start_, end_;
   std::array<int64_t, ir::kStreamCount> streamFree_{};
   int64_t begin_ = 0;
-  int64_t host_ = 0;  // when the issuing thread is free
+  int64_t host_ = 0;  // when the launch thread is free
   int64_t scalarsAt_ = 0;
-  std::vector<int64_t> handedOver_;
+  std::vector<int64_t> enqueued_;
   std::vector<int64_t> ends_;  // by simulated step
   std::vector<std::vector<int64_t>> states_;
 };
 
 struct TimedSchedule {
   std::vector<Nanoseconds> durations;  // by command
-  Issuing issuing;
+  LaunchOverheads launchOverheads;
 };
 
 Timeline timeSchedule(const ir::Graph& graph, const ir::Schedule& schedule, TimedSchedule timed) {
@@ -181,16 +181,18 @@ Timeline timeSchedule(const ir::Graph& graph, const ir::Schedule& schedule, Time
                          .durations = nanoseconds,
                          .dependencies = dependencies,
                          .meetings = meetings,
-                         .issuing = std::move(timed.issuing)});
+                         .launchOverheads = std::move(timed.launchOverheads)});
 }
 
 }  // namespace
 
-int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
-                    const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes) {
-  if (command.kind == ir::CommandKind::kRun) return costs.work(command.node).value();
+Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
+                        const ir::Command& command, const ir::NodeCosts& costs,
+                        int64_t alignBytes) {
+  if (command.kind == ir::CommandKind::kRun) return costs.nodes[command.node.index()].work;
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
-  return copyTime(rateOf(costs.links, command.stream), roundUp(storage.bytes, alignBytes).value());
+  const Bytes bytes = roundUp(storage.bytes, alignBytes);
+  return Nanoseconds(copyTime(rateOf(costs.links, command.stream), bytes.value()));
 }
 
 size_t findUpdate(const ir::Graph& graph, llvm::ArrayRef<ir::Command> commands) {
@@ -210,23 +212,25 @@ std::vector<size_t> findMeetings(const ir::Graph& graph, ir::GraphMode mode,
   return meetings;
 }
 
-Issuing findIssuing(const ir::Graph& graph, ir::GraphMode mode, const ir::NodeCosts& costs,
-                    llvm::ArrayRef<ir::Command> commands) {
-  Issuing issuing;
+LaunchOverheads findLaunchOverheads(const ir::Graph& graph, ir::GraphMode mode,
+                                    const ir::NodeCosts& costs,
+                                    llvm::ArrayRef<ir::Command> commands) {
+  LaunchOverheads launchOverheads;
   int64_t sum = costs.scalars.value();
   for (const ir::Command& command : commands) {
     const bool isRun = command.kind == ir::CommandKind::kRun;
-    const Nanoseconds time = isRun ? costs.nodes[command.node.index()].issue : costs.links.issue;
-    issuing.durations.push_back(time.value());
+    const Nanoseconds time = isRun ? costs.nodes[command.node.index()].launch : costs.links.launch;
+    launchOverheads.durations.push_back(time.value());
     sum += time.value();
   }
   if (sum == 0) return {};
-  issuing.scalars = costs.scalars.value();
-  issuing.firstUpdate = findUpdate(graph, commands);
-  issuing.firstIssued = mode == ir::GraphMode::kNone       ? 0
-                        : mode == ir::GraphMode::kNoUpdate ? issuing.firstUpdate
-                                                           : commands.size();
-  return issuing;
+  launchOverheads.scalars = costs.scalars.value();
+  launchOverheads.firstUpdate = findUpdate(graph, commands);
+  launchOverheads.firstOutsideGraph = mode == ir::GraphMode::kNone ? 0
+                                      : mode == ir::GraphMode::kNoUpdate
+                                          ? launchOverheads.firstUpdate
+                                          : commands.size();
+  return launchOverheads;
 }
 
 Timeline simulateTiming(const TimingInput& input) {
@@ -238,16 +242,15 @@ Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes) {
   TimedSchedule timed;
   for (const ir::Command& command : schedule.commands) {
-    timed.durations.emplace_back(
-        commandTime(graph, schedule.residencies, command, costs, alignBytes));
+    timed.durations.push_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
   }
-  timed.issuing = findIssuing(graph, schedule.graphMode, costs, schedule.commands);
+  timed.launchOverheads = findLaunchOverheads(graph, schedule.graphMode, costs, schedule.commands);
   return timeSchedule(graph, schedule, std::move(timed));
 }
 
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          llvm::ArrayRef<Nanoseconds> durations) {
-  return timeSchedule(graph, schedule, {.durations = durations.vec(), .issuing = {}});
+  return timeSchedule(graph, schedule, {.durations = durations.vec(), .launchOverheads = {}});
 }
 
 }  // namespace stowage::planner

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rules of time, on plain numbers: streams are first in, first out; a command starts when its
-// stream's predecessor and all its waits are over and the issuing thread has handed it over; steps
+// stream's predecessor and all its waits are over and the launch thread has enqueued it; steps
 // follow each other until they repeat.
 // computeTimeline (a schedule's times) and evaluate (a timetable's) are both made of this.
 #ifndef STOWAGE_PLANNER_EVALUATE_TIMING_H_
@@ -20,26 +20,28 @@
 namespace stowage::planner {
 
 /// How long a command takes: a node's work, or latency + rounded bytes / bandwidth of the engine.
-int64_t commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
-                    const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes);
+Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
+                        const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes);
 
-/// One thread hands over one command after the other, up to two steps ahead of the device. What a
-/// CUDA graph holds it hands over in one go, and what updates not before the step's scalars are
-/// there, which are worked out beside it from when the step begins to be handed over. Not counted:
-/// what a caller waits for between two steps (a place for the next inputs, outputs).
-struct Issuing {
-  std::vector<int64_t> durations;  // by command; empty: all of it is there in time
-  size_t firstIssued = 0;          // those before are a graph
+/// Launch overhead of a step's commands. The launch thread enqueues them one by one, up to two
+/// steps ahead of the device. It launches a CUDA graph in one go, and updates only when the step's
+/// scalars are there. A second thread computes the scalars, from when the launch thread begins the
+/// step. Not counted: what a caller waits for between two steps (a place for the next inputs,
+/// outputs).
+struct LaunchOverheads {
+  std::vector<int64_t> durations;  // by command; empty: no launch overhead
+  size_t firstOutsideGraph = 0;    // the commands before it are one CUDA graph
   size_t firstUpdate = 0;
-  int64_t scalars = 0;
+  int64_t scalars = 0;  // time to compute the step's scalars
 };
 
 /// The first command that updates or takes a step scalar; the number of commands: none.
 size_t findUpdate(const ir::Graph& graph, llvm::ArrayRef<ir::Command> commands);
 
 /// `costs` as resolved for `mode`.
-Issuing findIssuing(const ir::Graph& graph, ir::GraphMode mode, const ir::NodeCosts& costs,
-                    llvm::ArrayRef<ir::Command> commands);
+LaunchOverheads findLaunchOverheads(const ir::Graph& graph, ir::GraphMode mode,
+                                    const ir::NodeCosts& costs,
+                                    llvm::ArrayRef<ir::Command> commands);
 
 struct TimingInput {
   llvm::ArrayRef<ir::Stream> streams;  // by command
@@ -48,7 +50,7 @@ struct TimingInput {
   /// Commands before which all streams meet, ascending; 0: a step begins when all commands of the
   /// step before are over.
   llvm::ArrayRef<size_t> meetings;
-  Issuing issuing;
+  LaunchOverheads launchOverheads;
 };
 
 /// Streams meet where a CUDA graph begins or ends: at the step's begin, and with kNoUpdate before

@@ -19,8 +19,8 @@ constexpr int64_t kLongestOp = 1'000'000'000'000;        // nanoseconds: 1000 s
 constexpr int64_t kLargestTemporary = int64_t{1} << 50;  // bytes: 1 PiB
 
 void writeOp(const std::string& signature, const ir::OpCost& cost, JsonWriter& writer) {
-  writer.beginObject().field("signature", signature).field("ns", cost.time);
-  if (cost.issue > Nanoseconds(0)) writer.field("issue_ns", cost.issue);
+  writer.beginObject().field("signature", signature).field("work_ns", cost.work);
+  if (cost.launch > Nanoseconds(0)) writer.field("launch_ns", cost.launch);
   writer.field("temp_bytes", cost.temporary);
   if (cost.allocations >= 0) writer.field("allocations", int64_t{cost.allocations});
   if (!cost.resultOrdinals.empty()) {
@@ -54,9 +54,9 @@ ir::CostSource readSource(const FieldReader& reader) {
 
 void readOp(const FieldReader& reader, ir::CostTable& table) {
   ir::OpCost cost;
-  cost.time = Nanoseconds(reader.field("ns").integer(0, kLongestOp));
-  if (reader.has("issue_ns")) {
-    cost.issue = Nanoseconds(reader.field("issue_ns").integer(0, kLongestOp));
+  cost.work = Nanoseconds(reader.field("work_ns").integer(0, kLongestOp));
+  if (reader.has("launch_ns")) {
+    cost.launch = Nanoseconds(reader.field("launch_ns").integer(0, kLongestOp));
   }
   cost.temporary = Bytes(reader.field("temp_bytes").integer(0, kLargestTemporary));
   if (reader.has("allocations")) {

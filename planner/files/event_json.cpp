@@ -106,7 +106,7 @@ class Collector : public nlohmann::json_sax<Json> {
   bool add(Json value) {
     if (open_.empty()) return fail("found " + excerpt(value) + ", expected an object");
     place(std::move(value));
-    return isElement() ? handOver() : true;
+    return isElement() ? passElement() : true;
   }
 
   bool enter(Json container) {
@@ -120,10 +120,10 @@ class Collector : public nlohmann::json_sax<Json> {
 
   bool leave() {
     open_.pop_back();
-    return isElement() ? handOver() : true;
+    return isElement() ? passElement() : true;
   }
 
-  bool handOver() { return events_.onElement(*longKey_, index_++, element_) || stop(); }
+  bool passElement() { return events_.onElement(*longKey_, index_++, element_) || stop(); }
 
   const JsonEvents& events_;
   ParsedJson& result_;

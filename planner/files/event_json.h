@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Turns the events of a JSON parser into values: long top-level arrays are handed over element by
+// Turns the events of a JSON parser into values: long top-level arrays are delivered element by
 // element, everything else is collected. Knows the byte it has reached, for line numbers. Private
 // to planner/*_json*.
 #ifndef STOWAGE_PLANNER_FILES_EVENT_JSON_H_

@@ -17,7 +17,7 @@ struct GrownOp {
   ir::CommandId command;
 };
 
-/// The largest first, one per node: a clone needs what its original does.
+/// The largest first, one per node: a recompute needs what its original does.
 std::vector<GrownOp> findGrownOps(const PlanFile& plan, const ir::NodeCosts& costs) {
   std::vector<GrownOp> grown;
   std::vector<bool> isFound(costs.nodes.size(), false);

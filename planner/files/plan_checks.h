@@ -14,7 +14,7 @@
 
 namespace stowage::planner {
 
-/// How many ops need more temporary memory by `costs` than the plan gives one of their runs.
+/// How many ops need more temporary memory by `costs` than the plan gives one of their launches.
 size_t countGrownOps(const PlanFile& plan, const ir::NodeCosts& costs);
 /// Errors: kViolation, "V17: ...", with the ops that grew.
 ir::Error checkPlanTemporaries(const PlanFile& plan, const ir::Graph& graph,

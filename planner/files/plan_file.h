@@ -52,7 +52,8 @@ struct PlanFile {
   ir::Target target;
   CostsReference costs;
   Bytes budget;
-  Bytes prefetch = kUnlimited;  // that prefetches may fill: what `lower` needs beside the decisions
+  /// Bytes that prefetches may fill: `lower` needs it beside the decisions.
+  Bytes prefetchLimit = kUnlimited;
   std::optional<Bytes> hostLimit;     // that --host set; the host arena is at most this
   ir::Schedule schedule;              // at level kSynced
   std::vector<DecisionLabel> labels;  // one per row of schedule.decisions

@@ -52,7 +52,7 @@ Enum readName(const FieldReader& reader, std::optional<Enum> (*find)(llvm::Strin
   return found.value_or(Enum{});
 }
 
-/// A run has no fields of a copy, and the other way round.
+/// A run command has no fields of a copy, and the other way round.
 void refuseMembers(const FieldReader& reader, std::initializer_list<const char*> keys,
                    const char* expected) {
   for (const char* key : keys) {
@@ -91,7 +91,8 @@ class PlanReader {
     targetFingerprint_ = header.field("target").field("fingerprint").text();
     readCosts(header.field("costs"));
     plan_.budget = Bytes(header.field("budget_bytes").integer(1, INT64_MAX));
-    if (header.has("prefetch_bytes")) plan_.prefetch = header.field("prefetch_bytes").bytes();
+    if (header.has("prefetch_limit_bytes"))
+      plan_.prefetchLimit = header.field("prefetch_limit_bytes").bytes();
     readSpaces(header.field("spaces"));
     readMode(header.field("mode"));
     plan_.schedule.opTableVersion = readInt(header.field("op_table_version"), 0, INT32_MAX);
@@ -170,11 +171,11 @@ class PlanReader {
         static_cast<ir::Stream>(readInt(reader.field("stream"), 0, ir::kStreamCount - 1));
     const std::string op = reader.field("op").text();
     if (op == "run") {
-      refuseMembers(reader, {"from", "to"}, "no such member in a run");
+      refuseMembers(reader, {"from", "to"}, "no such member in a run command");
       readRun(reader, command);
     } else if (op == "copy") {
-      refuseMembers(reader, {"node", "clone", "in", "out", "temp", "rng", "takes"},
-                    "no such member in a copy");
+      refuseMembers(reader, {"node", "recompute", "in", "out", "temp", "rng", "takes"},
+                    "no such member in a copy command");
       command.kind = ir::CommandKind::kCopy;
       command.from = readId<ir::ResidencyId>(reader.field("from"));
       command.to = readId<ir::ResidencyId>(reader.field("to"));
@@ -188,7 +189,7 @@ class PlanReader {
 
   void readRun(const FieldReader& reader, ir::Command& run) {
     run.node = readId<ir::NodeId>(reader.field("node"));
-    if (reader.has("clone")) run.clone = readInt(reader.field("clone"), 1, INT32_MAX);
+    if (reader.has("recompute")) run.recompute = readInt(reader.field("recompute"), 1, INT32_MAX);
     if (reader.has("in")) run.in = readIds<decltype(run.in)>(reader.field("in"));
     if (reader.has("out")) run.out = readIds<decltype(run.out)>(reader.field("out"));
     if (reader.has("temp")) {

@@ -30,7 +30,8 @@ class PlanWriter {
     if (!plan_.costs.file.empty()) writer_.field("file", plan_.costs.file);
     writer_.endObject();
     writer_.breakLine().field("budget_bytes", plan_.budget);
-    if (plan_.prefetch < PlanFile::kUnlimited) writer_.field("prefetch_bytes", plan_.prefetch);
+    if (plan_.prefetchLimit < PlanFile::kUnlimited)
+      writer_.field("prefetch_limit_bytes", plan_.prefetchLimit);
     writeSpaces();
     writeMode();
     writePredicted();
@@ -169,7 +170,7 @@ class PlanWriter {
 
   void writeRun(const ir::Command& run) {
     writer_.field("op", "run").field("node", int64_t{run.node.raw()});
-    if (run.clone > 0) writer_.field("clone", int64_t{run.clone});
+    if (run.recompute > 0) writer_.field("recompute", int64_t{run.recompute});
     writer_.field("stream", static_cast<int64_t>(run.stream));
     if (!run.in.empty()) writer_.idField("in", run.in);
     if (!run.out.empty()) writer_.idField("out", run.out);

@@ -46,7 +46,7 @@ void writeLinks(const ir::LinkModel& links, JsonWriter& writer) {
   writeRate("disk_read", links.diskRead, writer);
   writeRate("disk_write", links.diskWrite, writer);
   writer.field("both_permille", int64_t{links.bothPermille});
-  if (links.issue > Nanoseconds(0)) writer.field("issue_ns", links.issue);
+  if (links.launch > Nanoseconds(0)) writer.field("launch_ns", links.launch);
   writer.endObject();
 }
 
@@ -56,8 +56,8 @@ ir::LinkModel readLinks(FieldReader reader) {
           .diskRead = readRate(reader.field("disk_read")),
           .diskWrite = readRate(reader.field("disk_write")),
           .bothPermille = static_cast<int>(reader.field("both_permille").integer(1, 1000)),
-          .issue = Nanoseconds(
-              reader.has("issue_ns") ? reader.field("issue_ns").integer(0, kLongestLatency) : 0)};
+          .launch = Nanoseconds(
+              reader.has("launch_ns") ? reader.field("launch_ns").integer(0, kLongestLatency) : 0)};
 }
 
 void writeTarget(const ir::Target& target, JsonWriter& writer) {
@@ -73,7 +73,7 @@ void writeTarget(const ir::Target& target, JsonWriter& writer) {
   writer.field("memory_bytes", target.memory);
   if (target.outside.value() > 0) writer.field("outside_bytes", target.outside);
   writer.field("memory_bytes_per_s", target.memoryBandwidth);
-  writer.field("launch_overhead_ns", target.launchOverhead);
+  writer.field("kernel_overhead_ns", target.kernelOverhead);
   std::vector<std::pair<std::string, int64_t>> flops;
   for (const auto& [dtype, rate] : target.flopsPerSecond)
     flops.emplace_back(ir::dtypeName(dtype), rate);
@@ -100,7 +100,7 @@ ir::Target readTarget(FieldReader reader) {
   target.memory = reader.field("memory_bytes").bytes();
   if (reader.has("outside_bytes")) target.outside = reader.field("outside_bytes").bytes();
   target.memoryBandwidth = BytesPerSecond(reader.field("memory_bytes_per_s").integer(1, INT64_MAX));
-  target.launchOverhead = reader.field("launch_overhead_ns").nanoseconds();
+  target.kernelOverhead = reader.field("kernel_overhead_ns").nanoseconds();
   for (const auto& [name, rate] : reader.field("flops_per_s").members()) {
     const std::optional<ir::DType> dtype = ir::findDType(name);
     if (!dtype) rate.fail("found dtype '" + name + "', expected one such as bf16 or f32");

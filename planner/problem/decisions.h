@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the planner chooses, and nothing else: an action per storage and gap. Small enough to read,
-// edit and pin. Everything that follows from it (copies, clones, order, times, addresses) is made
-// by `evaluate`, the same way for a plan that was searched and for one that a person edited.
+// edit and pin. Everything that follows from it (copies, recomputes, order, times, addresses) is
+// made by `evaluate`, the same way for a plan that was searched and for one that a person edited.
 #ifndef STOWAGE_PLANNER_PROBLEM_DECISIONS_H_
 #define STOWAGE_PLANNER_PROBLEM_DECISIONS_H_
 

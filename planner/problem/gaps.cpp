@@ -16,13 +16,13 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
   const int64_t align = problem.target.alignBytes;
   const size_t nodes = graph.nodes().size();
   temporary_.reserve(nodes);
-  cloneable_.reserve(nodes);
+  recomputable_.reserve(nodes);
   isRandom_.reserve(nodes);
   for (size_t i = 0; i < nodes; ++i) {
     temporary_.push_back(roundUp(problem.costs.nodes[i].temporary, align).value());
     isRandom_.push_back(ir::lookUpOp(graph.nodes()[i].op).random);
     deriveReplayForm(i);
-    cloneable_.push_back(mayRunAgain(i));
+    recomputable_.push_back(isRecomputable(i));
   }
   for (const ir::ReservedRegion& region : problem.target.reserved) {
     reservedBytes_ += roundUp(region.bytes, align).value();
@@ -60,10 +60,10 @@ llvm::ArrayRef<ir::Access> GapTable::recomputeAccesses(size_t node) const {
 
 // A recomputed node writes fresh bytes, so it must not change what others see: every write is to a
 // step-local storage, and at most one of them builds on earlier bytes (checked by findChain).
-bool GapTable::mayRunAgain(size_t node) const {
+bool GapTable::isRecomputable(size_t node) const {
   const ir::Graph& graph = problem_->graph;
   const ir::OpInfo& info = ir::lookUpOp(graph.nodes()[node].op);
-  if (!info.cloneable || !ir::repeatsItsBits(info, problem_->target.deterministic)) return false;
+  if (!info.recomputable || !ir::repeatsItsBits(info, problem_->target.deterministic)) return false;
   for (const ir::Access& access : recomputeAccesses(node)) {
     const ir::Storage& storage = graph.storage(access.storage);
     if (access.writes() && (storage.persistent || storage.home == ir::Space::kHost)) return false;
@@ -98,7 +98,7 @@ int32_t GapTable::findChain(ir::StorageId id, size_t touch) const {
   for (size_t k = touch + 1; k-- > 0;) {
     if (!touches[k].writes) continue;
     const auto node = static_cast<size_t>(touches[k].position);
-    if (!cloneable_[node]) return -1;
+    if (!recomputable_[node]) return -1;
     for (const ir::Access& access : recomputeAccesses(node)) {
       if (access.writes() && !access.whole && access.storage != id) return -1;
     }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Facts about a problem that every evaluation needs and no decision changes: the gaps of all
-// storages, what may be done in each, which nodes may run again, sizes as the arena sees them.
+// storages, what may be done in each, which nodes are recomputable, sizes as the arena sees them.
 // Made once per problem; immutable. A gap follows a touch, so gaps are numbered like touches:
 // gap(storage, k) is the stretch between touch k and the next one. The last gap of a persistent
 // storage wraps around the boundary of the step; the last gap of any other storage is its tail.
@@ -46,7 +46,7 @@ class GapTable {
     return firstGap_[storage.index() + 1] - firstGap_[storage.index()];
   }
   /// Index of the touch with which the chain of writers begins that makes the bytes as they are
-  /// after `touch`: the last whole write. -1 if some writer may not run again.
+  /// after `touch`: the last whole write. -1 if some writer is not recomputable.
   int32_t chainBegin(ir::StorageId storage, size_t touch) const {
     return chainBegin_[gapIndex(storage, touch)];
   }
@@ -57,9 +57,9 @@ class GapTable {
   int64_t chainTime(ir::StorageId storage, size_t touch) const;
   /// Bytes of a residency in the device or host arena.
   int64_t bytes(ir::StorageId storage) const { return bytes_[storage.index()]; }
-  int64_t nodeTime(size_t node) const { return problem_->costs.nodes[node].time.value(); }
-  /// Of that, without what compute waits for the issuing thread.
-  int64_t nodeWork(size_t node) const { return problem_->costs.work(ir::NodeId(node)).value(); }
+  int64_t nodeTime(size_t node) const { return problem_->costs.time(ir::NodeId(node)).value(); }
+  /// Of that the work, without the launch wait.
+  int64_t nodeWork(size_t node) const { return problem_->costs.nodes[node].work.value(); }
   int64_t temporary(size_t node) const { return temporary_[node]; }
   int64_t reservedBytes() const { return reservedBytes_; }
   size_t nodeCount() const { return temporary_.size(); }
@@ -68,15 +68,15 @@ class GapTable {
   /// be offloaded.
   bool isHostOnly(ir::StorageId storage) const { return hostOnly_[storage.index()]; }
   /// Are the dead bytes of `input` (dead since `touch`) recomputed for a recompute that makes
-  /// `result`? Else they stay until the recompute: what is small beside the result, or may not run
-  /// again.
+  /// `result`? Else they stay until the recompute: what is small beside the result, or is not
+  /// recomputable.
   bool recomputesDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const;
   /// Written in each step, so the host's copy grows stale.
   bool isWritten(ir::StorageId storage) const;
 
  private:
   void deriveReplayForm(size_t node);
-  bool mayRunAgain(size_t node) const;
+  bool isRecomputable(size_t node) const;
   void addGaps(ir::StorageId storage);
   int32_t findChain(ir::StorageId storage, size_t touch) const;
 
@@ -87,7 +87,7 @@ class GapTable {
   std::vector<int64_t> bytes_;
   std::vector<int64_t> temporary_;
   std::map<size_t, llvm::SmallVector<ir::Access, 4>> replayed_;  // by node with a replay form
-  std::vector<bool> cloneable_;
+  std::vector<bool> recomputable_;
   std::vector<bool> isRandom_;
   std::vector<bool> hostOnly_;
   int64_t reservedBytes_ = 0;

@@ -23,7 +23,7 @@ ir::Error checkLinks(const ir::LinkModel& links) {
 ir::Error checkNodeCosts(const ir::Graph& graph, const ir::NodeCosts& costs) {
   for (size_t i = 0; i < costs.nodes.size(); ++i) {
     const ir::OpCost& cost = costs.nodes[i];
-    if (cost.time >= Nanoseconds(0) && cost.temporary >= Bytes(0)) continue;
+    if (cost.work >= Nanoseconds(0) && cost.temporary >= Bytes(0)) continue;
     return ir::makeError(ir::ErrorCode::kInvalidArgument, "found a negative cost for n" +
                                                               std::to_string(i) + " " +
                                                               graph.describeNode(ir::NodeId(i)));

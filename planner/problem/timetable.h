@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The outcome of evaluating decisions: every action of the step in issue order, with the
+// The outcome of evaluating decisions: every action of the step in enqueue order, with the
 // residencies it binds, their offsets, and when it runs in the steady state. The lowering passes
-// write a schedule from it: runs and clones first, then copies, then offsets, then waits (which
-// they derive anew: a timetable has none).
+// write a schedule from it: originals and recomputes first, then copies, offsets and waits. They
+// derive the waits anew, since a timetable has none.
 #ifndef STOWAGE_PLANNER_PROBLEM_TIMETABLE_H_
 #define STOWAGE_PLANNER_PROBLEM_TIMETABLE_H_
 
@@ -31,14 +31,14 @@ struct Timetable {
   Decisions decisions;  // those asked for, less what turned out to have no effect
   std::vector<ir::Residency> residencies;  // placed
   std::vector<ir::BoundaryEntry> boundary;
-  std::vector<TimedAction> actions;          // issue order
+  std::vector<TimedAction> actions;          // enqueue order
   std::vector<ir::ReservedRegion> reserved;  // the target's, with their offsets
   bool joined = false;
-  Bytes prefetch;  // bytes that prefetches were allowed to fill; with the decisions, all it takes
-                   // to make the same timetable again
-  Bytes deviceHeight;  // bytes of device arena it needs, reserved regions included
-  Bytes hostHeight;
-  Bytes diskHeight;
+  /// Bytes that prefetches were allowed to fill. With the decisions, it reproduces the timetable.
+  Bytes prefetchLimit;
+  Bytes devicePeak;  // bytes of device arena it needs, reserved regions included
+  Bytes hostPeak;
+  Bytes diskPeak;
   Nanoseconds stepTime;     // average period of the steady state
   Nanoseconds computeTime;  // sum of the original nodes: the time with unlimited memory
   Stalls stalls;

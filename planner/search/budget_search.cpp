@@ -25,8 +25,9 @@ constexpr int kHostRaises = 10;       // of the host's target, from nothing, unt
 constexpr int kHostCuts = 10;         // halvings between what was too little and what did
 constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
 
-// Parts of the time that a byte spends on both links, in permille, up to which it is rather made
-// again. The likely ones first, for a level that starts slower than what is found is left at once.
+// Prices up to which a recompute is preferred to a copy, in permille of the time that a byte spends
+// on both links. The likely ones come first: a level that starts slower than the best plan so far
+// is abandoned at once.
 constexpr int64_t kPriceLevels[] = {350, 0, 1000, -1, 125, 3000, 30};
 
 int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
@@ -53,11 +54,11 @@ BudgetSearch::BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPl
 
 Tried BudgetSearch::tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const {
   Choice choice = chooser_.choose(rule);
-  const int64_t budget = useful.height;
+  const int64_t budget = useful.peak;
   // Where the bytes alone are far too many, a lower target will not do either.
   if (choice.bytes > budget + budget / kHopelessPart) return {.plan = {}, .isTooSlow = true};
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
-    return plan.prefetch == budget && plan.actions == choice.actions;
+    return plan.prefetchLimit == budget && plan.actions == choice.actions;
   });
   if (isKnown) return {.plan = {}, .isTooSlow = true};
   return tryActions(*table_, std::move(choice.actions), budget, useful);
@@ -87,17 +88,15 @@ Pool BudgetSearch::run(const SearchGoal& goal) const {
 void BudgetSearch::improve(const SearchGoal& goal, Pool& found) const {
   const KnownPlan* best = nullptr;
   for (const KnownPlan& plan : found) {
-    const bool fits = plan.height <= goal.budget && plan.hostHeight <= goal.host;
+    const bool fits = plan.peak <= goal.budget && plan.hostPeak <= goal.host;
     if (fits && plan.time >= goal.fastest && (best == nullptr || plan.time < best->time))
       best = &plan;
   }
   if (best == nullptr) return;
   const int evaluations = isLarge() ? kImprovementsWhenLarge : kImprovements;
-  KnownPlan better = reduceTransfers(*table_, chooser_.fixed(), *best,
-                                     {.height = goal.budget,
-                                      .hostHeight = goal.host,
-                                      .sameTime = false,
-                                      .evaluations = evaluations});
+  KnownPlan better = reduceTransfers(
+      *table_, chooser_.fixed(), *best,
+      {.peak = goal.budget, .hostPeak = goal.host, .sameTime = false, .evaluations = evaluations});
   if (better.time < best->time || better.moved < best->moved) found.push_back(std::move(better));
 }
 
@@ -107,35 +106,35 @@ void BudgetSearch::tryLevel(int64_t price, const SearchGoal& goal, int64_t& fast
   ChoiceRule rule{.target = budget, .hostTarget = goal.host, .recomputePrice = price};
   struct Attempt {
     int64_t target = 0;
-    int64_t height = 0;
+    int64_t peak = 0;
   };
   std::optional<Attempt> low;   // fits
   std::optional<Attempt> high;  // does not
   const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
-    Tried tried = tryRule(rule, {.height = budget, .time = fastest}, found);
+    Tried tried = tryRule(rule, {.peak = budget, .time = fastest}, found);
     // A lower target does not make it faster.
-    if (tried.isTooSlow || (!tried.plan && tried.height <= budget)) return;
-    const Attempt attempt{rule.target, tried.height};
+    if (tried.isTooSlow || (!tried.plan && tried.peak <= budget)) return;
+    const Attempt attempt{rule.target, tried.peak};
     int64_t hostExcess = 0;
     if (tried.plan) {
-      hostExcess = tried.plan->hostHeight - goal.host;
-      const bool fits = attempt.height <= budget && hostExcess <= 0;
+      hostExcess = tried.plan->hostPeak - goal.host;
+      const bool fits = attempt.peak <= budget && hostExcess <= 0;
       if (fits && tried.plan->time >= goal.fastest) fastest = tried.plan->time;
       found.push_back(std::move(*tried.plan));
     }
-    if (attempt.height > budget && high && attempt.height >= high->height) return;
-    if (attempt.height > budget) high = attempt;
-    if (attempt.height <= budget) low = attempt;
+    if (attempt.peak > budget && high && attempt.peak >= high->peak) return;
+    if (attempt.peak > budget) high = attempt;
+    if (attempt.peak <= budget) low = attempt;
     if (hostExcess > 0) {
       rule.hostTarget -= hostExcess;
-      if (attempt.height <= budget) continue;
+      if (attempt.peak <= budget) continue;
     }
     if (!low) {
-      rule.target -= attempt.height - budget;
-    } else if (high && budget - low->height > budget / kSlackPart) {
-      const double share = static_cast<double>(budget - low->height) /
-                           static_cast<double>(high->height - low->height);
+      rule.target -= attempt.peak - budget;
+    } else if (high && budget - low->peak > budget / kSlackPart) {
+      const double share =
+          static_cast<double>(budget - low->peak) / static_cast<double>(high->peak - low->peak);
       rule.target = low->target +
                     static_cast<int64_t>(static_cast<double>(high->target - low->target) * share);
     } else {
@@ -149,8 +148,8 @@ KnownPlan BudgetSearch::settle(const KnownPlan& plan, int64_t budget, int64_t ho
                                int64_t leastHost) const {
   const int evaluations = isLarge() ? kReductionsWhenLarge : kReductions;
   return reduceTransfers(*table_, chooser_.fixed(), plan,
-                         {.height = budget,
-                          .hostHeight = host,
+                         {.peak = budget,
+                          .hostPeak = host,
                           .leastHost = leastHost,
                           .sameTime = true,
                           .evaluations = evaluations});
@@ -163,14 +162,14 @@ std::optional<KnownPlan> BudgetSearch::fitRule(ChoiceRule rule, int64_t host,
     Choice choice = chooser_.choose(rule);
     excess = choice.bytes - rule.target;
     if (excess > 0) return std::nullopt;
-    Tried tried = tryActions(*table_, std::move(choice.actions), budget, {.height = budget});
-    excess = tried.height - budget;
+    Tried tried = tryActions(*table_, std::move(choice.actions), budget, {.peak = budget});
+    excess = tried.peak - budget;
     if (excess > 0) {
       rule.target -= excess;
-    } else if (!tried.plan || tried.plan->hostHeight <= host) {
+    } else if (!tried.plan || tried.plan->hostPeak <= host) {
       return std::move(tried.plan);
     } else {
-      rule.hostTarget -= tried.plan->hostHeight - host;
+      rule.hostTarget -= tried.plan->hostPeak - host;
     }
   }
   return std::nullopt;
@@ -191,8 +190,8 @@ std::optional<KnownPlan> BudgetSearch::findLeastHost(int64_t budget, int64_t nee
     host += roundUp(Bytes(std::max(excess, budget / kRaisePart)), align).value();
   }
   int64_t tooLittle = need - align;
-  for (int i = 0; i < kHostCuts && least && tooLittle + align < least->hostHeight; ++i) {
-    host = tooLittle + (least->hostHeight - tooLittle) / 2 / align * align;
+  for (int i = 0; i < kHostCuts && least && tooLittle + align < least->hostPeak; ++i) {
+    host = tooLittle + (least->hostPeak - tooLittle) / 2 / align * align;
     std::optional<KnownPlan> less;
     for (const int64_t price : {kAnyPrice, perMebibyte / 2, int64_t{-1}}) {
       const ChoiceRule rule{.target = budget, .hostTarget = host, .recomputePrice = price};

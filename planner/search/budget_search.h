@@ -32,7 +32,7 @@ class BudgetSearch {
   /// Errors: kInvalidArgument for pins that cannot be kept.
   static ir::Expected<BudgetSearch> make(const GapTable& table);
 
-  /// All plans that it met, higher ones too.
+  /// All plans that it met, those with a higher peak than the budget too.
   Pool run(const SearchGoal& goal) const;
   /// A plan with as little on the host as is known for `budget`, which is `need` at least; nothing
   /// if none was found.

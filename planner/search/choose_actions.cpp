@@ -29,7 +29,8 @@ constexpr int64_t kWorthwhile = 1000;  // of the step: a wait that is not worth 
 constexpr int64_t kUnpriced = std::numeric_limits<int64_t>::max();
 
 int64_t pricePerMebibyte(const RecomputeCost& cost) {
-  const auto scaled = static_cast<__int128>(cost.time) * (int64_t{1} << 20) / cost.bytes;
+  const auto scaled =
+      static_cast<__int128>(cost.time.value()) * (int64_t{1} << 20) / cost.bytes.value();
   return static_cast<int64_t>(std::min<__int128>(scaled, kUnpriced - 1));
 }
 

@@ -43,7 +43,7 @@ ir::Expected<Frontier> Frontier::make(const GapTable& table) {
 
 Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(search)) {
   const int64_t lowest = search_->solver().smallestBudget();
-  const int64_t highest = std::max(lowest, keepAll().height);
+  const int64_t highest = std::max(lowest, keepAll().peak);
   grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
   pools_.resize(grid_.size());
   bounds_.resize(grid_.size());
@@ -60,7 +60,7 @@ size_t Frontier::firstAbove(int64_t budget) const {
 
 // Equally fast: what moves less leaves the links to others and depends less on estimates.
 void Frontier::consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best) {
-  if (plan.height > budget) return;
+  if (plan.peak > budget) return;
   if (best == nullptr || isBetter(plan, *best)) best = &plan;
 }
 
@@ -104,11 +104,11 @@ const KnownPlan* Frontier::findBest(int64_t budget) {
 }
 
 // A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an
-// answer from there or from its own height on, whichever is more.
+// answer from there or from its own peak on, whichever is larger.
 std::optional<LowestPlan> Frontier::findLowestInPools() {
   std::optional<LowestPlan> lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
-    const int64_t budget = std::max(plan.height, from);
+    const int64_t budget = std::max(plan.peak, from);
     if (!lowest || budget < lowest->budget) lowest = {&plan, budget};
   };
   consider(keepAll(), 0);
@@ -132,7 +132,7 @@ const Pool& Frontier::lowest() {
   KnownPlan answer = *findInPools(first->budget);
   lowest_->push_back(*first->plan);
   for (int i = 0; i < kMostShrunk; ++i) {
-    answer = search_->settle(answer, i == 0 ? first->budget : answer.height, kUnlimited);
+    answer = search_->settle(answer, i == 0 ? first->budget : answer.peak, kUnlimited);
     std::vector<KnownPlan> lower = shrinkToFit(search_->table(), answer, evaluations);
     if (lower.empty()) break;
     answer = lower.back();
@@ -141,7 +141,7 @@ const Pool& Frontier::lowest() {
   for (KnownPlan& plan : shrinkToFit(search_->table(), *first->plan, evaluations))
     lowest_->push_back(std::move(plan));
   std::sort(lowest_->begin(), lowest_->end(), [](const KnownPlan& a, const KnownPlan& b) {
-    return std::pair(a.height, b.time) > std::pair(b.height, a.time);
+    return std::pair(a.peak, b.time) > std::pair(b.peak, a.time);
   });
   return *lowest_;
 }
@@ -149,7 +149,7 @@ const Pool& Frontier::lowest() {
 LowestPlan Frontier::findLowest() {
   if (lowest().empty()) return {};
   const KnownPlan& plan = lowest().back();
-  return {&plan, plan.height};
+  return {&plan, plan.peak};
 }
 
 std::vector<const KnownPlan*> Frontier::all() {

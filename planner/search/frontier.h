@@ -4,7 +4,7 @@
 // limited. A fixed grid of budgets lies between what one node needs at least and what everything
 // needs at once; a search at each grid budget leaves a pool of evaluated plans. A question for B
 // bytes is answered from the pools of the grid budgets up to the first one above B: the fastest
-// plan that is not higher than B. The set of plans that may answer only grows with B, so the time
+// plan with a peak of at most B. The set of plans that may answer only grows with B, so the time
 // never rises with it.
 // Pools are made when they are asked for, from B downwards, and those whose lower bound is not
 // below the best time are left out: they could not answer. A pool depends on the problem and its
@@ -38,7 +38,7 @@ class Frontier {
   LowestPlan findLowest();
   /// The smallest budget that has an answer in the pools, and a plan for it.
   std::optional<LowestPlan> findLowestInPools();
-  /// That plan and plans below it, none faster than the answer to its budget. Falling heights.
+  /// That plan and plans below it, none faster than the answer to its budget. By falling peak.
   const Pool& lowest();
   /// Everything that is known, all pools made.
   std::vector<const KnownPlan*> all();
@@ -47,7 +47,7 @@ class Frontier {
   const BudgetSearch& search() const { return *search_; }
   /// Rising.
   llvm::ArrayRef<int64_t> grid() const { return grid_; }
-  /// All plans that the search for a grid budget met, higher ones too.
+  /// All plans that the search for a grid budget met, those with a higher peak too.
   const Pool& pool(size_t index);
   /// Of the grid budgets; their number if none is.
   size_t firstAbove(int64_t budget) const;

@@ -17,14 +17,14 @@ constexpr int kLevelsWhenLarge = 4;
 HostChain::HostChain(const BudgetSearch& search, int64_t budget, const KnownPlan& first,
                      KnownPlan last)
     : search_(&search), budget_(budget), last_(std::move(last)) {
-  levels_.push_back({.host = first.hostHeight, .plans = {first}, .time = first.time});
+  levels_.push_back({.host = first.hostPeak, .plans = {first}, .time = first.time});
 }
 
 int HostChain::levelCount() const { return search_->isLarge() ? kLevelsWhenLarge : kLevels; }
 
 int64_t HostChain::hostOf(int level) const {
   const int64_t first = levels_.front().host;
-  return first - (first - last_.hostHeight) * level / levelCount();
+  return first - (first - last_.hostPeak) * level / levelCount();
 }
 
 // What is faster than the level above was missed there; it may not come back now.
@@ -35,13 +35,13 @@ HostChain::Level HostChain::make(int level) const {
       {.budget = budget_, .host = made.host, .slowest = last_.time, .fastest = above.time});
   for (const Level& known : levels_) {
     for (const KnownPlan& plan : known.plans) {
-      if (plan.hostHeight <= made.host) made.time = std::min(made.time, plan.time);
+      if (plan.hostPeak <= made.host) made.time = std::min(made.time, plan.time);
     }
   }
   for (KnownPlan& plan : pool) {
-    if (plan.height > budget_ || plan.time < above.time) continue;
-    if (plan.hostHeight >= above.host || plan.hostHeight < last_.hostHeight) continue;
-    if (plan.hostHeight <= made.host) made.time = std::min(made.time, plan.time);
+    if (plan.peak > budget_ || plan.time < above.time) continue;
+    if (plan.hostPeak >= above.host || plan.hostPeak < last_.hostPeak) continue;
+    if (plan.hostPeak <= made.host) made.time = std::min(made.time, plan.time);
     made.plans.push_back(std::move(plan));
   }
   return made;
@@ -50,10 +50,10 @@ HostChain::Level HostChain::make(int level) const {
 const KnownPlan* HostChain::find(int64_t host, int64_t slowest) {
   const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& plan) {
-    if (plan.hostHeight > host || plan.time >= slowest) return;
+    if (plan.hostPeak > host || plan.time >= slowest) return;
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };
-  if (host < last_.hostHeight) return nullptr;
+  if (host < last_.hostPeak) return nullptr;
   consider(last_);
   for (int level = 0; level <= levelCount(); ++level) {
     if (static_cast<size_t>(level) == levels_.size()) levels_.push_back(make(level));
@@ -66,7 +66,7 @@ const KnownPlan* HostChain::find(int64_t host, int64_t slowest) {
 }
 
 bool isBetter(const KnownPlan& a, const KnownPlan& b) {
-  return std::tie(a.time, a.moved, a.height) < std::tie(b.time, b.moved, b.height);
+  return std::tie(a.time, a.moved, a.peak) < std::tie(b.time, b.moved, b.peak);
 }
 
 }  // namespace stowage::planner

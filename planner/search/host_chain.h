@@ -16,8 +16,8 @@ namespace stowage::planner {
 
 class HostChain {
  public:
-  /// `first`: the answer for `budget` without a limit; `last`: what has least on the host, lower
-  /// than that and not faster.
+  /// `first`: the answer for `budget` without a limit. `last`: the plan with the lowest peak on the
+  /// host, lower than that of `first`; it is not faster.
   HostChain(const BudgetSearch& search, int64_t budget, const KnownPlan& first, KnownPlan last);
 
   /// The best plan with at most `host` bytes on the host that is faster than `slowest`; null if
@@ -41,7 +41,7 @@ class HostChain {
   std::vector<Level> levels_;  // falling
 };
 
-/// Order of answers: faster, then moves less, then lower.
+/// Order of answers: faster, then moves less, then a lower peak.
 bool isBetter(const KnownPlan& a, const KnownPlan& b);
 
 }  // namespace stowage::planner

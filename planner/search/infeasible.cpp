@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/search/refusal.h"
+#include "planner/search/infeasible.h"
 
 #include <algorithm>
 #include <utility>
@@ -34,12 +34,12 @@ class Variant {
   std::optional<LimitedFrontier> frontier_;
 };
 
-ir::PlanError refuseHost(const GapTable& table, int64_t budget, const LeastHost& need) {
+ir::PlanError hostInfeasible(const GapTable& table, int64_t budget, const LeastHost& need) {
   const Bytes limit = table.problem().limits.host;
   ir::Infeasible infeasible{
       .budget = limit, .smallestBudget = Bytes(need.bytes), .peakNode = "", .holders = {}};
   infeasible.space = "host";
-  infeasible.holders = findHostHolders(table, need.plan->actions, need.plan->prefetch);
+  infeasible.holders = findHostHolders(table, need.plan->actions, Bytes(need.plan->prefetchLimit));
   const auto [given, needed] = formatApart(limit, Bytes(need.bytes));
   return ir::PlanError(ir::ErrorCode::kInfeasible,
                        "no schedule fits " + formatBytes(Bytes(budget)) + " with " + given +
@@ -47,8 +47,8 @@ ir::PlanError refuseHost(const GapTable& table, int64_t budget, const LeastHost&
       .because(std::move(infeasible));
 }
 
-ir::Expected<ir::PlanError> refuseDevice(const GapTable& table, int64_t budget,
-                                         const LowestPlan& lowest) {
+ir::Expected<ir::PlanError> deviceInfeasible(const GapTable& table, int64_t budget,
+                                             const LowestPlan& lowest) {
   ir::Infeasible infeasible{
       .budget = Bytes(budget), .smallestBudget = Bytes(lowest.budget), .peakNode = ""};
   ir::Expected<PeakHolders> peak = findPeakHolders(table, lowest.plan->actions);
@@ -103,7 +103,7 @@ void namePins(const Problem& problem, int64_t budget, ir::PlanError& error) {
 
 }  // namespace
 
-ir::Error refuse(const GapTable& table, LimitedFrontier& frontier, int64_t budget) {
+ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget) {
   const Problem& problem = table.problem();
   LeastHost need;
   LowestPlan lowest;
@@ -113,12 +113,12 @@ ir::Error refuse(const GapTable& table, LimitedFrontier& frontier, int64_t budge
   const bool isHost = frontier.isLimited() && lowest.plan == nullptr;
   if (isHost && need.plan == nullptr) need = frontier.findLeastHost(kUnlimited);
   if (need.plan != nullptr) {
-    ir::PlanError error = refuseHost(table, budget, need);
+    ir::PlanError error = hostInfeasible(table, budget, need);
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }
-  if (lowest.plan == nullptr) lowest = {&frontier.keepAll(), frontier.keepAll().height};
-  ir::Expected<ir::PlanError> error = refuseDevice(table, budget, lowest);
+  if (lowest.plan == nullptr) lowest = {&frontier.keepAll(), frontier.keepAll().peak};
+  ir::Expected<ir::PlanError> error = deviceInfeasible(table, budget, lowest);
   if (!error) return error.takeError();
   namePins(problem, budget, *error);
   return ir::makeError(std::move(*error));

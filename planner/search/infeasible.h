@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A "no" that helps: which memory is missing (the device's, or the host's beside it), how much of
-// it would do, what holds it, and whether pins are in the way. Asks the planner again with looser
-// limits to find out, so it is slower than a "yes".
-#ifndef STOWAGE_PLANNER_SEARCH_REFUSAL_H_
-#define STOWAGE_PLANNER_SEARCH_REFUSAL_H_
+// The error for a budget that no plan fits. It names the memory that is missing (the device's or
+// the host's), how much of it would do, what holds it, and which pins are in the way. The planner
+// runs again with looser limits to find out, so this takes longer than finding a plan.
+#ifndef STOWAGE_PLANNER_SEARCH_INFEASIBLE_H_
+#define STOWAGE_PLANNER_SEARCH_INFEASIBLE_H_
 
 #include "planner/search/limited_frontier.h"
 
 namespace stowage::planner {
 
 /// The kInfeasible error for a budget to which `frontier` has no answer.
-ir::Error refuse(const GapTable& table, LimitedFrontier& frontier, int64_t budget);
+ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget);
 
 }  // namespace stowage::planner
 
-#endif  // STOWAGE_PLANNER_SEARCH_REFUSAL_H_
+#endif  // STOWAGE_PLANNER_SEARCH_INFEASIBLE_H_

@@ -16,29 +16,30 @@ namespace {
 constexpr int64_t kSimulationError = 64;
 
 KnownPlan summarise(const Timetable& timetable, Actions actions) {
-  return {.height = timetable.deviceHeight.value(),
-          .hostHeight = timetable.hostHeight.value(),
+  return {.peak = timetable.devicePeak.value(),
+          .hostPeak = timetable.hostPeak.value(),
           .time = timetable.stepTime.value(),
           .moved = (timetable.bytesOut + timetable.bytesIn).value(),
-          .prefetch = timetable.prefetch.value(),
+          .prefetchLimit = timetable.prefetchLimit.value(),
           .actions = std::move(actions)};
 }
 
 }  // namespace
 
-Tried tryActions(const GapTable& table, Actions actions, int64_t prefetch, const Useful& useful) {
-  ir::Expected<Draft> draft = draftTimetable(table, actions, prefetch);
+Tried tryActions(const GapTable& table, Actions actions, int64_t prefetchLimit,
+                 const Useful& useful) {
+  ir::Expected<Draft> draft = draftTimetable(table, actions, prefetchLimit);
   if (!draft) {
     llvm::consumeError(draft.takeError());
     return {};
   }
-  Tried tried{.plan = {}, .height = draft->device.leastHeight};
+  Tried tried{.plan = {}, .peak = draft->device.leastPeak};
   const int64_t simulated = draft->simulatedTime();
   tried.isTooSlow = simulated - simulated / kSimulationError >= useful.time;
-  if (tried.isTooSlow || tried.height > useful.height) return tried;
-  const Timetable timetable = finishTimetable(table, actions, prefetch, std::move(*draft));
+  if (tried.isTooSlow || tried.peak > useful.peak) return tried;
+  const Timetable timetable = finishTimetable(table, actions, prefetchLimit, std::move(*draft));
   tried.plan = summarise(timetable, std::move(actions));
-  tried.height = tried.plan->height;
+  tried.peak = tried.plan->peak;
   tried.isTooSlow = tried.plan->time >= useful.time;
   return tried;
 }
@@ -54,8 +55,8 @@ std::vector<int64_t> computeNodeLoads(const GapTable& table, const Actions& acti
   int64_t highest = 0;
   for (size_t i = 1; i < loads.size(); ++i) {
     highest = std::max(highest, loads[i] + table.reservedBytes());
-    if (expansion->steps[i].clone != 0) continue;
-    result[expansion->steps[i].node.index()] = highest;
+    if (expansion->launches[i].recompute != 0) continue;
+    result[expansion->launches[i].node.index()] = highest;
     highest = 0;
   }
   return result;

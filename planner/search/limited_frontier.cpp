@@ -44,16 +44,16 @@ LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
   findOwnBytes();
 }
 
-// What is needed later and cannot be made again is on the device or on the host.
+// What is needed later and cannot be recomputed is on the device or on the host.
 void LimitedFrontier::findStayingBytes() {
   const FixedActions& fixed = frontier_.search().fixed();
   const std::vector<int64_t> loads = computeNodeLoads(*table_, fixed.actions);
   const size_t nodes = loads.size();
-  std::vector<int64_t> changes(2 * nodes + 1, 0);  // of what can be made again, over two steps
+  std::vector<int64_t> changes(2 * nodes + 1, 0);  // of what can be recomputed, over two steps
   for (size_t g = 0; g < table_->gaps().size(); ++g) {
     const Gap& gap = table_->gaps()[g];
     if (!gap.live || !gap.mayRecompute || fixed.isFixed[g]) continue;
-    // An operand that will be made again may already die under the result.
+    // An operand that will be recomputed may already die under the result.
     const int64_t from = mayDieUnderResult(*table_, gap) ? gap.begin : gap.begin + 1;
     if (gap.end <= from) continue;
     changes[static_cast<size_t>(from)] += table_->bytes(gap.storage);
@@ -68,7 +68,7 @@ void LimitedFrontier::findStayingBytes() {
 // What a pin sends there for a part of the step does not count: when it is there depends on the
 // plan.
 void LimitedFrontier::findOwnBytes() {
-  ir::Expected<Draft> draft = draftTimetable(*table_, keepAll().actions, keepAll().prefetch);
+  ir::Expected<Draft> draft = draftTimetable(*table_, keepAll().actions, keepAll().prefetchLimit);
   assert(draft && "the fixed actions are possible");
   for (size_t i = 0; i < draft->order.hosts.size(); ++i) {
     const ir::TickRange& there = draft->order.hosts[i];
@@ -77,8 +77,8 @@ void LimitedFrontier::findOwnBytes() {
   }
 }
 
-int64_t LimitedFrontier::hostNeed(int64_t height) const {
-  return std::max(ownBytes_, stayingBytes_ - height);
+int64_t LimitedFrontier::hostNeed(int64_t peak) const {
+  return std::max(ownBytes_, stayingBytes_ - peak);
 }
 
 const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell) {
@@ -88,14 +88,14 @@ const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell)
   while (budget >= cell.begin) {
     const KnownPlan* plan = frontier_.findInPools(budget);
     if (plan == nullptr) break;
-    cell.answers->push_back({plan, std::max(plan->height, cell.begin)});
-    budget = plan->height - 1;
+    cell.answers->push_back({plan, std::max(plan->peak, cell.begin)});
+    budget = plan->peak - 1;
   }
   // Slower ones may have less on the host.
   if (cell.index < frontier_.grid().size()) {
     for (const KnownPlan& plan : frontier_.pool(cell.index)) {
-      if (plan.height < cell.end) {
-        cell.answers->push_back({&plan, std::max(plan.height, cell.begin)});
+      if (plan.peak < cell.end) {
+        cell.answers->push_back({&plan, std::max(plan.peak, cell.begin)});
       }
     }
   }
@@ -105,9 +105,9 @@ const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell)
 std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time,
                                                     int64_t budget) const {
   for (int i = 0; i < kSlowdowns && plan.time < time; ++i) {
-    const int64_t prefetch = plan.prefetch - plan.prefetch / kSlowdownPart;
-    Tried tried = tryActions(*table_, plan.actions, prefetch, {.height = budget});
-    if (!tried.plan || tried.plan->height > budget) return std::nullopt;
+    const int64_t prefetchLimit = plan.prefetchLimit - plan.prefetchLimit / kSlowdownPart;
+    Tried tried = tryActions(*table_, plan.actions, prefetchLimit, {.peak = budget});
+    if (!tried.plan || tried.plan->peak > budget) return std::nullopt;
     plan = std::move(*tried.plan);
   }
   if (plan.time < time) return std::nullopt;
@@ -115,9 +115,9 @@ std::optional<KnownPlan> LimitedFrontier::notFaster(KnownPlan plan, int64_t time
 }
 
 KnownPlan LimitedFrontier::lowerHost(KnownPlan plan, int64_t budget) const {
-  for (int i = 0; i < kMostSettled && plan.hostHeight > hostNeed(budget); ++i) {
-    KnownPlan settled = frontier_.search().settle(plan, budget, plan.hostHeight);
-    const bool isLower = settled.hostHeight < plan.hostHeight;
+  for (int i = 0; i < kMostSettled && plan.hostPeak > hostNeed(budget); ++i) {
+    KnownPlan settled = frontier_.search().settle(plan, budget, plan.hostPeak);
+    const bool isLower = settled.hostPeak < plan.hostPeak;
     plan = std::move(settled);
     if (!isLower) break;
   }
@@ -132,7 +132,7 @@ HostChain* LimitedFrontier::chain(Cell& cell) {
   std::optional<KnownPlan> last =
       frontier_.search().findLeastHost(cell.begin, hostNeed(cell.begin));
   if (last) last = notFaster(std::move(*last), first->time, cell.begin);
-  if (!last || last->hostHeight >= first->hostHeight) last = *first;
+  if (!last || last->hostPeak >= first->hostPeak) last = *first;
   cell.chain.emplace(frontier_.search(), cell.begin, *first,
                      lowerHost(std::move(*last), cell.begin));
   return &*cell.chain;
@@ -142,13 +142,13 @@ const KnownPlan* LimitedFrontier::findBest(int64_t budget) {
   const KnownPlan* best = frontier_.findBest(budget);
   if (best == nullptr || !isLimited()) return best;
   if (limit() < ownBytes_) return nullptr;
-  return best->hostHeight <= limit() ? best : findWithin(budget);
+  return best->hostPeak <= limit() ? best : findWithin(budget);
 }
 
 const KnownPlan* LimitedFrontier::findWithin(int64_t budget) {
   const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& plan) {
-    if (plan.height > budget || plan.hostHeight > limit()) return;
+    if (plan.peak > budget || plan.hostPeak > limit()) return;
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
@@ -179,8 +179,8 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
   LeastHost least;
   if (frontier_.findBest(budget) == nullptr) return least;
   const auto consider = [&](const KnownPlan& plan) {
-    if (plan.height > budget) return;
-    if (least.plan == nullptr || plan.hostHeight < least.bytes) least = {&plan, plan.hostHeight};
+    if (plan.peak > budget) return;
+    if (least.plan == nullptr || plan.hostPeak < least.bytes) least = {&plan, plan.hostPeak};
   };
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
     Cell& cell = cells_[i];
@@ -201,10 +201,10 @@ LowestPlan LimitedFrontier::findLowest() {
   LowestPlan lowest;
   if (limit() < ownBytes_) return lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
-    if (plan.hostHeight > limit()) return;
+    if (plan.hostPeak > limit()) return;
     if (lowest.plan == nullptr || from < lowest.budget) lowest = {&plan, from};
   };
-  for (const KnownPlan& plan : frontier_.lowest()) consider(plan, plan.height);
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan, plan.peak);
   for (Cell& cell : cells_) {
     if (lowest.plan != nullptr && cell.begin >= lowest.budget) break;
     if (hostNeed(cell.end) > limit()) continue;
@@ -217,9 +217,9 @@ LowestPlan LimitedFrontier::findLowest() {
 KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) {
   const BudgetSearch& search = frontier_.search();
   KnownPlan settled = search.settle(plan, budget, limit());
-  if (!isLimited() || settled.hostHeight >= plan.hostHeight) return settled;
+  if (!isLimited() || settled.hostPeak >= plan.hostPeak) return settled;
   const int64_t least = findLeastHost(budget).bytes;
-  return settled.hostHeight >= least ? settled : search.settle(plan, budget, limit(), least);
+  return settled.hostPeak >= least ? settled : search.settle(plan, budget, limit(), least);
 }
 
 std::vector<const KnownPlan*> LimitedFrontier::all() {
@@ -229,11 +229,11 @@ std::vector<const KnownPlan*> LimitedFrontier::all() {
   } else {
     for (int64_t budget = kUnlimited; const KnownPlan* plan = findBest(budget);) {
       plans.push_back(plan);
-      budget = plan->height - 1;
+      budget = plan->peak - 1;
     }
   }
   std::sort(plans.begin(), plans.end(), [](const KnownPlan* a, const KnownPlan* b) {
-    return std::pair(a->height, a->time) < std::pair(b->height, b->time);
+    return std::pair(a->peak, a->time) < std::pair(b->peak, b->time);
   });
   std::vector<const KnownPlan*> rising;
   for (const KnownPlan* plan : plans) {

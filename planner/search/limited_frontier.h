@@ -42,7 +42,7 @@ class LimitedFrontier {
   LowestPlan findLowest();
   /// The smallest limit with which `budget` has an answer; no plan if none has.
   LeastHost findLeastHost(int64_t budget);
-  /// All that can be an answer, by falling height, each faster than the lower ones.
+  /// All that can be an answer, by falling peak, each faster than the lower ones.
   std::vector<const KnownPlan*> all();
 
   bool isLimited() const { return limit() < kUnlimited; }
@@ -65,8 +65,8 @@ class LimitedFrontier {
   };
   LimitedFrontier(const GapTable& table, Frontier frontier);
   int64_t limit() const { return table_->problem().limits.host.value(); }
-  /// No plan of at most `height` bytes has less on the host.
-  int64_t hostNeed(int64_t height) const;
+  /// No plan of at most `peak` bytes has less on the host.
+  int64_t hostNeed(int64_t peak) const;
   void findStayingBytes();
   void findOwnBytes();
   const KnownPlan* findWithin(int64_t budget);

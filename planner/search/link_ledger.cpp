@@ -40,11 +40,11 @@ int64_t IdleTime::before(int64_t position) const {
 
 int64_t IdleTime::findPast(int64_t time) const {
   size_t found = 0;
-  size_t step = 1;
-  while (step * 2 < sums_.size()) step *= 2;
-  for (; step > 0; step /= 2) {
-    if (found + step >= sums_.size() || sums_[found + step] > time) continue;
-    found += step;
+  size_t stride = 1;
+  while (stride * 2 < sums_.size()) stride *= 2;
+  for (; stride > 0; stride /= 2) {
+    if (found + stride >= sums_.size() || sums_[found + stride] > time) continue;
+    found += stride;
     time -= sums_[found];
   }
   return static_cast<int64_t>(found);

@@ -7,7 +7,7 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr size_t kMostChain = 32;  // storages made again for one gap
+constexpr size_t kMostChain = 32;  // storages recomputed for one gap
 
 class CostFinder {
  public:
@@ -23,7 +23,7 @@ class CostFinder {
       const auto node = static_cast<size_t>(touches[k].position);
       if (llvm::is_contained(nodes_, node)) continue;
       nodes_.push_back(node);
-      cost.time += table_.nodeTime(node);
+      cost.time += Nanoseconds(table_.nodeTime(node));
       if (!addInputs(storage, node)) return false;
     }
     return true;
@@ -53,10 +53,10 @@ class CostFinder {
 
   bool addDeadInput(ir::StorageId storage, size_t touch, ir::StorageId target) {
     if (table_.recomputesDeadInput(storage, touch, target)) return add(storage, touch);
-    cost.bytes -= table_.bytes(storage);
+    cost.bytes -= Bytes(table_.bytes(storage));
     cost.extended.push_back(table_.gapIndex(storage, touch));
     made_.push_back(storage);
-    return cost.bytes > 0;
+    return cost.bytes > Bytes(0);
   }
 
   const GapTable& table_;
@@ -72,7 +72,7 @@ std::optional<RecomputeCost> findRecomputeCost(const GapTable& table, size_t gap
   if (!gap.mayRecompute || !gap.live) return std::nullopt;
   const size_t touch = gapIndex - table.gapIndex(gap.storage, 0);
   CostFinder finder(table, at);
-  finder.cost.bytes = table.bytes(gap.storage);
+  finder.cost.bytes = Bytes(table.bytes(gap.storage));
   if (!finder.add(gap.storage, touch)) return std::nullopt;
   return finder.cost;
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it takes to make a storage again at the end of a gap: its own writers, and for each input
+// What it takes to recompute a storage at the end of a gap: its own writers, and for each input
 // that nobody needs any more by then, either its bytes kept until then or its writers too. Chains
 // are followed to their ends, so a price is the true price as far as inputs are not evicted for
 // other reasons.
@@ -16,8 +16,8 @@
 namespace stowage::planner {
 
 struct RecomputeCost {
-  int64_t time = 0;   // nanoseconds
-  int64_t bytes = 0;  // freed on balance: the storage's less those of inputs that stay for it
+  Nanoseconds time;
+  Bytes bytes;  // freed on balance: the storage's less those of inputs that stay for it
   llvm::SmallVector<size_t, 2> extended;  // gaps of dead inputs that are kept for it
   llvm::SmallVector<size_t, 4> open;      // gaps in which live inputs are then: they must be back
 };

@@ -27,7 +27,7 @@ class TransferReducer {
 
   KnownPlan run() {
     // Addresses need more than the bytes do, so a batch that fills the bytes may be too much.
-    target_ = goal_.height;
+    target_ = goal_.peak;
     for (Batch batch = pick(); !batch.empty() && left_ > 0; batch = pick()) {
       const int64_t excess = attempt(batch);
       if (excess <= 0 && given_.size() > 0) continue;
@@ -74,12 +74,12 @@ class TransferReducer {
     Actions actions = plan_.actions;
     for (const size_t g : batch) actions[g] = GapAction::kKeep;
     Tried tried = tryActions(table_, std::move(actions), target_,
-                             {.height = goal_.height, .time = plan_.time + 1});
+                             {.peak = goal_.peak, .time = plan_.time + 1});
     if (tried.isTooSlow) return kSlower;
-    if (tried.height > goal_.height) return tried.height - goal_.height;
+    if (tried.peak > goal_.peak) return tried.peak - goal_.peak;
     std::optional<KnownPlan>& next = tried.plan;
-    if (!next || next->hostHeight > goal_.hostHeight) return kSlower;
-    if (next->hostHeight < goal_.leastHost) return kSlower;
+    if (!next || next->hostPeak > goal_.hostPeak) return kSlower;
+    if (next->hostPeak < goal_.leastHost) return kSlower;
     const bool isInTime = goal_.sameTime ? next->time == plan_.time : next->time <= plan_.time;
     if (!isInTime || next->moved > plan_.moved) return kSlower;
     plan_ = std::move(*next);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan gives up without need: keeps in place as much as possible of what it moves or makes
-// again, largest first, as long as the evaluated plan stays within its heights and is not slower.
+// Undoes offloads and recomputes that a plan does not need: keeps the largest storages in place
+// first, as long as the evaluated plan stays within its peaks and is not slower.
 // Whole batches are tried at once and halved when they do not do; effort is counted in evaluations.
 // Plan and goal in, plan out; never one that is slower or moves more.
 #ifndef STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_
@@ -13,11 +13,11 @@
 namespace stowage::planner {
 
 struct TransferGoal {
-  int64_t height = 0;      // of the device arena
-  int64_t hostHeight = 0;  // of the host arena
-  int64_t leastHost = 0;   // of the host arena: less is of no use
-  bool sameTime = false;   // not faster either: an answer that others are compared with
-  int evaluations = 0;     // at most
+  int64_t peak = 0;       // of the device arena
+  int64_t hostPeak = 0;   // of the host arena
+  int64_t leastHost = 0;  // of the host arena: less is of no use
+  bool sameTime = false;  // not faster either: an answer that others are compared with
+  int evaluations = 0;    // at most
 };
 
 KnownPlan reduceTransfers(const GapTable& table, const FixedActions& fixed, KnownPlan plan,

@@ -13,35 +13,35 @@ class Shrinker {
   Shrinker(const GapTable& table, const KnownPlan& plan, int evaluations)
       : table_(table), plan_(plan), left_(evaluations) {}
 
-  // Steps that are halved when they do not do.
+  // Tries to save many bytes at once; halves the number when that fails.
   std::vector<KnownPlan> run() {
     const std::vector<int64_t> loads = computeNodeLoads(table_, plan_.actions);
     if (loads.empty()) return {};
     const int64_t least = *std::max_element(loads.begin(), loads.end());
     const int64_t align = table_.problem().target.alignBytes;
-    int64_t height = plan_.height;
-    int64_t step = (height - least) / align;
-    while (step > 0 && left_ > 0) {
-      std::optional<KnownPlan> lower = fit(height - step * align);
+    int64_t peak = plan_.peak;
+    int64_t units = (peak - least) / align;
+    while (units > 0 && left_ > 0) {
+      std::optional<KnownPlan> lower = fit(peak - units * align);
       if (!lower) {
-        step /= 2;
+        units /= 2;
         continue;
       }
-      height = lower->height;
-      step = std::min(step, (height - least) / align);
+      peak = lower->peak;
+      units = std::min(units, (peak - least) / align);
       if (lower->time >= plan_.time) found_.push_back(std::move(*lower));
     }
     return std::move(found_);
   }
 
  private:
-  // The allowance of the plan itself may do: less room changes when what is prefetched.
-  std::optional<KnownPlan> fit(int64_t height) {
-    int64_t allowance = std::max(height, plan_.prefetch);
-    for (; allowance > 0 && left_ > 0; --left_) {
-      Tried tried = tryActions(table_, plan_.actions, allowance, {.height = height});
-      if (tried.plan && tried.plan->height <= height) return std::move(tried.plan);
-      allowance = lowerAllowance(allowance, height, tried.height);
+  // The plan's own prefetch limit comes first: a lower one changes when prefetches start.
+  std::optional<KnownPlan> fit(int64_t peak) {
+    int64_t prefetchLimit = std::max(peak, plan_.prefetchLimit);
+    for (; prefetchLimit > 0 && left_ > 0; --left_) {
+      Tried tried = tryActions(table_, plan_.actions, prefetchLimit, {.peak = peak});
+      if (tried.plan && tried.plan->peak <= peak) return std::move(tried.plan);
+      prefetchLimit = lowerPrefetchLimit(prefetchLimit, peak, tried.peak);
     }
     return std::nullopt;
   }

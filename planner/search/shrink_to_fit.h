@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How low a plan goes as it is: the same actions, with ever less room for prefetches and addresses.
+// The lowest peak of one list of actions, with ever less room for prefetches and addresses.
 // What gives a step its smallest budget, where no further search would find anything to give up.
 #ifndef STOWAGE_PLANNER_SEARCH_SHRINK_TO_FIT_H_
 #define STOWAGE_PLANNER_SEARCH_SHRINK_TO_FIT_H_
@@ -11,9 +11,9 @@
 
 namespace stowage::planner {
 
-/// Plans with the actions of `plan`, each lower than the one before and than `plan`, none faster
-/// than `plan`. The last is the lowest that was found, to one unit of alignment unless the
-/// evaluations ran out.
+/// Plans with the actions of `plan`. Each has a lower peak than the one before; the first has a
+/// lower peak than `plan`. None is faster than `plan`. The last has the lowest peak that was found,
+/// to one unit of alignment unless the evaluations ran out.
 std::vector<KnownPlan> shrinkToFit(const GapTable& table, const KnownPlan& plan, int evaluations);
 
 }  // namespace stowage::planner

@@ -62,7 +62,7 @@ ir::Target makeGpu(const GpuFigures& gpu) {
                            {ir::DType::kF16, gpu.bf16TeraFlops * kTera},
                            {ir::DType::kBF16, gpu.bf16TeraFlops * kTera}};
   target.memoryBandwidth = BytesPerSecond(gpu.memoryGigaBytes * kGiga);
-  target.launchOverhead = Nanoseconds(2'000);
+  target.kernelOverhead = Nanoseconds(2'000);
   target.links = {.deviceToHost = linkOf(gpu.linkGigaBytes),
                   .hostToDevice = linkOf(gpu.linkGigaBytes),
                   .diskRead = linkOf(5),
@@ -84,7 +84,7 @@ ir::Target makeCpu() {
   target.flopsPerSecond = {
       {ir::DType::kF32, 80 * kGiga}, {ir::DType::kF64, 40 * kGiga}, {ir::DType::kBF16, 80 * kGiga}};
   target.memoryBandwidth = BytesPerSecond(10 * kGiga);
-  target.launchOverhead = Nanoseconds(2'000);
+  target.kernelOverhead = Nanoseconds(2'000);
   target.links = {.deviceToHost = linkOf(4),
                   .hostToDevice = linkOf(4),
                   .diskRead = linkOf(1),

@@ -163,8 +163,8 @@ ir::OpCost estimateNode(const ir::Graph& graph, const ir::Target& target, ir::No
   const BytesPerSecond rate(flopRate(target, workDType(graph, node)));
   // A rate of operations is a rate of bytes with another name: both are counts per second.
   const Nanoseconds arithmetic = transferTime(Bytes(countFlops(graph, id)), rate);
-  const Nanoseconds memory = transferTime(Bytes(countBytes(graph, id)), target.memoryBandwidth);
-  cost.time = std::max(arithmetic, memory) + target.launchOverhead;
+  const Nanoseconds memory = transferTime(countBytes(graph, id), target.memoryBandwidth);
+  cost.work = std::max(arithmetic, memory) + target.kernelOverhead;
   cost.temporary = roundUp(Bytes(estimateTemporaries(graph, node)), target.alignBytes);
   return cost;
 }
@@ -187,7 +187,7 @@ int64_t countFlops(const ir::Graph& graph, ir::NodeId id) {
   return 0;
 }
 
-int64_t countBytes(const ir::Graph& graph, ir::NodeId id) {
+Bytes countBytes(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
   // Per storage the largest of the node's views, so that x + x counts x once.
   std::map<ir::StorageId, int64_t> spans;
@@ -205,7 +205,7 @@ int64_t countBytes(const ir::Graph& graph, ir::NodeId id) {
     if (span == spans.end()) continue;
     bytes += span->second * ((access.reads() ? 1 : 0) + (access.writes() ? 1 : 0));
   }
-  return bytes;
+  return Bytes(bytes);
 }
 
 ir::CostTable rooflineCosts(const ir::Graph& graph, const ir::Target& target) {

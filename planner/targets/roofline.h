@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Costs and machines that nobody measured: for each node the longer of its arithmetic at the
-// target's peak rate and its bytes at the target's memory bandwidth, plus one launch; temporaries
-// by formula where a kernel is known to need them. An optimistic estimate, marked as such
-// (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of devices;
-// links of the h200 profile are measured (planner/targets/README.md says how).
+// target's peak rate and its bytes at the target's memory bandwidth, plus a constant per kernel;
+// temporaries by formula where a kernel is known to need them. An optimistic estimate, marked as
+// such (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of
+// devices; links of the h200 profile are measured (planner/targets/README.md says how).
 #ifndef STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 #define STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 
@@ -25,7 +25,7 @@ ir::CostTable rooflineCosts(const ir::Graph& graph, const ir::Target& target);
 /// Floating point operations of a node, by its op's CostKind; 0 for ops that only move bytes.
 int64_t countFlops(const ir::Graph& graph, ir::NodeId node);
 /// Bytes of the distinct storages' parts that a node's tensors span, read or written once each.
-int64_t countBytes(const ir::Graph& graph, ir::NodeId node);
+Bytes countBytes(const ir::Graph& graph, ir::NodeId node);
 
 /// All profiles, ordered by name.
 const std::vector<ir::Target>& targetProfiles();

@@ -43,7 +43,7 @@ class ClaimCheck {
 
   /// V30 knows by itself which times are impossible; this is the time that the schedule takes.
   void checkStepTime() {
-    // Only what has ids in range and waits for what was issued before has a time.
+    // Only what has ids in range and waits for what was enqueued before has a time.
     if (hasRule(1) || hasRule(14)) return;
     const Nanoseconds found =
         computeTimeline(graph_, plan_.schedule, *costs_, plan_.target.alignBytes).stepTime;
@@ -64,7 +64,7 @@ class ClaimCheck {
   void checkStalls() {
     int64_t room = claim_.stepTime.value();
     for (size_t i = 0; costs_ != nullptr && i < costs_->nodes.size(); ++i) {
-      room -= std::min(room, costs_->work(ir::NodeId(i)).value());
+      room -= std::min(room, costs_->nodes[i].work.value());
     }
     const Stalls& stalls = plan_.stalls;
     for (const Nanoseconds part : {stalls.deviceToHost, stalls.hostToDevice, stalls.disk}) {

@@ -61,7 +61,7 @@ class CpuBench final : public OpBench {
       const auto begin = Clock::now();
       call();
       const Nanoseconds took = since(begin);
-      return CallTime{.work = took, .issue = Nanoseconds(0)};
+      return CallTime{.work = took, .launch = Nanoseconds(0)};
     });
   }
   AllocationSource& allocations() override { return allocations_; }

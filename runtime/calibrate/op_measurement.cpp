@@ -66,23 +66,23 @@ class OpMeasurement {
     AllocationLog log;
     ir::Expected<CallTime> logged = runOnce(node, *call, &log, cost);
     if (!logged) return logged.takeError();
-    cost.time = logged->work;
+    cost.work = logged->work;
     // Others on the machine only ever add to a run; the shortest one is nearest to the op's own.
     std::vector<Nanoseconds> times;
-    Nanoseconds issue(INT64_MAX);
+    Nanoseconds launch(INT64_MAX);
     for (int i = 0; i < options_.runs; ++i) {
       ir::Expected<CallTime> took = runOnce(node, *call, nullptr, cost);
       if (!took) return took.takeError();
       times.push_back(took->work);
-      issue = std::min(issue, took->issue);
+      launch = std::min(launch, took->launch);
     }
     if (options_.repeats > 1) {
       if (ir::Error error = checkRepeats(node, *call)) return error;
     }
     if (times.empty()) return cost;
     std::sort(times.begin(), times.end());
-    cost.time = times.front();
-    cost.issue = issue;
+    cost.work = times.front();
+    cost.launch = launch;
     if (options_.spread != nullptr) {
       options_.spread->shortest += times.front();
       options_.spread->median += times[times.size() / 2];

@@ -38,8 +38,8 @@ struct OperandFill {
 };
 
 struct CallTime {
-  Nanoseconds work;   // of the device
-  Nanoseconds issue;  // of the calling thread, where that is not the work itself
+  Nanoseconds work;    // of the device
+  Nanoseconds launch;  // of the calling thread, where that is not the work itself
 };
 
 /// The machine's side of a measurement.

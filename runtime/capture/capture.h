@@ -131,7 +131,7 @@ class CapturedStep : public RunnableStep {
   void releaseLiveValues();
 
   /// Runs the recorded construction on the CPU, from the state that torch's default CPU generator
-  /// had then, and hands over each kConstruction storage that `wanted` asks for as soon as it is
+  /// had then, and delivers each kConstruction storage that `wanted` asks for as soon as it is
   /// final. Equal, bit for bit, to constructing with memory, and leaves the generator as that would
   /// have. Holds what the construction itself needs at one time, not the model.
   ir::Error replayConstruction(const std::function<bool(ir::StorageId)>& wanted,

@@ -175,7 +175,7 @@ llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
   return {own.base(), static_cast<size_t>(own.bytes().value())};
 }
 
-std::optional<Bytes> CpuDevice::servedHeight() const { return shared_->allocator.servedHeight(); }
+std::optional<Bytes> CpuDevice::servedPeak() const { return shared_->allocator.servedPeak(); }
 
 int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
 

@@ -41,7 +41,7 @@ class CpuDevice : public Device {
   /// All of an arena's bytes, for tests that look at what was touched. No work may be under way.
   llvm::MutableArrayRef<uint8_t> arena(ir::Space space);
 
-  std::optional<Bytes> servedHeight() const override;
+  std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;
 
   struct Shared;

@@ -31,7 +31,7 @@ struct Record {
   uint64_t end = 0;
 };
 
-/// What CUPTI handed over so far; it calls back without an argument, from a thread of its own.
+/// What CUPTI reported so far; it calls back without an argument, from a thread of its own.
 struct Collected {
   std::mutex mutex;
   std::vector<Record> work;
@@ -139,7 +139,7 @@ void ActivityTrace::endWork() {
   (void)cuptiActivityPopExternalCorrelationId(CUPTI_EXTERNAL_CORRELATION_KIND_CUSTOM0, &last);
 }
 
-ActivityTrace::Moment ActivityTrace::Moment::now() {
+ActivityTrace::ClockPair ActivityTrace::ClockPair::now() {
   const auto machine = std::chrono::steady_clock::now().time_since_epoch();
   return {ActivityTrace::now(),
           Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(machine).count())};
@@ -162,7 +162,7 @@ ir::Expected<std::map<uint64_t, ActivitySpan>> ActivityTrace::finish() {
     return error;
   }
   disableAll();
-  const Moment end = Moment::now();
+  const ClockPair end = ClockPair::now();
   if (end.driver > begin_.driver) {
     speed_ = static_cast<double>((end.machine - begin_.machine).value()) /
              static_cast<double>((end.driver - begin_.driver).value());

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // When kernels and copies ran, as the driver's tracing records it (CUPTI): a step is not disturbed
-// by events between its kernels. Each piece of work gets a number while it is handed over; kernels,
-// copies and fills that were launched meanwhile belong to it. One trace at a time in a process;
+// by events between its kernels. Each command gets a number while it is enqueued. Kernels, copies
+// and fills that are launched meanwhile belong to it. One trace at a time in a process;
 // another profiler at work (Nsight, torch's own) makes `start` fail.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_ACTIVITY_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_ACTIVITY_H_
@@ -43,15 +43,15 @@ class ActivityTrace {
   Nanoseconds sinceBegin(Nanoseconds driverTime) const;
 
  private:
-  /// The same moment on both clocks.
-  struct Moment {
+  /// One time, read on both clocks.
+  struct ClockPair {
     Nanoseconds driver;
     Nanoseconds machine;
-    static Moment now();
+    static ClockPair now();
   };
-  ActivityTrace() : begin_(Moment::now()) {}
+  ActivityTrace() : begin_(ClockPair::now()) {}
 
-  Moment begin_;
+  ClockPair begin_;
   double speed_ = 1;  // machine nanoseconds per nanosecond of the driver
 };
 

@@ -141,7 +141,7 @@ class CudaBench final : public OpBench {
     if (!launched) return launched.takeError();
     ir::Expected<Nanoseconds> ran = watch_.read();
     if (!ran) return ran.takeError();
-    return CallTime{.work = *ran, .issue = *launched};
+    return CallTime{.work = *ran, .launch = *launched};
   }
 
   ir::Error disturb() override {
@@ -217,7 +217,7 @@ class CudaRngRestore {
   }
   ~CudaRngRestore() {
     ir::Command again = run_;
-    again.clone = 1;
+    again.recompute = 1;
     keeper_->before(again);
   }
   CudaRngRestore(const CudaRngRestore&) = delete;

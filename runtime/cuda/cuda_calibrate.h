@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what a graph's ops cost on this GPU. Work is the time of the device between two events,
-// with the device kept busy before the first so that launching is no part of it; what the issuing
-// thread takes for the call is the other half of a cost.
+// Measures what a graph's ops cost on this GPU. Work is the time of the device between two events;
+// the device is kept busy before the first, so that launch overhead is no part of it. The time that
+// the launch thread takes for the call is the launch overhead.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_CALIBRATE_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_CALIBRATE_H_
 

@@ -196,7 +196,7 @@ ir::Error CudaDevice::synchronize() {
   return state_->fail(ir::success());
 }
 
-std::optional<Bytes> CudaDevice::servedHeight() const { return state_->allocator.servedHeight(); }
+std::optional<Bytes> CudaDevice::servedPeak() const { return state_->allocator.servedPeak(); }
 
 int64_t CudaDevice::allocationsOutside() const {
   const int64_t unserved = state_->allocations.passedOn.load();

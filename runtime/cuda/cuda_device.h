@@ -2,8 +2,8 @@
 //
 // A GPU as a device: one arena of device memory of exactly the budget, one of pinned host memory,
 // libtorch's CUDA ops on one compute stream, copies on a stream of their own per direction. Waits
-// are CUDA events; nothing blocks the issuing thread but what the interface says. Ops are launched
-// by the issuing thread itself, so binding at launch is binding when they are issued.
+// are CUDA events; nothing blocks the launch thread but what the interface says. Ops are launched
+// by the launch thread itself, so operands are bound when an op is enqueued.
 // Library workspaces (cuBLAS, cuBLASLt) are made when a plan is loaded, in the plan's reserved
 // regions. What lies outside of the arena: context, kernels' code, library handles.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_DEVICE_H_
@@ -30,7 +30,7 @@ class CudaDevice : public Device {
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
   ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) override;
   ir::Error synchronize() override;
-  std::optional<Bytes> servedHeight() const override;
+  std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;
   std::optional<Bytes> memoryOutside() const override;
 

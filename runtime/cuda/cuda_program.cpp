@@ -121,8 +121,8 @@ class CudaProgram : public Program {
     const std::vector<ir::Command>& commands = source_.schedule.commands;
     for (size_t i = 0; i < commands.size(); ++i) {
       if (commands[i].kind != ir::CommandKind::kRun) continue;
-      lastRun_ = ir::CommandId(i);
-      if (!firstRun_.isValid()) firstRun_ = lastRun_;
+      lastLaunch_ = ir::CommandId(i);
+      if (!firstLaunch_.isValid()) firstLaunch_ = lastLaunch_;
     }
   }
 
@@ -231,14 +231,14 @@ class CudaProgram : public Program {
 
   // The first step runs as it is: libraries are loaded and workspaces made. The second is recorded,
   // and every one whose numbers are not those of the last record.
-  ir::Expected<SegmentIssue> beginSegment(const Segment& /*segment*/,
-                                          llvm::ArrayRef<ScalarValue> scalars) override {
+  ir::Expected<SegmentMode> beginSegment(const Segment& /*segment*/,
+                                         llvm::ArrayRef<ScalarValue> scalars) override {
     if (graph_ && scalars == llvm::ArrayRef<ScalarValue>(recordedScalars_)) {
-      return SegmentIssue::kLaunch;
+      return SegmentMode::kLaunch;
     }
     if (!isWarm_) {
       isWarm_ = true;
-      return SegmentIssue::kIssue;
+      return SegmentMode::kEnqueue;
     }
     recordedScalars_ = scalars.vec();
     // The step before may still run it; the one that it replaces here is done.
@@ -246,7 +246,7 @@ class CudaProgram : public Program {
     ir::Expected<std::unique_ptr<SegmentGraph>> graph = SegmentGraph::beginRecording(device_);
     if (!graph) return graph.takeError();
     graph_ = std::move(*graph);
-    return SegmentIssue::kRecord;
+    return SegmentMode::kRecord;
   }
   ir::Error endSegment(const Segment& /*segment*/) override {
     if (!graph_) return ir::success();
@@ -281,23 +281,23 @@ class CudaProgram : public Program {
     return ir::makeError(std::move(cannot));
   }
 
-  ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> issue) {
-    if (timedStep_ == nullptr) return issue();
+  ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> enqueue) {
+    if (timedStep_ == nullptr) return enqueue();
     CommandTimes& times = timedStep_->commands[command.index()].emplace();
-    times.issueBegin = ActivityTrace::now();
+    times.launchBegin = ActivityTrace::now();
     trace_->beginWork(numberOf(times_.size() - 1, command.index()));
-    ir::Error error = issue();
+    ir::Error error = enqueue();
     trace_->endWork();
-    times.issueEnd = ActivityTrace::now();
+    times.launchEnd = ActivityTrace::now();
     mark(command);
     return error;
   }
 
-  // The clock starts behind the first run of the trace, which takes the driver long to launch. The
-  // last stop counts.
+  // The clock starts behind the first launch of the trace, which takes the driver long to launch.
+  // The last stop counts.
   void mark(ir::CommandId command) {
-    if (times_.size() == 1 && command == firstRun_) traced_.start(device_.compute.stream());
-    if (command == lastRun_) traced_.stop(device_.compute.stream());
+    if (times_.size() == 1 && command == firstLaunch_) traced_.start(device_.compute.stream());
+    if (command == lastLaunch_) traced_.stop(device_.compute.stream());
   }
 
   // What the clock ran for, by the driver's clock.
@@ -308,7 +308,7 @@ class CudaProgram : public Program {
         if (source_.schedule.commands[i].kind != ir::CommandKind::kRun) continue;
         const auto span = spans.find(numberOf(step, i));
         if (span == spans.end()) continue;
-        const bool isFirst = step == 0 && ir::CommandId(i) == firstRun_;
+        const bool isFirst = step == 0 && ir::CommandId(i) == firstLaunch_;
         if (!between) between = {isFirst ? span->second.end : span->second.begin, span->second.end};
         between->end = std::max(between->end, span->second.end);
       }
@@ -327,7 +327,7 @@ class CudaProgram : public Program {
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
-    const bool isMarked = firstRun_.isValid() && !times_.empty();
+    const bool isMarked = firstLaunch_.isValid() && !times_.empty();
     ir::Expected<Nanoseconds> traced = isMarked ? traced_.read() : Nanoseconds(0);
     if (!traced) return traced.takeError();
     const DeviceClock clock(betweenMarks(*spans), *traced, *trace);
@@ -340,7 +340,7 @@ class CudaProgram : public Program {
           times.reset();  // it launched nothing
           continue;
         }
-        *times = {trace->sinceBegin(times->issueBegin), trace->sinceBegin(times->issueEnd),
+        *times = {trace->sinceBegin(times->launchBegin), trace->sinceBegin(times->launchEnd),
                   clock.sinceBegin(span->second.begin), clock.sinceBegin(span->second.end)};
       }
     }
@@ -360,12 +360,13 @@ class CudaProgram : public Program {
   bool isWarm_ = false;
   int64_t step_ = 0;
   std::unique_ptr<ActivityTrace> trace_;
-  ir::CommandId firstRun_;
-  ir::CommandId lastRun_;
-  Stopwatch traced_;  // from behind the first timed run to the last one's end, by the GPU's clock
+  ir::CommandId firstLaunch_;
+  ir::CommandId lastLaunch_;
+  Stopwatch
+      traced_;  // from behind the first timed launch to the last one's end, by the GPU's clock
   int64_t stepsToTime_ = 0;
   std::vector<StepTimes> times_;    // complete when the trace is finished
-  StepTimes* timedStep_ = nullptr;  // of times_: the step that is issued, if it is timed
+  StepTimes* timedStep_ = nullptr;  // of times_: the step that is enqueued, if it is timed
 };
 
 }  // namespace

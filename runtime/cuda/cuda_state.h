@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a CUDA device shares with its programs: arenas, streams, the allocator that serves runs, the
-// first failure.
+// What a CUDA device shares with its programs: arenas, streams, the allocator that serves launches,
+// the first failure.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_STATE_H_
 
@@ -108,9 +108,9 @@ struct CudaState {
 
   /// Lets libtorch allocate a workspace, and gives it the region.
   ir::Error placeWorkspace(const ir::ReservedRegion& region, void (*allocate)()) {
-    RunPlacement placement;
+    LaunchPlacement placement;
     placement.results.push_back({0, region.offset.value(), region.bytes});
-    allocator.beginRun(placement, "the workspace of " + region.what);
+    allocator.beginLaunch(placement, "the workspace of " + region.what);
     allocations.serving.store(&allocator, std::memory_order_release);
     ir::Error called = callTorch("making the workspace of " + region.what, [&] {
       const c10::cuda::CUDAStreamGuard guard(compute);
@@ -118,7 +118,7 @@ struct CudaState {
       allocate();
     });
     allocations.serving.store(nullptr, std::memory_order_release);
-    ir::Error placed = allocator.endRun();
+    ir::Error placed = allocator.endLaunch();
     if (!placed) return called;
     dropError(std::move(called));
     return placed;

@@ -28,11 +28,11 @@ InjectedFaults::InjectedFaults()
       mostMicroseconds_(static_cast<uint64_t>(numberFrom("STOWAGE_DELAY_US", 0))),
       droppedWait_(numberFrom("STOWAGE_DROP_WAIT", -1)),
       failedCopy_(numberFrom("STOWAGE_FAIL_COPY", -1)),
-      allocatingRun_(numberFrom("STOWAGE_ALLOCATE", -1)) {}
+      allocatingLaunch_(numberFrom("STOWAGE_ALLOCATE", -1)) {}
 
 void InjectedFaults::allocate() {
   constexpr size_t kBytes = 4096;
-  if (nextRun_++ != allocatingRun_) return;
+  if (nextLaunch_++ != allocatingLaunch_) return;
   (void)c10::cuda::CUDACachingAllocator::raw_alloc(kBytes);
 }
 

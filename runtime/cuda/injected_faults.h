@@ -6,10 +6,10 @@
 //                         half of the commands, other ones in each step
 //   STOWAGE_DELAY_SEED=n  which ones
 //   STOWAGE_DROP_WAIT=n   the n-th wait of every step, from 0, is left out
-//   STOWAGE_FAIL_COPY=n   the n-th copy that is handed over, from 0, fails; what a graph launches
-//                         is not handed over again
+//   STOWAGE_FAIL_COPY=n   the n-th copy that is enqueued, from 0, fails; copies that a graph
+//                         launches are not enqueued again
 //   STOWAGE_FAIL_PIN=1    no host memory can be pinned
-//   STOWAGE_ALLOCATE=n    before the n-th run that is launched, from 0, libtorch's own allocator
+//   STOWAGE_ALLOCATE=n    before the n-th launch, from 0, libtorch's own allocator
 //                         gives away device memory
 // A schedule that is right gives the same bits under all delays; one that lacks a wait does not
 // under some.
@@ -43,8 +43,8 @@ class InjectedFaults {
   int64_t nextWait_ = 0;
   int64_t failedCopy_;
   int64_t nextCopy_ = 0;
-  int64_t allocatingRun_;
-  int64_t nextRun_ = 0;
+  int64_t allocatingLaunch_;
+  int64_t nextLaunch_ = 0;
 };
 
 #else

@@ -46,9 +46,9 @@ class LinkBench {
     const double alone = static_cast<double>(out->out.value() + in->in.value());
     const double together = static_cast<double>(both->out.value() + both->in.value());
     links.bothPermille = std::clamp(static_cast<int>(1000 * alone / together), 1, 1000);
-    ir::Expected<Nanoseconds> issue = bench.issueTime();
-    if (!issue) return issue.takeError();
-    links.issue = *issue;
+    ir::Expected<Nanoseconds> launch = bench.launchOverhead();
+    if (!launch) return launch.takeError();
+    links.launch = *launch;
     return links;
   }
 
@@ -118,9 +118,9 @@ class LinkBench {
     return best;
   }
 
-  /// Of the thread, for one copy: with an event after it and a wait of the other stream for that,
-  /// as steps have them.
-  ir::Expected<Nanoseconds> issueTime() {
+  /// Of one copy, with an event after it and a wait of the other stream for that event, as steps
+  /// have them.
+  ir::Expected<Nanoseconds> launchOverhead() {
     using Clock = std::chrono::steady_clock;
     constexpr int kPairs = 32;
     Nanoseconds best(INT64_MAX);

@@ -9,7 +9,7 @@ namespace {
 
 std::string nameOf(const ProgramSource& source, const ir::Command& command) {
   if (command.kind == ir::CommandKind::kRun) {
-    return (command.clone > 0 ? "again " : "") + source.graph.describeNode(command.node);
+    return (command.recompute > 0 ? "recompute " : "") + source.graph.describeNode(command.node);
   }
   const ir::Residency& to = source.schedule.residency(command.to);
   return source.graph.storage(to.storage).name + " to " + spaceName(to.space);

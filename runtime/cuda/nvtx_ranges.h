@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Says to a profiler that listens (Nsight Systems) what is being issued: a range for each step and,
+// Tells a profiler that listens (Nsight Systems) what is being enqueued: a range for each step and,
 // inside it, one for each command, in the NVTX domain "stowage". A command's range is named by its
 // node, or by what is copied and where to. Costs nothing when nobody listens.
 // Inside a CUDA graph ranges are given while it is recorded, not when it is launched.
@@ -19,7 +19,7 @@ namespace stowage::runtime {
 
 class NvtxRanges {
  public:
-  /// The issuing thread's, as all other calls.
+  /// Called on the launch thread, as all other methods.
   explicit NvtxRanges(const ProgramSource& source);
   ~NvtxRanges();
   NvtxRanges(const NvtxRanges&) = delete;

@@ -15,7 +15,7 @@ ir::Expected<std::unique_ptr<SegmentGraph>> SegmentGraph::beginRecording(CudaSta
     return error;
   }
   std::unique_ptr<SegmentGraph> made(new SegmentGraph(state, meeting));
-  // What was issued before is not part of it.
+  // What was enqueued before is not part of it.
   if (ir::Error error = made->join()) return error;
   ir::Error begun = callTorch("recording a CUDA graph", [&] {
     const c10::cuda::CUDAStreamGuard guard(state.compute);

@@ -28,7 +28,7 @@ class SegmentGraph {
   /// Errors: kTorch with what could not be recorded.
   ir::Error endRecording();
   bool isRecording() const { return isRecording_; }
-  /// Everything issued before is done first; what is issued after waits for it.
+  /// Everything enqueued before is done first; what is enqueued after waits for it.
   ir::Error launch();
 
  private:

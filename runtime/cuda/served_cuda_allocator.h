@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The allocator that libtorch sees for CUDA memory. It stands in front of libtorch's caching
-// allocator and hands every call on, except on a thread that serves a run at that moment: then it
-// serves from the run's plan, or keeps a log of what libtorch's own gives. Other threads of the
-// program (a data loader, a second model) are not touched.
-// CUDA runs are launched by one thread, so unlike on the CPU there are no workers to register.
-// Installed once per process and never taken out: blocks may live on.
+// allocator and hands every call on, except on a thread that serves a launch at that moment: then
+// it serves from the launch's plan, or keeps a log of what libtorch's own gives. Other threads of
+// the program (a data loader, a second model) are not touched. One thread launches all CUDA ops, so
+// unlike on the CPU there are no workers to register. Installed once per process and never taken
+// out: blocks may live on.
 #ifndef STOWAGE_RUNTIME_CUDA_SERVED_CUDA_ALLOCATOR_H_
 #define STOWAGE_RUNTIME_CUDA_SERVED_CUDA_ALLOCATOR_H_
 

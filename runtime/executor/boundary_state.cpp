@@ -11,7 +11,7 @@ namespace {
 using ir::Space;
 
 // The copy that costs least to read: the device's may be the only one.
-ir::ResidencyId nearestStay(const ir::Schedule& schedule, const ir::BoundaryEntry& entry) {
+ir::ResidencyId nearestResidency(const ir::Schedule& schedule, const ir::BoundaryEntry& entry) {
   for (const Space space : {Space::kHost, Space::kDevice, Space::kDisk}) {
     for (const ir::ResidencyId id : entry.at) {
       if (schedule.residency(id).space == space) return id;
@@ -62,8 +62,8 @@ llvm::MutableArrayRef<uint8_t> StorageRoom::of(ir::StorageId storage) {
 ir::Error writeState(Device& device, const ir::Schedule& schedule, const ir::BoundaryEntry& entry,
                      llvm::ArrayRef<uint8_t> bytes) {
   for (const ir::ResidencyId id : entry.at) {
-    const ir::Residency& stay = schedule.residency(id);
-    if (ir::Error error = device.write(stay.space, stay.offset, bytes)) return error;
+    const ir::Residency& residency = schedule.residency(id);
+    if (ir::Error error = device.write(residency.space, residency.offset, bytes)) return error;
   }
   return ir::success();
 }
@@ -85,8 +85,9 @@ ir::Error drainState(Executor& executor, StateWriter write) {
   return StateWalk(executor).forEach(
       [&](ir::StorageId storage, const ir::BoundaryEntry& entry) -> ir::Error {
         const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
-        const ir::Residency& stay = schedule.residency(nearestStay(schedule, entry));
-        if (ir::Error error = executor.device().read(stay.space, stay.offset, bytes)) return error;
+        const ir::Residency& residency = schedule.residency(nearestResidency(schedule, entry));
+        if (ir::Error error = executor.device().read(residency.space, residency.offset, bytes))
+          return error;
         return write(storage, bytes);
       });
 }

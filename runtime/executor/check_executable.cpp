@@ -70,20 +70,22 @@ class Checker {
   }
 
   void checkResidency(ResidencyId id) {
-    const ir::Residency& stay = source_.schedule.residency(id);
+    const ir::Residency& residency = source_.schedule.residency(id);
     const std::string where = "r" + std::to_string(id.raw());
-    if (!stay.storage.isValid() || stay.storage.index() >= source_.graph.storages().size()) {
+    if (!residency.storage.isValid() ||
+        residency.storage.index() >= source_.graph.storages().size()) {
       return report(where, "found no such storage");
     }
-    const int64_t arena = source_.schedule.arenaBytes(stay.space).value();
+    const int64_t arena = source_.schedule.arenaBytes(residency.space).value();
     const int64_t bytes = residencyBytes(source_, id).value();
-    if (stay.offset < 0 || bytes > arena || stay.offset > arena - bytes) {
-      report(where, "found bytes [" + std::to_string(stay.offset) + ", +" + std::to_string(bytes) +
-                        ") outside the " + spaceName(stay.space) + " arena of " +
-                        std::to_string(arena));
+    if (residency.offset < 0 || bytes > arena || residency.offset > arena - bytes) {
+      report(where, "found bytes [" + std::to_string(residency.offset) + ", +" +
+                        std::to_string(bytes) + ") outside the " + spaceName(residency.space) +
+                        " arena of " + std::to_string(arena));
     }
-    const int64_t unit = stay.space == Space::kDisk ? kDiskBlockBytes : source_.target.alignBytes;
-    if (stay.offset % unit != 0) report(where, "found an offset that is not aligned");
+    const int64_t unit =
+        residency.space == Space::kDisk ? kDiskBlockBytes : source_.target.alignBytes;
+    if (residency.offset % unit != 0) report(where, "found an offset that is not aligned");
   }
 
   bool isResidency(ResidencyId id) const {

@@ -6,9 +6,9 @@
 
 namespace stowage::runtime {
 
-ir::Expected<SegmentIssue> Program::beginSegment(const Segment& /*segment*/,
-                                                 llvm::ArrayRef<ScalarValue> /*scalars*/) {
-  return SegmentIssue::kIssue;
+ir::Expected<SegmentMode> Program::beginSegment(const Segment& /*segment*/,
+                                                llvm::ArrayRef<ScalarValue> /*scalars*/) {
+  return SegmentMode::kEnqueue;
 }
 
 ir::Error Program::endSegment(const Segment& /*segment*/) { return ir::success(); }
@@ -26,9 +26,9 @@ ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
 }
 
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
-  const ir::Residency& stay = source.schedule.residency(residency);
-  const int64_t unit = stay.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;
-  return roundUp(source.graph.storage(stay.storage).bytes, unit);
+  const ir::Residency& place = source.schedule.residency(residency);
+  const int64_t unit = place.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;
+  return roundUp(source.graph.storage(place.storage).bytes, unit);
 }
 
 const ir::LinkRate& linkRate(const ir::LinkModel& links, ir::Stream stream) {

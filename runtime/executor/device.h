@@ -5,17 +5,17 @@
 // (prepared arguments, its events). Several programs may share a device and the state in its
 // arenas, one after the other.
 //
-// Streams run what was issued to them in order, beside each other and beside the issuing thread. An
-// event belongs to a program and is counted in steps: "event 7 of step 3" is finished when all that
-// its stream got before `record(stream, {7, 3})` is finished.
+// Streams run what was enqueued to them in order, beside each other and beside the launch thread.
+// An event belongs to a program and is counted in steps: "event 7 of step 3" is finished when all
+// that its stream got before `record(stream, {7, 3})` is finished.
 //
-// Threads: every method is called from one thread, the issuing thread, unless it says otherwise.
+// Threads: every method is called from one thread, the launch thread, unless it says otherwise.
 // Nothing blocks but waitOnHost, synchronize, read, write and load. Units: bytes; offsets count
 // from the base of a space's arena.
 //
 // Failure: what goes wrong on a stream does not hang anything. The device remembers the first
-// failure, skips all later runs and copies, keeps finishing events, and the failure comes back from
-// the next call that blocks. A device that failed stays failed.
+// failure, skips all later launches and copies, keeps finishing events, and the failure comes back
+// from the next call that blocks. A device that failed stays failed.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_DEVICE_H_
 #define STOWAGE_RUNTIME_EXECUTOR_DEVICE_H_
 
@@ -72,19 +72,19 @@ struct Segment {
   ir::CommandId begin;
   ir::CommandId end;  // one past the last
 };
-enum class SegmentIssue : uint8_t {
-  kIssue,   // issue the commands one by one
-  kRecord,  // the same, but for deliveries: they are recorded, and launched by endSegment
-  kLaunch   // recorded before, with the same numbers: endSegment launches them, issue nothing
+enum class SegmentMode : uint8_t {
+  kEnqueue,  // enqueue the commands one by one
+  kRecord,   // the same, but for deliveries: they are recorded, and launched by endSegment
+  kLaunch    // recorded before, with the same numbers: endSegment launches them, enqueue nothing
 };
 
 class Program {
  public:
   virtual ~Program() = default;
 
-  /// What is issued from now on belongs to this step. Steps of a program count up from 0.
+  /// What is enqueued from now on belongs to this step. Steps of a program count up from 0.
   virtual ir::Error beginStep(int64_t step) = 0;
-  /// Work issued to `stream` from now on starts after `event` is finished. Only events that were
+  /// Work enqueued to `stream` from now on starts after `event` is finished. Only events that were
   /// recorded before.
   virtual ir::Error wait(ir::Stream stream, EventRef event) = 0;
   /// Steps of an event rise.
@@ -104,17 +104,17 @@ class Program {
   /// The times of all commands are taken in the next `steps` steps; the step after those may wait.
   /// Errors: kUnsupported, kEnvironment when the machine does not let them be taken.
   virtual ir::Error takeTimes(int64_t steps);
-  /// What was taken, by step; after everything issued is done.
+  /// What was taken, by step; after everything enqueued is done.
   virtual ir::Expected<std::vector<StepTimes>> takenTimes() { return std::vector<StepTimes>(); }
 
-  /// Launch modes: called around the commands of a segment. The default issues one by one. Around
-  /// what is recorded or launched all streams meet: it begins when everything issued before is
-  /// done, and is done before anything issued after it begins; so waits across its ends are kept.
+  /// Launch modes: called around the commands of a segment. The default enqueues one by one. Around
+  /// what is recorded or launched all streams meet: it begins when everything enqueued before is
+  /// done, and is done before anything enqueued after it begins; so waits across its ends are kept.
   /// Deliveries of a segment's outputs come after it, each followed by its event's record.
-  /// `scalars` are those of all its runs, in every way of issuing it; what is recorded holds them,
-  /// so that others make another record.
-  virtual ir::Expected<SegmentIssue> beginSegment(const Segment& segment,
-                                                  llvm::ArrayRef<ScalarValue> scalars);
+  /// `scalars` are those of all its launches, in every mode. What is recorded holds them, so that
+  /// others make another record.
+  virtual ir::Expected<SegmentMode> beginSegment(const Segment& segment,
+                                                 llvm::ArrayRef<ScalarValue> scalars);
   virtual ir::Error endSegment(const Segment& segment);
   /// Instead of endSegment, for a step that failed within: nothing of the record is kept or
   /// launched.
@@ -141,8 +141,8 @@ class Device {
   /// Bytes from the device arena's begin to the end of the highest thing that an op was given:
   /// operand, result, temporary or workspace, in whole alignment units. Nothing for a device whose
   /// ops allocate nothing.
-  virtual std::optional<Bytes> servedHeight() const { return std::nullopt; }
-  /// Allocations of the ops' on the device's threads, while runs were launched, that no plan
+  virtual std::optional<Bytes> servedPeak() const { return std::nullopt; }
+  /// Allocations of the ops' on the device's threads, while they launch, that no plan
   /// served; on a GPU also what libtorch's own allocator gave to anybody since the third step
   /// began.
   virtual int64_t allocationsOutside() const { return 0; }

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/executor/issue_plan.h"
+#include "runtime/executor/enqueue_plan.h"
 
 #include <llvm/ADT/STLExtras.h>
 
@@ -27,7 +27,7 @@ class PlanMaker {
   PlanMaker(const ir::Graph& graph, const ir::Schedule& schedule)
       : graph_(graph), schedule_(schedule), needsEvent_(schedule.commands.size(), false) {}
 
-  ir::Expected<IssuePlan> make() && {
+  ir::Expected<EnqueuePlan> make() && {
     findInputs();
     if (ir::Error error = findOutputs()) return error;
     markEvents();
@@ -58,7 +58,7 @@ class PlanMaker {
         needsEvent_[user.index()] = true;
         port.users.push_back(user.raw());  // turned into an event later
         port.copiedOn = schedule_.command(user).stream;
-        // A run may read bytes of the host when it is handed over, before its stream comes to it.
+        // A launch may read host bytes when it is enqueued, before its stream comes to it.
         isCopied &= schedule_.command(user).kind == CommandKind::kCopy;
       }
       if (port.users.size() > 1 || !isCopied) port.copiedOn.reset();
@@ -76,14 +76,14 @@ class PlanMaker {
   }
 
   bool usesOnHost(const Command& command, StorageId storage) const {
-    const auto isStay = [&](ResidencyId id) { return isHostStay(id, storage); };
-    if (command.kind == CommandKind::kCopy) return isStay(command.from) || isStay(command.to);
-    return llvm::any_of(command.in, isStay) || llvm::any_of(command.out, isStay);
+    const auto isOnHost = [&](ResidencyId id) { return isHostResidency(id, storage); };
+    if (command.kind == CommandKind::kCopy) return isOnHost(command.from) || isOnHost(command.to);
+    return llvm::any_of(command.in, isOnHost) || llvm::any_of(command.out, isOnHost);
   }
 
-  bool isHostStay(ResidencyId id, StorageId storage) const {
-    const ir::Residency& stay = schedule_.residency(id);
-    return stay.storage == storage && stay.space == Space::kHost;
+  bool isHostResidency(ResidencyId id, StorageId storage) const {
+    const ir::Residency& residency = schedule_.residency(id);
+    return residency.storage == storage && residency.space == Space::kHost;
   }
 
   ir::Error findOutputs() {
@@ -110,17 +110,17 @@ class PlanMaker {
   void findAtBoundary(OutputPort& port) const {
     for (const ir::BoundaryEntry& entry : schedule_.boundary) {
       for (const ResidencyId id : entry.at) {
-        if (isHostStay(id, port.storage)) port.hostOffset = schedule_.residency(id).offset;
+        if (isHostResidency(id, port.storage)) port.hostOffset = schedule_.residency(id).offset;
       }
     }
   }
 
   ResidencyId writtenOnHost(const Command& command, StorageId storage) const {
     if (command.kind == CommandKind::kCopy) {
-      return isHostStay(command.to, storage) ? command.to : ResidencyId();
+      return isHostResidency(command.to, storage) ? command.to : ResidencyId();
     }
     for (const ResidencyId id : command.out) {
-      if (isHostStay(id, storage)) return id;
+      if (isHostResidency(id, storage)) return id;
     }
     return ResidencyId();
   }
@@ -161,7 +161,7 @@ class PlanMaker {
 
   void addRecord(CommandId id) {
     const Command& command = schedule_.command(id);
-    IssueRecord record{command.kind, command.stream, eventOf_[id.index()], -1, {}, {}};
+    EnqueueRecord record{command.kind, command.stream, eventOf_[id.index()], -1, {}, {}};
     for (const CommandId other : command.wait) {
       if (isForeign(command, other)) record.waitFor.push_back(eventOf_[other.index()]);
     }
@@ -234,48 +234,49 @@ class PlanMaker {
   void findLeftOut() {
     std::vector<bool> isHeld(schedule_.residencies.size(), false);  // between steps
     for (const ir::BoundaryEntry& entry : schedule_.boundary) {
-      for (const ResidencyId stay : entry.at) isHeld[stay.index()] = true;
+      for (const ResidencyId residency : entry.at) isHeld[residency.index()] = true;
     }
     std::vector<bool> hasBytes = isHeld;
     std::vector<ResidencyId> keepOldBytes;
     for (size_t i = 0; i < schedule_.commands.size(); ++i) {
       const Command& command = schedule_.commands[i];
-      IssueRecord& record = plan_.records[i];
+      EnqueueRecord& record = plan_.records[i];
       if (command.kind == CommandKind::kCopy) record.updates = !hasBytes[command.from.index()];
-      for (const ResidencyId stay : definedBy(command)) {
-        if (!record.updates) hasBytes[stay.index()] = true;
-        if (record.updates && isHeld[stay.index()]) keepOldBytes.push_back(stay);
+      for (const ResidencyId residency : definedBy(command)) {
+        if (!record.updates) hasBytes[residency.index()] = true;
+        if (record.updates && isHeld[residency.index()]) keepOldBytes.push_back(residency);
       }
     }
     plan_.canEndWithoutUpdates =
-        llvm::none_of(keepOldBytes, [&](ResidencyId stay) { return sharesBytes(stay); });
+        llvm::none_of(keepOldBytes, [&](ResidencyId residency) { return sharesBytes(residency); });
   }
 
   /// Residencies that a command writes whole, whatever they held.
   llvm::SmallVector<ResidencyId, 2> definedBy(const Command& command) const {
     if (command.kind == CommandKind::kCopy) return {command.to};
     llvm::SmallVector<ResidencyId, 2> defined;
-    for (const ResidencyId stay : command.out) {
-      if (!llvm::is_contained(command.in, stay)) defined.push_back(stay);
+    for (const ResidencyId residency : command.out) {
+      if (!llvm::is_contained(command.in, residency)) defined.push_back(residency);
     }
     return defined;
   }
 
-  ir::ByteRange rangeOf(const ir::Residency& stay) const {
-    return {stay.offset, stay.offset + graph_.storage(stay.storage).bytes.value()};
+  ir::ByteRange rangeOf(const ir::Residency& residency) const {
+    return {residency.offset, residency.offset + graph_.storage(residency.storage).bytes.value()};
   }
 
-  // Of a stay that is held between steps: while it waits to be written anew, others may have its
+  // For a residency that is held between steps. Before it is written again, others may have its
   // bytes.
   bool sharesBytes(ResidencyId id) const {
-    const ir::Residency& stay = schedule_.residency(id);
-    const ir::ByteRange own = rangeOf(stay);
+    const ir::Residency& residency = schedule_.residency(id);
+    const ir::ByteRange own = rangeOf(residency);
     for (size_t i = 0; i < schedule_.residencies.size(); ++i) {
       const ir::Residency& other = schedule_.residencies[i];
-      if (i == id.index() || other.space != stay.space) continue;
+      if (i == id.index() || other.space != residency.space) continue;
       if (own.overlaps(rangeOf(other))) return true;
     }
-    return stay.space == Space::kDevice && llvm::any_of(schedule_.commands, [&](const Command& c) {
+    return residency.space == Space::kDevice &&
+           llvm::any_of(schedule_.commands, [&](const Command& c) {
              return own.overlaps({c.temp.offset, c.temp.offset + c.temp.bytes.value()});
            });
   }
@@ -285,12 +286,12 @@ class PlanMaker {
   std::vector<bool> needsEvent_;  // by command
   std::vector<int32_t> eventOf_;  // by command
   std::vector<bool> isEmptied_;   // by storage
-  IssuePlan plan_;
+  EnqueuePlan plan_;
 };
 
 }  // namespace
 
-int32_t IssuePlan::findOutput(ir::StorageId storage) const {
+int32_t EnqueuePlan::findOutput(ir::StorageId storage) const {
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i].storage == storage) return static_cast<int32_t>(i);
   }
@@ -299,7 +300,7 @@ int32_t IssuePlan::findOutput(ir::StorageId storage) const {
 
 bool usesStepScalars(const ir::Node& node) { return ir::firstStepScalar(node).has_value(); }
 
-ir::Expected<IssuePlan> makeIssuePlan(const ir::Graph& graph, const ir::Schedule& schedule) {
+ir::Expected<EnqueuePlan> makeEnqueuePlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   return PlanMaker(graph, schedule).make();
 }
 

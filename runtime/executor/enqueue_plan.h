@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A schedule prepared for issuing: per command the events to wait for and to record, where inputs
-// enter and outputs leave, before which command the step scalars must be there. Made once per plan;
-// the executor's loop only walks over it.
+// A schedule prepared for the launch thread: per command the events to wait for and to record,
+// where inputs enter and outputs leave, before which command the step scalars must be there. Made
+// once per plan; the executor's loop only walks over it.
 // Events: a command gets one if another stream waits for it, if the host does (users of inputs,
 // deliveries of outputs), or if it is the last of its stream in the step. Waits on the same stream
 // are dropped: its order implies them.
 // The schedule must have passed checkExecutable (runtime/executor/check_executable.h).
-#ifndef STOWAGE_RUNTIME_EXECUTOR_ISSUE_PLAN_H_
-#define STOWAGE_RUNTIME_EXECUTOR_ISSUE_PLAN_H_
+#ifndef STOWAGE_RUNTIME_EXECUTOR_ENQUEUE_PLAN_H_
+#define STOWAGE_RUNTIME_EXECUTOR_ENQUEUE_PLAN_H_
 
 #include <llvm/ADT/SmallVector.h>
 
@@ -22,7 +22,7 @@
 
 namespace stowage::runtime {
 
-struct IssueRecord {
+struct EnqueueRecord {
   ir::CommandKind kind = ir::CommandKind::kRun;
   ir::Stream stream = ir::Stream::kCompute;
   int32_t event = -1;                      // recorded after the command; -1: none
@@ -56,8 +56,8 @@ struct OutputPort {
   int32_t event = -1;
 };
 
-struct IssuePlan {
-  std::vector<IssueRecord> records;  // by command
+struct EnqueuePlan {
+  std::vector<EnqueueRecord> records;  // by command
   int32_t eventCount = 0;
   std::vector<StreamEnd> stepEnd;   // of every stream that the schedule uses
   std::vector<InputPort> inputs;    // in order of storage
@@ -82,11 +82,11 @@ struct IssuePlan {
 };
 
 /// Errors: kInvalidIr when an output never reaches the host.
-ir::Expected<IssuePlan> makeIssuePlan(const ir::Graph& graph, const ir::Schedule& schedule);
+ir::Expected<EnqueuePlan> makeEnqueuePlan(const ir::Graph& graph, const ir::Schedule& schedule);
 
 /// Does the node read a number that changes from step to step?
 bool usesStepScalars(const ir::Node& node);
 
 }  // namespace stowage::runtime
 
-#endif  // STOWAGE_RUNTIME_EXECUTOR_ISSUE_PLAN_H_
+#endif  // STOWAGE_RUNTIME_EXECUTOR_ENQUEUE_PLAN_H_

@@ -30,7 +30,7 @@ ir::Expected<std::unique_ptr<Executor>> Executor::create(Device& device, const P
                                std::to_string(device.arenaBytes(arena.space).value()));
     }
   }
-  auto plan = makeIssuePlan(source.graph, source.schedule);
+  auto plan = makeEnqueuePlan(source.graph, source.schedule);
   if (!plan) return plan.takeError();
   if (plan->needsScalars && source.feed == nullptr) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
@@ -44,7 +44,7 @@ ir::Expected<std::unique_ptr<Executor>> Executor::create(Device& device, const P
       new Executor(device, source, std::move(*plan), std::move(*program)));
 }
 
-Executor::Executor(Device& device, const PlanSource& source, IssuePlan plan,
+Executor::Executor(Device& device, const PlanSource& source, EnqueuePlan plan,
                    std::unique_ptr<Program> program)
     : device_(device),
       source_(source),
@@ -68,17 +68,17 @@ Executor::Executor(Device& device, const PlanSource& source, IssuePlan plan,
 // Queued work points into this object.
 Executor::~Executor() { llvm::consumeError(device_.synchronize()); }
 
-ir::Expected<int64_t> Executor::issueStep(llvm::ArrayRef<InputBytes> inputs) {
+ir::Expected<int64_t> Executor::enqueueStep(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = checkRunning()) return error;
   if (ir::Error error = checkInputs(inputs)) return error;
-  if (ir::Error error = issue(inputs)) return stop(std::move(error));
+  if (ir::Error error = enqueue(inputs)) return stop(std::move(error));
   if (refusal_) return endWithoutUpdates();
   return nextStep_++;
 }
 
 ir::Error Executor::endWithoutUpdates() {
   if (ir::Error error = device_.synchronize()) return stop(std::move(error));
-  const std::string movedOn = issuedBeforeRefusal_ ? lossState_.restore() : "";
+  const std::string movedOn = enqueuedBeforeRefusal_ ? lossState_.restore() : "";
   stopped_ = std::exchange(refusal_, std::nullopt);
   stopped_->note("step " + std::to_string(nextStep_ + 1) +
                  " was ended without its updates; the state is that of the step before" + movedOn +
@@ -87,7 +87,7 @@ ir::Error Executor::endWithoutUpdates() {
   return ir::makeError(*stopped_);
 }
 
-ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
+ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = startTurn()) return error;
   // Events and outputs have two places each, by the step's parity.
   if (nextStep_ - 2 >= firstStepOfTurn_) {
@@ -108,9 +108,9 @@ ir::Error Executor::issue(llvm::ArrayRef<InputBytes> inputs) {
     if (ir::Error error = joinStreams()) return error;
   }
   if (source_.schedule.graphMode != ir::GraphMode::kNone) {
-    if (ir::Error error = issueArrivals(inputs)) return error;
+    if (ir::Error error = enqueueArrivals(inputs)) return error;
   }
-  return issueCommands();
+  return enqueueCommands();
 }
 
 ir::Error Executor::startTurn() {
@@ -119,7 +119,7 @@ ir::Error Executor::startTurn() {
   return device_.synchronize();
 }
 
-// Wrong inputs are the caller's mistake: found before anything is issued, so they stop nothing.
+// Wrong inputs are the caller's mistake: found before anything is enqueued, so they stop nothing.
 ir::Error Executor::checkInputs(llvm::ArrayRef<InputBytes> inputs) const {
   if (inputs.size() != plan_.inputs.size()) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument, "found " + std::to_string(inputs.size()) +
@@ -144,7 +144,7 @@ ir::Error Executor::checkInputs(llvm::ArrayRef<InputBytes> inputs) const {
 ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
   const bool arrive = source_.schedule.graphMode != ir::GraphMode::kNone;
   for (const InputPort& port : plan_.inputs) {
-    if (arrive && port.copiedOn) continue;  // issueArrivals
+    if (arrive && port.copiedOn) continue;  // enqueueArrivals
     if (ir::Error error = bindInput(port, findInput(inputs, port.storage)->bytes)) return error;
   }
   return ir::success();
@@ -161,7 +161,7 @@ ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> byt
 
 // The host does not wait for the graph that reads the inputs of the step before: the bytes are
 // kept, and follow on the stream that reads them when that graph is done.
-ir::Error Executor::issueArrivals(llvm::ArrayRef<InputBytes> inputs) {
+ir::Error Executor::enqueueArrivals(llvm::ArrayRef<InputBytes> inputs) {
   auto& kept = arrivals_[static_cast<size_t>(nextStep_ % 2)];
   kept.resize(plan_.inputs.size());
   for (size_t k = 0; k < plan_.inputs.size(); ++k) {
@@ -187,45 +187,45 @@ ir::Error Executor::joinStreams() {
   return ir::success();
 }
 
-ir::Error Executor::issueCommands() {
+ir::Error Executor::enqueueCommands() {
   const size_t end = plan_.records.size();
   const size_t recorded = source_.schedule.graphMode == ir::GraphMode::kWhole ? end
                           : source_.schedule.graphMode == ir::GraphMode::kNoUpdate
                               ? plan_.firstUpdate
                               : 0;
   if (recorded > 0) {
-    if (ir::Error error = issueSegment(recorded)) return error;
+    if (ir::Error error = enqueueSegment(recorded)) return error;
   }
-  return issueRange(recorded, end);
+  return enqueueRange(recorded, end);
 }
 
-ir::Error Executor::issueSegment(size_t end) {
+ir::Error Executor::enqueueSegment(size_t end) {
   const Segment segment{ir::CommandId(size_t{0}), ir::CommandId(end)};
-  // What is recorded has the step's numbers in it. Nothing is issued yet: without them this step
+  // What is recorded has the step's numbers in it. Nothing is enqueued yet: without them this step
   // can always be left out.
   if (plan_.firstUpdate < end) {
-    if (ir::Error error = joinFeed(/*issued=*/0)) {
+    if (ir::Error error = joinFeed(/*enqueued=*/0)) {
       refusal_ = ir::takePayload(std::move(error));
       return ir::success();
     }
   }
   auto mode = program_->beginSegment(segment, scalars_);
   if (!mode) return mode.takeError();
-  if (*mode == SegmentIssue::kRecord) ++recordings_;
-  if (*mode != SegmentIssue::kLaunch) {
-    const bool delivers = *mode == SegmentIssue::kIssue;
+  if (*mode == SegmentMode::kRecord) ++recordings_;
+  if (*mode != SegmentMode::kLaunch) {
+    const bool delivers = *mode == SegmentMode::kEnqueue;
     for (size_t i = 0; i < end; ++i) {
-      if (ir::Error error = issueCommand(ir::CommandId(i), delivers)) return error;
+      if (ir::Error error = enqueueCommand(ir::CommandId(i), delivers)) return error;
     }
   }
   if (ir::Error error = program_->endSegment(segment)) return error;
-  return *mode == SegmentIssue::kIssue ? ir::success() : deliverAfterSegment(end);
+  return *mode == SegmentMode::kEnqueue ? ir::success() : deliverAfterSegment(end);
 }
 
 // What is recorded is the same in every step, but outputs leave to alternating places.
 ir::Error Executor::deliverAfterSegment(size_t end) {
   for (size_t i = 0; i < end; ++i) {
-    const IssueRecord& record = plan_.records[i];
+    const EnqueueRecord& record = plan_.records[i];
     if (record.output < 0) continue;
     if (ir::Error error = deliver(record)) return error;
     if (ir::Error error = program_->record(record.stream, {record.event, nextStep_})) return error;
@@ -233,12 +233,12 @@ ir::Error Executor::deliverAfterSegment(size_t end) {
   return ir::success();
 }
 
-ir::Error Executor::issueRange(size_t begin, size_t end) {
+ir::Error Executor::enqueueRange(size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     if (i == plan_.firstUpdate) {
       if (ir::Error error = joinOrLeaveOut(i)) return error;
     }
-    if (ir::Error error = issueCommand(ir::CommandId(i), /*delivers=*/true)) return error;
+    if (ir::Error error = enqueueCommand(ir::CommandId(i), /*delivers=*/true)) return error;
   }
   // A step that updates nothing: what the feed says of it must not be lost.
   return plan_.firstUpdate == end ? joinOrLeaveOut(end) : ir::success();
@@ -249,20 +249,20 @@ bool Executor::canEndWithoutUpdates() const {
 }
 
 // Without the step's own numbers what is no update runs with captured ones: nothing keeps it.
-ir::Error Executor::joinOrLeaveOut(size_t issued) {
-  ir::Error error = joinFeed(issued);
+ir::Error Executor::joinOrLeaveOut(size_t enqueued) {
+  ir::Error error = joinFeed(enqueued);
   if (!error || !canEndWithoutUpdates()) return error;
   refusal_ = ir::takePayload(std::move(error));
-  issuedBeforeRefusal_ = true;
+  enqueuedBeforeRefusal_ = true;
   scalars_ = capturedScalars_;
   return ir::success();
 }
 
 // Before the first update and not earlier: until here the values are worked out beside the step.
-// When that fails, no update has been issued, and the model's values are those of the step before.
-ir::Error Executor::joinFeed(size_t issued) {
+// When that fails, no update has been enqueued; the model's values are those of the step before.
+ir::Error Executor::joinFeed(size_t enqueued) {
   if (source_.feed == nullptr) return ir::success();
-  if (ir::Error error = tellFeed(issued)) return error;
+  if (ir::Error error = tellFeed(enqueued)) return error;
   auto values = source_.feed->join();
   if (!values) return values.takeError();
   if (values->size() != source_.graph.scalars().size()) {
@@ -274,9 +274,9 @@ ir::Error Executor::joinFeed(size_t issued) {
   return ir::success();
 }
 
-ir::Error Executor::issueCommand(ir::CommandId id, bool delivers) {
-  const IssueRecord& record = plan_.records[id.index()];
-  if (ir::Error error = issueWaits(record)) return error;
+ir::Error Executor::enqueueCommand(ir::CommandId id, bool delivers) {
+  const EnqueueRecord& record = plan_.records[id.index()];
+  if (ir::Error error = enqueueWaits(record)) return error;
   // Of what is left out the waits and the event stay: others rely on them.
   const bool isLeftOut = refusal_ && record.updates;
   if (!isLeftOut && record.kind == ir::CommandKind::kRun) {
@@ -291,7 +291,7 @@ ir::Error Executor::issueCommand(ir::CommandId id, bool delivers) {
   return program_->record(record.stream, {record.event, nextStep_});
 }
 
-ir::Error Executor::issueWaits(const IssueRecord& record) {
+ir::Error Executor::enqueueWaits(const EnqueueRecord& record) {
   for (const int32_t event : record.waitFor) {
     if (ir::Error error = program_->wait(record.stream, {event, nextStep_})) return error;
   }

@@ -1,21 +1,21 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Runs the steps of one plan on a device. Decides nothing: one thread issues every command in the
+// Runs the steps of one plan on a device. Decides nothing: one thread enqueues every command in the
 // schedule's order; streams, waits and places are the schedule's. The planner is not needed.
 //
-// Deferred completion: issueStep returns when the step is issued, while its work may still be under
-// way. Step s + 1 may be issued then, and its first commands run beside the tail of step s as far
-// as the schedule's `prev` allows (a joined schedule: not at all). Before issuing step s + 2 the
-// thread waits for step s. Inputs are copied into their host residencies when a step is issued,
-// after the readers of the step before are done. Outputs are kept for two steps: those of step s
-// are there until step s + 2 is issued. Several plans may take turns on a device when their
-// boundaries are equal; the change of plans waits for all streams. On the first step, and after a
-// change of plans, every `prev` counts as satisfied.
+// Deferred completion: enqueueStep returns when the step is enqueued, while its work may still be
+// under way. Step s + 1 may be enqueued then, and its first commands run beside the tail of step s
+// as far as the schedule's `prev` allows (a joined schedule: not at all). The thread waits for step
+// s before it enqueues step s + 2. Inputs are copied into their host residencies when a step is
+// enqueued, after the readers of the step before are done. Outputs are kept for two steps: those of
+// step s are there until step s + 2 is enqueued. Several plans may take turns on a device when
+// their boundaries are equal; the change of plans waits for all streams. On the first step, and
+// after a change of plans, every `prev` counts as satisfied.
 //
 // After an error the executor is stopped: steps are no transactions, the state since the last save
 // is lost. Every later call returns the same error. The exception: when the step scalars do not
 // come, because the optimizer did something else than it did when it was captured, the step is
-// ended without its updates where that is possible; no other step can be issued, but the state is
+// ended without its updates where that is possible; no other step can be enqueued, but the state is
 // that of the step before (but for buffers that forward changes) and can be read. One thread uses
 // an executor at a time.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_EXECUTOR_H_
@@ -31,7 +31,7 @@
 
 #include "ir/base/error.h"
 #include "runtime/executor/device.h"
-#include "runtime/executor/issue_plan.h"
+#include "runtime/executor/enqueue_plan.h"
 #include "runtime/executor/loss_state.h"
 #include "runtime/executor/scalar_feed.h"
 
@@ -54,22 +54,22 @@ struct InputBytes {
 
 class Executor {
  public:
-  /// Errors: what checkExecutable, makeIssuePlan and Device::load find; kInvalidArgument when step
-  /// scalars have no feed.
+  /// Errors: what checkExecutable, makeEnqueuePlan and Device::load find; kInvalidArgument when
+  /// step scalars have no feed.
   static ir::Expected<std::unique_ptr<Executor>> create(Device& device, const PlanSource& source);
   ~Executor();
 
-  /// Issues one step; returns its number, from 0. `inputs`: every input of the graph once, in any
+  /// Enqueues one step; returns its number, from 0. `inputs`: every input of the graph once, in any
   /// order; the bytes are not used after the call. The state must be in place (boundary_state.h).
-  ir::Expected<int64_t> issueStep(llvm::ArrayRef<InputBytes> inputs);
-  /// Waits for an output of one of the last two steps issued; of the last one, when the step after
-  /// it was refused. Valid until two more are issued.
+  ir::Expected<int64_t> enqueueStep(llvm::ArrayRef<InputBytes> inputs);
+  /// Waits for an output of one of the last two steps enqueued; of the last one, when the step
+  /// after it was refused. Valid until two more are enqueued.
   ir::Expected<llvm::ArrayRef<uint8_t>> output(int64_t step, ir::StorageId storage);
-  /// Waits for everything issued.
+  /// Waits for everything enqueued.
   ir::Error finish();
 
-  int64_t stepsIssued() const { return nextStep_; }
-  /// How often a segment was recorded by the device; each costs about as much as issuing it.
+  int64_t stepsEnqueued() const { return nextStep_; }
+  /// How often a segment was recorded by the device; to record takes about as long as to enqueue.
   int64_t recordings() const { return recordings_; }
   /// Whether what the boundary's places hold is the state of a whole number of steps.
   bool stateIsWhole() const { return !stopped_ || endedWithoutUpdates_; }
@@ -82,35 +82,35 @@ class Executor {
   Program& program() { return *program_; }
 
  private:
-  Executor(Device& device, const PlanSource& source, IssuePlan plan,
+  Executor(Device& device, const PlanSource& source, EnqueuePlan plan,
            std::unique_ptr<Program> program);
 
-  ir::Error issue(llvm::ArrayRef<InputBytes> inputs);
+  ir::Error enqueue(llvm::ArrayRef<InputBytes> inputs);
   ir::Error startTurn();
   ir::Error checkInputs(llvm::ArrayRef<InputBytes> inputs) const;
   ir::Error bindInputs(llvm::ArrayRef<InputBytes> inputs);
   ir::Error bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes);
   ir::Error readUnwrittenOutputs();
-  ir::Error issueArrivals(llvm::ArrayRef<InputBytes> inputs);
+  ir::Error enqueueArrivals(llvm::ArrayRef<InputBytes> inputs);
   ir::Error joinStreams();
-  ir::Error issueCommands();
-  ir::Error issueSegment(size_t end);
+  ir::Error enqueueCommands();
+  ir::Error enqueueSegment(size_t end);
   ir::Error deliverAfterSegment(size_t end);
-  ir::Error issueRange(size_t begin, size_t end);
-  ir::Error issueCommand(ir::CommandId id, bool delivers);
-  ir::Error deliver(const IssueRecord& record);
-  ir::Error issueWaits(const IssueRecord& record);
-  ir::Error joinFeed(size_t issued);
-  ir::Error tellFeed(size_t issued);
+  ir::Error enqueueRange(size_t begin, size_t end);
+  ir::Error enqueueCommand(ir::CommandId id, bool delivers);
+  ir::Error deliver(const EnqueueRecord& record);
+  ir::Error enqueueWaits(const EnqueueRecord& record);
+  ir::Error joinFeed(size_t enqueued);
+  ir::Error tellFeed(size_t enqueued);
   bool canEndWithoutUpdates() const;
-  ir::Error joinOrLeaveOut(size_t issued);
+  ir::Error joinOrLeaveOut(size_t enqueued);
   ir::Error stop(ir::Error error);
   ir::Error endWithoutUpdates();
   ir::Error checkRunning() const;
 
   Device& device_;
   PlanSource source_;
-  IssuePlan plan_;
+  EnqueuePlan plan_;
   std::unique_ptr<Program> program_;
   int64_t nextStep_ = 0;
   int64_t firstStepOfTurn_ = 0;  // its `prev` are satisfied
@@ -125,7 +125,7 @@ class Executor {
   std::array<std::vector<std::vector<uint8_t>>, 2> arrivals_;
   std::optional<ir::PlanError> stopped_;
   std::optional<ir::PlanError> refusal_;  // why this step's updates are left out
-  bool issuedBeforeRefusal_ = false;      // commands of the refused step ran
+  bool enqueuedBeforeRefusal_ = false;    // commands of the refused step ran
   bool endedWithoutUpdates_ = false;
 };
 

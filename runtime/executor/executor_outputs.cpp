@@ -20,7 +20,7 @@ ir::Error Executor::readUnwrittenOutputs() {
   return ir::success();
 }
 
-ir::Error Executor::deliver(const IssueRecord& record) {
+ir::Error Executor::deliver(const EnqueueRecord& record) {
   const auto k = static_cast<size_t>(record.output);
   const Delivery delivery{record.stream, plan_.outputs[k].hostOffset,
                           outputs_[static_cast<size_t>(nextStep_ % 2)][k]};
@@ -37,13 +37,13 @@ bool Executor::comesBeforeUpdates(ir::StorageId output) const {
   return !isWhole && writer.index() < plan_.firstUpdate;
 }
 
-// Values that are delivered by the first `issued` commands are waited for; others come too late.
-ir::Error Executor::tellFeed(size_t issued) {
+// Values that are delivered by the first `enqueued` commands are waited for; others come too late.
+ir::Error Executor::tellFeed(size_t enqueued) {
   for (size_t k = 0; k < wantedOutputs_.size(); ++k) {
     const int32_t output = wantedOutputs_[k];
     const OutputPort* port = output < 0 ? nullptr : &plan_.outputs[static_cast<size_t>(output)];
     const bool comes =
-        port != nullptr && (!port->writer.isValid() || port->writer.index() < issued);
+        port != nullptr && (!port->writer.isValid() || port->writer.index() < enqueued);
     if (!comes) {
       source_.feed->tell(k, std::nullopt);
       continue;
@@ -71,8 +71,8 @@ ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::Storage
   }
   if (step < 0 || step >= nextStep_ || step + 2 < nextStep_) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "outputs of step " + std::to_string(step + 1) +
-                             " are not kept: " + std::to_string(nextStep_) + " steps were issued");
+                         "outputs of step " + std::to_string(step + 1) + " are not kept: " +
+                             std::to_string(nextStep_) + " steps were enqueued");
   }
   // Steps before the current turn were finished when it began.
   const auto k = static_cast<size_t>(position);

@@ -25,11 +25,11 @@ class LossState {
             const std::vector<ir::StorageId>& written)
       : device_(device), graph_(graph), schedule_(schedule), written_(written) {}
 
-  /// Between two steps: waits for everything issued, then copies.
+  /// Between two steps: waits for everything enqueued, then copies.
   ir::Error save();
   /// What was saved is of an earlier step.
   void forget() { saved_.clear(); }
-  /// After everything issued is done. Returns what to add to "the state is that of the step
+  /// After everything enqueued is done. Returns what to add to "the state is that of the step
   /// before": names what could not be put back; empty when all of it was.
   std::string restore();
 

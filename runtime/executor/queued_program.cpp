@@ -78,14 +78,14 @@ void QueuedProgram::pushCommand(ir::CommandId command, std::function<ir::Error()
   const ir::Stream stream = source_.schedule.command(command).stream;
   if (timedStep_ == nullptr) return pushWork(stream, std::move(work));
   CommandTimes& times = timedStep_->commands[command.index()].emplace();
-  times.issueBegin = now();
+  times.launchBegin = now();
   pushWork(stream, [&times, work = std::move(work)] {
     times.begin = now();
     ir::Error error = work();
     times.end = now();
     return error;
   });
-  times.issueEnd = now();
+  times.launchEnd = now();
 }
 
 ir::Error QueuedProgram::deliver(const Delivery& delivery) {

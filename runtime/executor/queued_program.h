@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What devices whose streams are threads have in common: the threads, the first failure, and a
-// program that turns the executor's calls into closures. The device says what a run and a copy do.
-// After a failure runs, copies and deliveries are skipped, while events go on being finished, so
-// that nobody waits for ever.
+// program that turns the executor's calls into closures. The device says what a launch and a copy
+// do. After a failure launches, copies and deliveries are skipped, while events go on being
+// finished, so that nobody waits for ever.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_QUEUED_PROGRAM_H_
 #define STOWAGE_RUNTIME_EXECUTOR_QUEUED_PROGRAM_H_
 
@@ -18,7 +18,7 @@
 
 namespace stowage::runtime {
 
-/// A device's threads, each made when first used. Used by the issuing thread alone.
+/// A device's threads, each made when first used. Used by the launch thread alone.
 class QueuedStreams {
  public:
   /// `prepare` runs first on each new thread.
@@ -68,9 +68,9 @@ class QueuedProgram : public Program {
   uint8_t* hostArena_;
   EventCounters events_;
   // Each step's times are written by the streams' threads while its work is under way, a command's
-  // by one of them; the list is the issuing thread's.
+  // by one of them; the list is the launch thread's.
   std::vector<std::unique_ptr<StepTimes>> times_;
-  StepTimes* timedStep_ = nullptr;  // the step that is issued, if it is timed
+  StepTimes* timedStep_ = nullptr;  // the step that is enqueued, if it is timed
   int64_t stepsToTime_ = 0;
 };
 

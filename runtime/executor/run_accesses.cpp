@@ -8,7 +8,7 @@
 namespace stowage::runtime {
 
 bool runsInReplayForm(const ir::Graph& graph, const ir::Command& run) {
-  return run.clone > 0 && *ir::lookUpOp(graph.node(run.node).op).replayForm != '\0';
+  return run.recompute > 0 && *ir::lookUpOp(graph.node(run.node).op).replayForm != '\0';
 }
 
 llvm::SmallVector<ir::Access, 4> accessesOf(const ir::Graph& graph, const ir::Command& run) {

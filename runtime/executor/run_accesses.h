@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a run command reads and writes: one `in` residency per access that reads, one `out` per
-// access that writes, in this order. A clone of an op with a side-effect-free form (a batch norm
-// without its running statistics) runs in that form and does not touch what the op changes in
+// access that writes, in this order. A recompute of an op with a side-effect-free form (a batch
+// norm without its running statistics) runs in that form and does not touch what the op changes in
 // place. (ir/verify has its own account of this.)
 #ifndef STOWAGE_RUNTIME_EXECUTOR_RUN_ACCESSES_H_
 #define STOWAGE_RUNTIME_EXECUTOR_RUN_ACCESSES_H_
@@ -16,7 +16,7 @@
 
 namespace stowage::runtime {
 
-/// Does this run use its op's replay form?
+/// Does this launch use its op's replay form?
 bool runsInReplayForm(const ir::Graph& graph, const ir::Command& run);
 llvm::SmallVector<ir::Access, 4> accessesOf(const ir::Graph& graph, const ir::Command& run);
 

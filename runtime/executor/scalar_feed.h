@@ -6,7 +6,7 @@
 // the device works on the step.
 // A feed may also check that the step is still the one that the graph is of, with values that the
 // running step reads on the host.
-// Order of calls, all from the issuing thread: begin(s), tell() for each wanted storage, then
+// Order of calls, all from the launch thread: begin(s), tell() for each wanted storage, then
 // join() at most once, before the first command that updates the model. A step that fails before
 // that is ended by the next begin or by the feed's destruction.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_SCALAR_FEED_H_
@@ -40,7 +40,7 @@ class ScalarFeed {
  public:
   virtual ~ScalarFeed() = default;
   /// Is step `step` checked against the code that it was captured from, so that it may be refused
-  /// after commands of it were issued? Asked before begin.
+  /// after commands of it were enqueued? Asked before begin.
   virtual bool checksStep(int64_t /*step*/) const { return false; }
   /// Starts to work out the values of step `step` (0-based); returns at once.
   virtual void begin(int64_t step) = 0;

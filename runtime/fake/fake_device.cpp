@@ -13,7 +13,7 @@ namespace stowage::runtime {
 
 namespace {
 
-// What a run lasts when nothing is known of its cost.
+// What a launch lasts when nothing is known of its cost.
 constexpr Nanoseconds kUnknownTime{1000};
 
 }  // namespace
@@ -25,7 +25,7 @@ struct FakeDevice::Shared {
   FakeDelays delays;
   FailureLatch failure;
   std::vector<StepSpan> spans;
-  std::vector<FakeRun> runs;
+  std::vector<FakeLaunch> launches;
   int32_t programs = 0;
 
   Shared(llvm::ArrayRef<ir::Arena> arenas, FakeDelays given)
@@ -54,7 +54,7 @@ class FakeProgram : public Program {
       : shared_(shared),
         state_(source, shared.memory),
         freed_(source.graph, source.schedule),
-        firstIssued_(findFirstIssued(source.graph, source.schedule)),
+        firstOutsideGraph_(findFirstOutsideGraph(source.graph, source.schedule)),
         number_(shared.programs++) {}
 
   ir::Error beginStep(int64_t step) override {
@@ -123,7 +123,7 @@ class FakeProgram : public Program {
       if (shared_.failure.isSet()) return;
       finish(id, step, *work);
     };
-    shared_.streams.spend(issueOf(id));
+    shared_.streams.spend(launchOverheadOf(id));
     shared_.streams.pushWork(state_.source.schedule.command(id).stream,
                              {begin, end, durationOf(id), shared_.delayOf(id, step_)});
     return ir::success();
@@ -133,17 +133,17 @@ class FakeProgram : public Program {
   void finish(ir::CommandId id, int64_t step, FakeWork& work) {
     ir::Error changed = work.check();
     for (const ir::ResidencyId residency : freed_.finish(id, step)) {
-      const auto place = state_.stay(residency);
+      const auto place = state_.bytesOf(residency);
       std::fill(place.begin(), place.end(), kFreedByte);
     }
     if (changed) return shared_.failure.set(std::move(changed));
     if (ir::Error overlap = work.write()) return shared_.failure.set(std::move(overlap));
     if (state_.source.schedule.command(id).kind == ir::CommandKind::kRun) {
-      shared_.runs.push_back({id, step, work.hashes()});
+      shared_.launches.push_back({id, step, work.hashes()});
     }
   }
 
-  static size_t findFirstIssued(const ir::Graph& graph, const ir::Schedule& schedule) {
+  static size_t findFirstOutsideGraph(const ir::Graph& graph, const ir::Schedule& schedule) {
     if (schedule.graphMode == ir::GraphMode::kNone) return 0;
     size_t i = 0;
     for (; i < schedule.commands.size(); ++i) {
@@ -155,12 +155,12 @@ class FakeProgram : public Program {
     return i;
   }
 
-  Nanoseconds issueOf(ir::CommandId id) const {
+  Nanoseconds launchOverheadOf(ir::CommandId id) const {
     const ProgramSource& source = state_.source;
-    if (source.costs == nullptr || id.index() < firstIssued_) return {};
+    if (source.costs == nullptr || id.index() < firstOutsideGraph_) return {};
     const ir::Command& command = source.schedule.command(id);
-    if (command.kind != ir::CommandKind::kRun) return source.costs->links.issue;
-    return source.costs->nodes[command.node.index()].issue;
+    if (command.kind != ir::CommandKind::kRun) return source.costs->links.launch;
+    return source.costs->nodes[command.node.index()].launch;
   }
 
   Nanoseconds durationOf(ir::CommandId id) const {
@@ -168,7 +168,7 @@ class FakeProgram : public Program {
     const ir::Command& command = source.schedule.command(id);
     if (source.costs == nullptr) return kUnknownTime;
     if (command.kind == ir::CommandKind::kRun) {
-      return source.costs->work(command.node);
+      return source.costs->nodes[command.node.index()].work;
     }
     const ir::LinkRate& rate = linkRate(source.costs->links, command.stream);
     return rate.latency + transferTime(residencyBytes(source, command.from), rate.bandwidth);
@@ -176,8 +176,8 @@ class FakeProgram : public Program {
 
   FakeDevice::Shared& shared_;
   FakeProgramState state_;
-  FreedStays freed_;
-  size_t firstIssued_;  // commands before are a graph
+  FreedRanges freed_;
+  size_t firstOutsideGraph_;  // commands before are a graph
   int32_t number_;
   int64_t step_ = 0;
   size_t span_ = 0;
@@ -215,7 +215,7 @@ ir::Error FakeDevice::synchronize() {
   return shared_->failure.get();
 }
 
-const std::vector<FakeRun>& FakeDevice::runs() const { return shared_->runs; }
+const std::vector<FakeLaunch>& FakeDevice::launches() const { return shared_->launches; }
 
 const std::vector<StepSpan>& FakeDevice::stepSpans() const { return shared_->spans; }
 

@@ -4,11 +4,11 @@
 // schedule the way its waits allow and nothing else does, with delays that a seed decides, and
 // finds out whether the bytes come out right. Its clock follows the same rules as the planner's
 // timeline (planner/evaluate/timeline.h): streams are first in, first out; a command starts when
-// its stream's predecessor and all its waits are finished; a run lasts what its node costs, a copy
-// latency + bytes / bandwidth; and the host takes what handing them over costs, but for what a CUDA
-// graph would hold. Discrete events: what is issued is kept per stream; when the host
-// waits, begins and ends of commands happen in order of virtual time, ends before begins at equal
-// times. Poison: what a command will write while it runs; bytes of a stay after its last access.
+// its stream's predecessor and all its waits are finished; a launch lasts what its node costs, a
+// copy latency + bytes / bandwidth; the host spends the launch overhead of each command outside a
+// CUDA graph. Discrete events: what is enqueued is kept per stream; when the host waits, begins and
+// ends of commands happen in order of virtual time, ends before begins at equal times.
+// Poison: what a command will write while it runs; bytes of a live range that ended.
 #ifndef STOWAGE_RUNTIME_FAKE_FAKE_DEVICE_H_
 #define STOWAGE_RUNTIME_FAKE_FAKE_DEVICE_H_
 
@@ -33,8 +33,8 @@ struct StepSpan {
   Nanoseconds end;
 };
 
-/// What a run wrote, whether or not anything reads it later.
-struct FakeRun {
+/// What a launch wrote, whether or not anything reads it later.
+struct FakeLaunch {
   ir::CommandId command;
   int64_t step = 0;
   std::vector<FakeResult> results;
@@ -51,11 +51,11 @@ class FakeDevice : public Device {
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
   ir::Error synchronize() override;
 
-  /// By step, over all programs in the order of issue; complete after synchronize.
+  /// By step, over all programs in enqueue order; complete after synchronize.
   const std::vector<StepSpan>& stepSpans() const;
 
   /// In order of virtual time, over all programs; complete after synchronize.
-  const std::vector<FakeRun>& runs() const;
+  const std::vector<FakeLaunch>& launches() const;
 
   struct Shared;
 

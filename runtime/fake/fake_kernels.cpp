@@ -36,7 +36,7 @@ void fillBytes(uint64_t state, llvm::MutableArrayRef<uint8_t> bytes) {
 }
 
 uint64_t mixScalar(uint64_t state, llvm::ArrayRef<ScalarValue> scalars, ir::ScalarId id) {
-  // A run before the feed was joined sees none.
+  // A launch before the feed was joined sees none.
   if (id.index() >= scalars.size()) return mix(state ^ 0xbad);
   const ScalarValue& value = scalars[id.index()];
   return mix(state ^ (value.isInteger ? static_cast<uint64_t>(value.integer)

@@ -39,7 +39,7 @@ std::vector<ByteVector> runFakeKernel(const ir::Graph& graph, ir::NodeId node,
                                       llvm::ArrayRef<ScalarValue> scalars,
                                       FakeGenerator& generator);
 
-/// What a run wrote into one storage, as a hash.
+/// What a launch wrote into one storage, as a hash.
 struct FakeResult {
   ir::StorageId storage;
   uint64_t hash = 0;

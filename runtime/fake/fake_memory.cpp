@@ -28,7 +28,7 @@ FakeProgramState::FakeProgramState(const ProgramSource& programSource, FakeMemor
   }
 }
 
-llvm::MutableArrayRef<uint8_t> FakeProgramState::stay(ir::ResidencyId residency) {
+llvm::MutableArrayRef<uint8_t> FakeProgramState::bytesOf(ir::ResidencyId residency) {
   const ir::Residency& place = source.schedule.residency(residency);
   return memory.range(place.space, place.offset, source.graph.storage(place.storage).bytes);
 }
@@ -39,18 +39,18 @@ FakeWork::FakeWork(FakeProgramState& program, ir::CommandId command,
 
 void FakeWork::begin() {
   const ir::Command& command = program_.source.schedule.command(id_);
-  if (command.kind == ir::CommandKind::kRun) return beginRun(command);
-  const auto from = program_.stay(command.from);
+  if (command.kind == ir::CommandKind::kRun) return beginLaunch(command);
+  const auto from = program_.bytesOf(command.from);
   noteRead(from);
   watched_.push_back({from, from.vec()});
   results_.push_back(from.vec());
-  targets_.push_back(program_.stay(command.to));
+  targets_.push_back(program_.bytesOf(command.to));
   poison(targets_.back());
 }
 
-// What the run does not need is poisoned before it reads, what it needs afterwards: a result or a
-// temp region that wrongly lies on an operand then shows in the result.
-void FakeWork::beginRun(const ir::Command& command) {
+// What the launch does not need is poisoned before it reads, what it needs afterwards: a result or
+// a temp region that wrongly lies on an operand then shows in the result.
+void FakeWork::beginLaunch(const ir::Command& command) {
   const auto accesses = accessesOf(program_.source.graph, command);
   std::vector<Read> reads = findPlaces(command);
   if (command.temp.bytes.value() > 0) {
@@ -86,8 +86,8 @@ std::vector<FakeWork::Read> FakeWork::findPlaces(const ir::Command& command) {
   std::vector<Read> reads;
   targets_.resize(accesses.size());
   for (size_t i = 0; i < accesses.size(); ++i) {
-    if (accesses[i].reads()) reads.push_back({i, program_.stay(command.in[nextIn++])});
-    if (accesses[i].writes()) targets_[i] = program_.stay(command.out[nextOut++]);
+    if (accesses[i].reads()) reads.push_back({i, program_.bytesOf(command.in[nextIn++])});
+    if (accesses[i].writes()) targets_[i] = program_.bytesOf(command.out[nextOut++]);
   }
   return reads;
 }
@@ -103,14 +103,14 @@ bool FakeWork::landsOnOperand(const ir::Command& command, const ir::Access& acce
 void FakeWork::runKernel(const ir::Command& command, llvm::ArrayRef<ByteVector> before) {
   FakeGenerator& generator = program_.memory.generator;
   const FakeGenerator running = generator;
-  const bool isClone = command.clone > 0;
+  const bool isRecompute = command.recompute > 0;
   if (command.rngSlot >= 0) {
     FakeGenerator& slot = program_.slots[static_cast<size_t>(command.rngSlot)];
-    (isClone ? generator : slot) = isClone ? slot : running;
+    (isRecompute ? generator : slot) = isRecompute ? slot : running;
   }
   results_ = runFakeKernel(program_.source.graph, command.node,
                            accessesOf(program_.source.graph, command), before, scalars_, generator);
-  if (command.rngSlot >= 0 && isClone) generator = running;
+  if (command.rngSlot >= 0 && isRecompute) generator = running;
 }
 
 // Results may come out right by luck: two wrongs, or bytes that are the same as before.

@@ -35,7 +35,8 @@ struct FakeProgramState {
   std::vector<FakeGenerator> slots;  // saved generator states
 
   FakeProgramState(const ProgramSource& programSource, FakeMemory& deviceMemory);
-  llvm::MutableArrayRef<uint8_t> stay(ir::ResidencyId residency);
+  /// The bytes of a residency.
+  llvm::MutableArrayRef<uint8_t> bytesOf(ir::ResidencyId residency);
 };
 
 /// A command between its begin and its end.
@@ -47,7 +48,7 @@ class FakeWork {
   ir::Error check() const;
   /// Errors: kInternal when results lie on each other or on the temp region.
   ir::Error write();
-  /// What the run writes; empty for a copy.
+  /// What the launch writes; empty for a copy.
   std::vector<FakeResult> hashes() const;
 
  private:
@@ -59,7 +60,7 @@ class FakeWork {
     size_t access;
     llvm::MutableArrayRef<uint8_t> place;
   };
-  void beginRun(const ir::Command& command);
+  void beginLaunch(const ir::Command& command);
   std::vector<Read> findPlaces(const ir::Command& command);
   bool landsOnOperand(const ir::Command& command, const ir::Access& access) const;
   void runKernel(const ir::Command& command, llvm::ArrayRef<ByteVector> before);

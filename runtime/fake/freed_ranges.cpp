@@ -7,7 +7,7 @@ namespace {
 
 using ir::ResidencyId;
 
-// Per residency: the commands that touch it, in order, and whether each begins a stay.
+// Per residency: the commands that touch it, in order, and whether each begins a live range.
 std::vector<std::vector<std::pair<size_t, bool>>> collectUses(const ir::Schedule& schedule) {
   std::vector<std::vector<std::pair<size_t, bool>>> uses(schedule.residencies.size());
   for (size_t c = 0; c < schedule.commands.size(); ++c) {
@@ -28,7 +28,7 @@ std::vector<std::vector<std::pair<size_t, bool>>> collectUses(const ir::Schedule
 
 }  // namespace
 
-FreedStays::FreedStays(const ir::Graph& graph, const ir::Schedule& schedule)
+FreedRanges::FreedRanges(const ir::Graph& graph, const ir::Schedule& schedule)
     : touches_(schedule.commands.size()) {
   std::vector<bool> atBoundary(schedule.residencies.size(), false);
   for (const ir::BoundaryEntry& entry : schedule.boundary) {
@@ -36,54 +36,55 @@ FreedStays::FreedStays(const ir::Graph& graph, const ir::Schedule& schedule)
   }
   const auto uses = collectUses(schedule);
   for (size_t r = 0; r < uses.size(); ++r) {
-    const ir::Residency& stay = schedule.residencies[r];
-    const bool delivered = stay.space == ir::Space::kHost && graph.storage(stay.storage).output;
+    const ir::Residency& residency = schedule.residencies[r];
+    const bool delivered =
+        residency.space == ir::Space::kHost && graph.storage(residency.storage).output;
     addResidency(ResidencyId(r), uses[r], atBoundary[r], delivered);
   }
 }
 
-void FreedStays::addResidency(ResidencyId residency,
-                              const std::vector<std::pair<size_t, bool>>& uses, bool atBoundary,
-                              bool isDelivered) {
-  const size_t first = stays_.size();
+void FreedRanges::addResidency(ResidencyId residency,
+                               const std::vector<std::pair<size_t, bool>>& uses, bool atBoundary,
+                               bool isDelivered) {
+  const size_t first = ranges_.size();
   for (const auto& [command, begins] : uses) {
-    if (begins || stays_.size() == first) stays_.push_back({residency, 0, !isDelivered});
-    ++stays_.back().touches;
-    touches_[command].push_back({stays_.size() - 1, false});
+    if (begins || ranges_.size() == first) ranges_.push_back({residency, 0, !isDelivered});
+    ++ranges_.back().touches;
+    touches_[command].push_back({ranges_.size() - 1, false});
   }
   if (uses.empty() || !atBoundary) return;
-  // The last stay goes on into the next step; what comes before the first begin belongs to it.
-  const size_t last = stays_.size() - 1;
+  // The last live range goes on into the next step. Accesses before the first begin belong to it.
+  const size_t last = ranges_.size() - 1;
   if (uses.front().second) {
-    stays_[last].isFreed = false;
+    ranges_[last].isFreed = false;
     return;
   }
   if (last == first) {
-    stays_[last].isFreed = false;
+    ranges_[last].isFreed = false;
     return;
   }
   for (const auto& [command, begins] : uses) {
     if (begins) break;
     for (Touch& touch : touches_[command]) {
-      if (touch.stay != first) continue;
+      if (touch.range != first) continue;
       touch = {last, true};
-      ++stays_[last].touches;
+      ++ranges_[last].touches;
     }
   }
 }
 
-std::vector<ResidencyId> FreedStays::finish(ir::CommandId command, int64_t step) {
+std::vector<ResidencyId> FreedRanges::finish(ir::CommandId command, int64_t step) {
   std::vector<ResidencyId> freed;
   for (const Touch& touch : touches_[command.index()]) {
-    const Stay& stay = stays_[touch.stay];
-    if (!stay.isFreed) continue;
+    const LiveRange& range = ranges_[touch.range];
+    if (!range.isFreed) continue;
     const int64_t begun = touch.begunBefore ? step - 1 : step;
     // What the first step finds in place was begun before it, by nobody.
     if (begun < 0) continue;
-    const auto [place, isNew] = left_.try_emplace({touch.stay, begun}, stay.touches);
+    const auto [place, isNew] = left_.try_emplace({touch.range, begun}, range.touches);
     if (--place->second > 0) continue;
     left_.erase(place);
-    freed.push_back(stay.residency);
+    freed.push_back(range.residency);
   }
   return freed;
 }

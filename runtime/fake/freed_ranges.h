@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When the bytes of a residency are nobody's any more, so that the fake device can poison them.
-// A residency's accesses in a step fall into stays: each begins with a command that writes it
-// without needing what was there (a copy into it, a first or whole write). A residency of the
-// boundary has one stay that spans the step boundary: it begins late in one step and ends early in
-// the next; if nothing in the step begins a stay, it is never freed.
+// When the live ranges of residencies end, so that the fake device can poison their bytes.
+// A residency's accesses in a step fall into live ranges. Each begins with a command that writes it
+// without reading it (a copy into it, a first or whole write). A residency of the boundary has one
+// live range that crosses the step boundary: it begins late in one step and ends early in the next.
+// If no command of the step begins a live range, the residency is never freed.
 #ifndef STOWAGE_RUNTIME_FAKE_FREED_RANGES_H_
 #define STOWAGE_RUNTIME_FAKE_FREED_RANGES_H_
 
@@ -17,28 +17,28 @@
 
 namespace stowage::runtime {
 
-class FreedStays {
+class FreedRanges {
  public:
-  FreedStays(const ir::Graph& graph, const ir::Schedule& schedule);
-  /// The command of step `step` is over: residencies whose stay it was the last to touch.
+  FreedRanges(const ir::Graph& graph, const ir::Schedule& schedule);
+  /// The command of step `step` is over: residencies whose live range it was the last to access.
   std::vector<ir::ResidencyId> finish(ir::CommandId command, int64_t step);
 
  private:
-  struct Stay {
+  struct LiveRange {
     ir::ResidencyId residency;
-    int touches = 0;      // of one whole stay
+    int touches = 0;      // of the whole live range
     bool isFreed = true;  // false: lives for ever, or its end is not known from commands
   };
   struct Touch {
-    size_t stay = 0;
-    bool begunBefore = false;  // the stay began in the step before
+    size_t range = 0;
+    bool begunBefore = false;  // the live range began in the step before
   };
   void addResidency(ir::ResidencyId residency, const std::vector<std::pair<size_t, bool>>& uses,
                     bool atBoundary, bool isDelivered);
 
-  std::vector<Stay> stays_;
+  std::vector<LiveRange> ranges_;
   std::vector<std::vector<Touch>> touches_;         // by command
-  std::map<std::pair<size_t, int64_t>, int> left_;  // (stay, step it began in): touches to come
+  std::map<std::pair<size_t, int64_t>, int> left_;  // (live range, step of its begin): touches left
 };
 
 }  // namespace stowage::runtime

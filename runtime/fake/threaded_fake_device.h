@@ -2,7 +2,7 @@
 //
 // The fake device with real threads instead of virtual time: the same kernels and the same checks,
 // streams as threads, short random pauses. For the thread sanitizer, and for whatever only shows
-// when things really happen at once. Bytes of finished stays are not poisoned.
+// when things really happen at once. Bytes are not poisoned when a live range ends.
 #ifndef STOWAGE_RUNTIME_FAKE_THREADED_FAKE_DEVICE_H_
 #define STOWAGE_RUNTIME_FAKE_THREADED_FAKE_DEVICE_H_
 

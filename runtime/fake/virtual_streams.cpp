@@ -8,7 +8,7 @@
 namespace stowage::runtime {
 
 void VirtualStreams::push(ir::Stream stream, Item item) {
-  item.issued = host_;
+  item.enqueued = host_;
   streams_[static_cast<size_t>(stream)].items.push_back(std::move(item));
 }
 
@@ -79,7 +79,7 @@ bool VirtualStreams::pump(size_t index) {
   bool moved = false;
   while (!stream.isBusy && !stream.items.empty()) {
     Item& item = stream.items.front();
-    stream.ready = std::max(stream.ready, item.issued);
+    stream.ready = std::max(stream.ready, item.enqueued);
     if (item.kind == Kind::kWork) {
       stream.isBusy = true;
       schedule(index, stream.ready + item.work.delay, true);

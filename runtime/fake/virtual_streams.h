@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Streams in virtual time: a discrete event simulation of first in, first out queues with events
-// between them, and of a host that issues and sometimes waits. Nothing happens before the host
+// between them, and of a host that enqueues and sometimes waits. Nothing happens before the host
 // waits; then begins and ends of work run in order of time, ends before begins at equal times, and
-// then in order of issue.
-// A host that waited issues what follows at the time at which its wait was over, and one that took
-// time for issuing when that had passed.
+// then in enqueue order.
+// After a wait the host enqueues at the time at which the wait was over; after launch overhead,
+// when that time has passed.
 #ifndef STOWAGE_RUNTIME_FAKE_VIRTUAL_STREAMS_H_
 #define STOWAGE_RUNTIME_FAKE_VIRTUAL_STREAMS_H_
 
@@ -41,7 +41,7 @@ struct VirtualWork {
 
 class VirtualStreams {
  public:
-  /// The host takes `time` before it issues what follows.
+  /// The host takes `time` before it enqueues what follows.
   void spend(Nanoseconds time) { host_ += time; }
   void pushWork(ir::Stream stream, VirtualWork work);
   void pushWait(ir::Stream stream, VirtualEvent event);
@@ -58,7 +58,7 @@ class VirtualStreams {
   enum class Kind : uint8_t { kWork, kWait, kRecord, kAction };
   struct Item {
     Kind kind = Kind::kWork;
-    Nanoseconds issued;
+    Nanoseconds enqueued;
     VirtualWork work;
     VirtualEvent event;
     std::function<void()> action;

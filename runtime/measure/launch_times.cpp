@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/issue_times.h"
+#include "runtime/measure/launch_times.h"
 
 #include <algorithm>
 #include <functional>
@@ -32,9 +32,9 @@ std::vector<bool> findInputCopies(const ir::Schedule& schedule) {
   return isInput;
 }
 
-class IssueTimes {
+class LaunchTimes {
  public:
-  IssueTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate)
+  LaunchTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate)
       : schedule_(schedule),
         steps_(steps),
         firstUpdate_(firstUpdate),
@@ -42,10 +42,10 @@ class IssueTimes {
 
   Durations find(size_t step) const {
     const StepTimes& own = steps_[step];
-    Durations issue(own.commands.size());
-    if (step == 0) return issue;
+    Durations launch(own.commands.size());
+    if (step == 0) return launch;
     const std::optional<Nanoseconds> begin = beginOfStep(step);
-    std::optional<Nanoseconds> between;  // until the first run has it
+    std::optional<Nanoseconds> between;  // until the first launch has it
     std::optional<Nanoseconds> free;
     EndsUnderWay ends = endsOf(steps_[step - 1]);
     bool hasJoined = false;  // the thread waited for the step's scalars
@@ -54,23 +54,23 @@ class IssueTimes {
       if (!own.commands[i]) continue;
       const CommandTimes& times = *own.commands[i];
       if (!free) {
-        free = times.issueBegin;
+        free = times.launchBegin;
         if (begin) between = std::max(*free - *begin, Nanoseconds(0));
       }
-      while (!ends.empty() && ends.top() <= times.issueBegin) ends.pop();
+      while (!ends.empty() && ends.top() <= times.launchBegin) ends.pop();
       const bool isHeldBack = ends.size() >= kMostUnderWay;
       ends.push(times.end);
-      if (std::exchange(hasJoined, false)) free = times.issueBegin;
-      Nanoseconds took = times.issueEnd - std::min(*free, times.issueBegin);
-      free = times.issueEnd;
+      if (std::exchange(hasJoined, false)) free = times.launchBegin;
+      Nanoseconds took = times.launchEnd - std::min(*free, times.launchBegin);
+      free = times.launchEnd;
       if (isRun(i)) took += std::exchange(between, std::nullopt).value_or(Nanoseconds(0));
-      if (!isHeldBack) issue[i] = took;
+      if (!isHeldBack) launch[i] = took;
     }
-    return issue;
+    return launch;
   }
 
  private:
-  /// Ends of what was handed over, the earliest on top.
+  /// Ends of the commands enqueued, the earliest on top.
   using EndsUnderWay = std::priority_queue<Nanoseconds, std::vector<Nanoseconds>, std::greater<>>;
 
   static EndsUnderWay endsOf(const StepTimes& step) {
@@ -83,8 +83,8 @@ class IssueTimes {
 
   bool isRun(size_t i) const { return schedule_.commands[i].kind == ir::CommandKind::kRun; }
 
-  // When the step before was handed over, the one before that is done and the inputs' places are
-  // free, the thread waits for nothing more.
+  // The thread waits for nothing more once the step before is enqueued, the one before that is
+  // done, and the inputs' places are free.
   std::optional<Nanoseconds> beginOfStep(size_t step) const {
     if (step < 2) return std::nullopt;
     Nanoseconds begin;
@@ -95,7 +95,7 @@ class IssueTimes {
     for (size_t i = 0; i < before.commands.size(); ++i) {
       const auto& times = before.commands[i];
       if (!times) continue;
-      begin = std::max(begin, times->issueEnd);
+      begin = std::max(begin, times->launchEnd);
       if (isInputCopy_[i]) begin = std::max(begin, times->end);
     }
     return begin;
@@ -109,9 +109,9 @@ class IssueTimes {
 
 }  // namespace
 
-std::vector<Durations> findIssueTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
-                                      size_t firstUpdate) {
-  const IssueTimes times(schedule, steps, firstUpdate);
+std::vector<Durations> findLaunchTimes(const ir::Schedule& schedule,
+                                       llvm::ArrayRef<StepTimes> steps, size_t firstUpdate) {
+  const LaunchTimes times(schedule, steps, firstUpdate);
   std::vector<Durations> found;
   for (size_t step = 0; step < steps.size(); ++step) found.push_back(times.find(step));
   return found;

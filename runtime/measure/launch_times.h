@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the issuing thread takes to hand over the commands of a step, from when the parts of steps
-// were handed over. A command's time includes the events before it; that of a step's first run also
-// what comes between two steps. Where the thread may have been held back it says nothing: a driver
-// lets it wait when much is under way, at a step's begin it waits for earlier steps, and before the
-// first update for the step's scalars.
-#ifndef STOWAGE_RUNTIME_MEASURE_ISSUE_TIMES_H_
-#define STOWAGE_RUNTIME_MEASURE_ISSUE_TIMES_H_
+// The launch overhead of a step's commands, from the times at which the launch thread enqueued
+// them. A command's overhead includes the events before it. That of a step's first launch also
+// includes what the thread does between two steps. Nothing is said where the thread may have
+// waited: for the driver when much is under way, for earlier steps at a step's begin, and for the
+// step's scalars before the first update.
+#ifndef STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_
+#define STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
@@ -23,10 +23,9 @@ namespace stowage::runtime {
 
 /// By step and command; nothing for the first step, of which it is not known what was under way.
 /// `steps` follow each other. `firstUpdate`: the command before which the thread waits for scalars.
-std::vector<std::vector<std::optional<Nanoseconds>>> findIssueTimes(const ir::Schedule& schedule,
-                                                                    llvm::ArrayRef<StepTimes> steps,
-                                                                    size_t firstUpdate = SIZE_MAX);
+std::vector<std::vector<std::optional<Nanoseconds>>> findLaunchTimes(
+    const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate = SIZE_MAX);
 
 }  // namespace stowage::runtime
 
-#endif  // STOWAGE_RUNTIME_MEASURE_ISSUE_TIMES_H_
+#endif  // STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_

@@ -10,7 +10,7 @@
 #include <string>
 #include <utility>
 
-#include "runtime/measure/issue_times.h"
+#include "runtime/measure/launch_times.h"
 #include "runtime/measure/step_stalls.h"
 
 namespace stowage::runtime {
@@ -40,19 +40,19 @@ struct MiddleStep {
   const StepTimes* times;
   const StepTimes* before;  // null for the first
   Durations durations;
-  Durations issue;
+  Durations launch;
 };
 
 /// The middle half of the steps by their time on the compute stream.
 std::vector<MiddleStep> middleOf(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
                                  size_t firstUpdate = SIZE_MAX) {
   std::vector<std::pair<Nanoseconds, MiddleStep>> all;
-  const std::vector<Durations> issue = findIssueTimes(schedule, steps, firstUpdate);
+  const std::vector<Durations> launch = findLaunchTimes(schedule, steps, firstUpdate);
   for (size_t s = 0; s < steps.size(); ++s) {
     MiddleStep step = {.times = &steps[s],
                        .before = s == 0 ? nullptr : &steps[s - 1],
                        .durations = durationsOf(steps[s]),
-                       .issue = issue[s]};
+                       .launch = launch[s]};
     const Nanoseconds compute = computeTime(schedule, step.durations);
     all.emplace_back(compute, std::move(step));
   }
@@ -84,34 +84,35 @@ Durations meansOf(llvm::ArrayRef<MiddleStep> steps, Durations MiddleStep::*times
 
 /// Of one step, by command.
 struct Waits {
-  std::vector<Nanoseconds> issue;  // until it was handed over, and until it began then
-  std::vector<Nanoseconds> start;  // the device took that long to begin what it had already
+  std::vector<Nanoseconds> overhead;  // until it was launched, and until it began then
+  std::vector<Nanoseconds> latency;   // from its launch until the device began it
 };
 
-// What is handed over reaches the device a little later.
+// A launch reaches the device a little later.
 constexpr Nanoseconds kReach(5'000);
 
 Waits findWaits(const ir::Schedule& schedule, const MiddleStep& step) {
   Waits waits;
-  waits.issue.resize(schedule.commands.size());
-  waits.start.resize(schedule.commands.size());
+  waits.overhead.resize(schedule.commands.size());
+  waits.latency.resize(schedule.commands.size());
   for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
     const size_t i = stall.command.index();
-    const bool isLate = step.times->commands[i]->issueEnd + kReach > stall.begin;
-    if (stall.cause == StallCause::kIssue || (stall.cause == StallCause::kStart && isLate)) {
-      waits.issue[i] += stall.time;
-    } else if (stall.cause == StallCause::kStart) {
-      waits.start[i] += stall.time;
+    const bool isLate = step.times->commands[i]->launchEnd + kReach > stall.begin;
+    if (stall.cause == StallCause::kLaunchOverhead ||
+        (stall.cause == StallCause::kLaunchLatency && isLate)) {
+      waits.overhead[i] += stall.time;
+    } else if (stall.cause == StallCause::kLaunchLatency) {
+      waits.latency[i] += stall.time;
     }
   }
   return waits;
 }
 
-/// What of a run is work; the rest it waited for the issuing thread, between its kernels.
+/// What of a launch is work; the rest it waited for the launch thread, between its kernels.
 Nanoseconds workOf(const CommandTimes& times, Nanoseconds alone) {
   const Nanoseconds whole = times.end - times.begin;
-  if (times.begin >= times.issueEnd) return whole;
-  const Nanoseconds least = std::max(times.end - times.issueEnd, Nanoseconds(0));
+  if (times.begin >= times.launchEnd) return whole;
+  const Nanoseconds least = std::max(times.end - times.launchEnd, Nanoseconds(0));
   return std::clamp(alone, std::min(least, whole), whole);
 }
 
@@ -131,13 +132,13 @@ void takeOutWaits(const ir::Schedule& schedule, const ir::NodeCosts& alone,
       const ir::Command& command = schedule.commands[i];
       const auto& times = steps[s].times->commands[i];
       if (command.kind != ir::CommandKind::kRun || !times) continue;
-      const Nanoseconds work = workOf(*times, alone.nodes[command.node.index()].time);
-      const Nanoseconds waited = waits.issue[i] + times->end - times->begin - work;
-      steps[s].durations[i] = work + waits.start[i];
+      const Nanoseconds work = workOf(*times, alone.nodes[command.node.index()].work);
+      const Nanoseconds waited = waits.overhead[i] + times->end - times->begin - work;
+      steps[s].durations[i] = work + waits.latency[i];
       if (waited > Nanoseconds(0)) {
         late.push_back({s, i, waited});
       } else {
-        starts.push_back(waits.start[i]);
+        starts.push_back(waits.latency[i]);
       }
     }
   }
@@ -145,8 +146,8 @@ void takeOutWaits(const ir::Schedule& schedule, const ir::NodeCosts& alone,
   // Those that were late take the device as long to begin as others do.
   const auto middle = starts.begin() + static_cast<std::ptrdiff_t>(starts.size() / 2);
   std::nth_element(starts.begin(), middle, starts.end());
-  for (const Late& run : late) {
-    *steps[run.step].durations[run.command] += std::min(*middle, run.waited);
+  for (const Late& launch : late) {
+    *steps[launch.step].durations[launch.command] += std::min(*middle, launch.waited);
   }
 }
 
@@ -174,48 +175,48 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
 
 struct Sum {
   int64_t time = 0;
-  int64_t runs = 0;
+  int64_t count = 0;
   void add(const std::optional<Nanoseconds>& own) {
     if (!own) return;
     time += own->value();
-    ++runs;
+    ++count;
   }
-  double mean() const { return static_cast<double>(time) / static_cast<double>(runs); }
+  double mean() const { return static_cast<double>(time) / static_cast<double>(count); }
 };
 
-/// Of a signature's runs.
+/// Of a signature's launches.
 struct Sums {
   Sum work;
-  Sum issue;
+  Sum launch;
 };
 
 // In a step. The few copies that every step has, of inputs and losses, stand where the thread has
-// just waited; a few runs may be its first, which have what lies between steps.
+// just waited; a few launches may be its first, which have what lies between steps.
 constexpr int64_t kEnoughSeen = 16;
 
-/// What issuing takes inside steps. Where it was never seen, what it takes alone is scaled like
-/// that of the runs that were.
-class IssueInSteps {
+/// Launch overhead inside steps. Where it was never seen, the overhead alone is scaled like that of
+/// the launches that were seen.
+class LaunchInSteps {
  public:
-  IssueInSteps(const ir::CostTable& alone, const std::map<std::string, Sums>& seen, double share)
+  LaunchInSteps(const ir::CostTable& alone, const std::map<std::string, Sums>& seen, double share)
       : share_(share) {
-    int64_t runs = 0;
+    int64_t launches = 0;
     double inSteps = 0;
     double before = 0;
     for (const auto& [signature, sums] : seen) {
       const auto row = alone.bySignature.find(signature);
-      if (row == alone.bySignature.end() || row->second.issue == Nanoseconds(0)) continue;
-      runs += sums.issue.runs;
-      inSteps += static_cast<double>(sums.issue.time);
+      if (row == alone.bySignature.end() || row->second.launch == Nanoseconds(0)) continue;
+      launches += sums.launch.count;
+      inSteps += static_cast<double>(sums.launch.time);
       before +=
-          static_cast<double>(sums.issue.runs) * static_cast<double>(row->second.issue.value());
+          static_cast<double>(sums.launch.count) * static_cast<double>(row->second.launch.value());
     }
-    if (runs >= kEnoughSeen && inSteps > 0) slowdown_ = inSteps / before;
+    if (launches >= kEnoughSeen && inSteps > 0) slowdown_ = inSteps / before;
   }
 
   Nanoseconds of(Nanoseconds alone, const Sum& seen) const {
     const double whole =
-        seen.runs > 0 ? seen.mean() : slowdown_ * static_cast<double>(alone.value());
+        seen.count > 0 ? seen.mean() : slowdown_ * static_cast<double>(alone.value());
     return Nanoseconds(std::llround(whole * share_));
   }
 
@@ -233,7 +234,8 @@ std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& sch
   if (from == CountedFrom::kBegin) return meansOf(middle, &MiddleStep::durations);
   for (MiddleStep& step : middle) {
     for (const Stall& stall : findStalls(schedule, *step.times, step.before)) {
-      if (stall.cause == StallCause::kStart) *step.durations[stall.command.index()] += stall.time;
+      if (stall.cause != StallCause::kLaunchLatency) continue;
+      *step.durations[stall.command.index()] += stall.time;
     }
   }
   return meansOf(middle, &MiddleStep::durations);
@@ -244,35 +246,35 @@ TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes
   std::vector<MiddleStep> middle = middleOf(schedule, steps, firstUpdate);
   takeOutWaits(schedule, alone, middle);
   return {.work = meansOf(middle, &MiddleStep::durations),
-          .issue = meansOf(middle, &MiddleStep::issue)};
+          .launch = meansOf(middle, &MiddleStep::launch)};
 }
 
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
-                           double issueShare) {
+                           double launchShare) {
   std::map<std::string, Sums> bySignature;
-  Sum copies;  // what handing them over takes
+  Sum copies;  // their launch overhead
   for (size_t i = 0; i < times.work.size(); ++i) {
     if (schedule.commands[i].kind != ir::CommandKind::kRun) {
-      copies.add(times.issue[i]);
+      copies.add(times.launch[i]);
       continue;
     }
     Sums& sums = bySignature[ir::nodeSignature(graph, schedule.commands[i].node)];
     sums.work.add(times.work[i]);
-    sums.issue.add(times.issue[i]);
+    sums.launch.add(times.launch[i]);
   }
-  const IssueInSteps issue(table, bySignature, issueShare);
+  const LaunchInSteps launch(table, bySignature, launchShare);
   for (const auto& [signature, sums] : bySignature) {
     const auto row = table.bySignature.find(signature);
     if (row == table.bySignature.end()) continue;
-    if (sums.work.runs > 0) row->second.time = Nanoseconds(std::llround(sums.work.mean()));
-    // A run that was never timed launched nothing: the thread's time for it is in that of the
+    if (sums.work.count > 0) row->second.work = Nanoseconds(std::llround(sums.work.mean()));
+    // A command that was never timed launched nothing: the thread's time for it is in that of the
     // command after it.
-    row->second.issue =
-        sums.work.runs > 0 ? issue.of(row->second.issue, sums.issue) : Nanoseconds(0);
+    row->second.launch =
+        sums.work.count > 0 ? launch.of(row->second.launch, sums.launch) : Nanoseconds(0);
   }
-  if (copies.runs < kEnoughSeen) copies = {};
-  table.links.issue = issue.of(table.links.issue, copies);
+  if (copies.count < kEnoughSeen) copies = {};
+  table.links.launch = launch.of(table.links.launch, copies);
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);
   return table;

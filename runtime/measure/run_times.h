@@ -21,8 +21,8 @@ namespace stowage::runtime {
 
 /// One command in one step. All times of a program count from the same moment, by one clock.
 struct CommandTimes {
-  Nanoseconds issueBegin;  // the issuing thread hands it to its stream
-  Nanoseconds issueEnd;
+  Nanoseconds launchBegin;  // the launch thread enqueues it
+  Nanoseconds launchEnd;
   Nanoseconds begin;  // the stream works on it
   Nanoseconds end;
 };
@@ -33,8 +33,8 @@ struct StepTimes {
   std::vector<std::optional<CommandTimes>> commands;
 };
 
-/// Where a run's duration begins: with its work, or when nothing was missing any more, which the
-/// device takes a moment to begin from (StallCause::kStart).
+/// Where a launch's duration begins: with its work, or when nothing was missing any more. The
+/// latter includes launch latency (StallCause::kLaunchLatency).
 enum class CountedFrom : uint8_t { kBegin, kReady };
 /// By command: the mean of its durations over the middle half of the steps, by their time on the
 /// compute stream, so that they add up to what whole steps took (clocks vary from step to step);
@@ -45,31 +45,30 @@ std::vector<std::optional<Nanoseconds>> typicalDurations(const ir::Schedule& sch
 
 /// What steps say of their commands' costs, by command: means over the same middle half.
 struct TypicalTimes {
-  /// A run's from where it could have begun: when nothing was missing and the device took its time
-  /// (StallCause::kStart), that is work, too. Where that cannot be seen, since the run was handed
-  /// over late, it is what others took on average.
+  /// A launch's work counts from where it could have begun, launch latency included. Where the
+  /// latency cannot be seen, since the launch was late, it is the median of other launches.
   std::vector<std::optional<Nanoseconds>> work;
-  /// What the issuing thread took for a command, with the events before it; for a step's first run
-  /// also what comes between two steps. Not when so much was under way that the driver may have
+  /// Launch overhead of a command, with the events before it; for a step's first launch also what
+  /// the thread does between two steps. Not when so much was under way that the driver may have
   /// held the thread back, nor what it waited for at a step's begin.
-  std::vector<std::optional<Nanoseconds>> issue;
+  std::vector<std::optional<Nanoseconds>> launch;
 };
-/// `alone`, by node of the schedule's graph: its work measured alone. A run that began before all
-/// of it was handed over may have waited inside: of its duration so much is work, though no less
-/// than what came after it was handed over. `firstUpdate`: the command before which the issuing
-/// thread waits for the step's scalars.
+/// `alone`, by node of the schedule's graph: its work measured alone. A launch of several kernels
+/// may begin before its last kernel is launched, and wait inside. Then `alone` is its work, but no
+/// less than the time from the last kernel's launch to the end. `firstUpdate`: the command before
+/// which the launch thread waits for the step's scalars.
 TypicalTimes typicalTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps,
                           const ir::NodeCosts& alone, size_t firstUpdate = SIZE_MAX);
 
-/// `table` with the times of runs in place of those of ops alone: per signature, and for copies all
-/// together where a step has 16 or more, the mean over its commands, recomputes included; and with
-/// the rates that links had there, beside each other and beside compute, where a step copies 16 MiB
-/// or more that way (copies below 256 KiB not counted). Of what issuing took `issueShare` counts
-/// (taking times makes it slower); where it was not seen, it is by so much slower than alone as the
-/// issuing of all runs that was seen (16 or more). `times` by command of `schedule`.
+/// `table` with the times of launches in place of those of ops alone: per signature, and for copies
+/// all together where a step has 16 or more, the mean over its commands, recomputes included; and
+/// with the rates that links had there, beside each other and beside compute, where a step copies
+/// 16 MiB or more that way (copies below 256 KiB not counted). Launch overhead is multiplied by
+/// `launchShare`, since taking times adds to it. Where it was not seen, the overhead alone is
+/// scaled like that of all launches that were seen (16 or more). `times` by command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
-                           double issueShare = 1);
+                           double launchShare = 1);
 
 }  // namespace stowage::runtime
 

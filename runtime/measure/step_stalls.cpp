@@ -71,8 +71,8 @@ class StallFinder {
       take(awaited->end, isOut ? StallCause::kDeviceToHost : StallCause::kHostToDevice,
            awaited->copy);
     }
-    take(times.issueEnd, StallCause::kIssue, ir::CommandId());
-    take(times.begin, StallCause::kStart, ir::CommandId());
+    take(times.launchEnd, StallCause::kLaunchOverhead, ir::CommandId());
+    take(times.begin, StallCause::kLaunchLatency, ir::CommandId());
   }
 
   const ir::Schedule& schedule_;
@@ -110,10 +110,10 @@ const char* stallCauseName(StallCause cause) {
       return "d2h";
     case StallCause::kHostToDevice:
       return "h2d";
-    case StallCause::kIssue:
-      return "issue";
-    case StallCause::kStart:
-      return "start";
+    case StallCause::kLaunchOverhead:
+      return "launch_overhead";
+    case StallCause::kLaunchLatency:
+      return "launch_latency";
   }
   return "";
 }
@@ -133,7 +133,7 @@ StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> st
       if (!step.commands[i]) continue;
       const CommandTimes& times = *step.commands[i];
       sum.busy[static_cast<size_t>(schedule.commands[i].stream)] += times.end - times.begin;
-      sum.issuing += times.issueEnd - times.issueBegin;
+      sum.launchOverhead += times.launchEnd - times.launchBegin;
     }
     for (const Stall& stall : findStalls(schedule, step, s == 0 ? nullptr : &steps[s - 1])) {
       sum.stalls[static_cast<size_t>(stall.cause)] += stall.time;
@@ -141,7 +141,7 @@ StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> st
   }
   for (Nanoseconds& time : sum.busy) time = Nanoseconds(time.value() / sum.steps);
   for (Nanoseconds& time : sum.stalls) time = Nanoseconds(time.value() / sum.steps);
-  sum.issuing = Nanoseconds(sum.issuing.value() / sum.steps);
+  sum.launchOverhead = Nanoseconds(sum.launchOverhead.value() / sum.steps);
   const auto first = firstBegin(schedule, steps.front());
   const auto last = firstBegin(schedule, steps.back());
   if (sum.steps > 1 && first && last) {

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What the compute stream waited for in measured steps. Between two of its commands it may do
-// nothing because bytes were on their way, because the next command was not handed to it yet, or
-// because a device takes a moment to begin; each such stretch is divided among these causes, in
-// that order of precedence.
+// nothing because bytes were on their way, because the next command was not enqueued yet (launch
+// overhead), or because the device had not begun it yet (launch latency). Each such stretch is
+// divided among these causes, in that order of precedence.
 #ifndef STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
 #define STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
 
@@ -21,10 +21,10 @@
 namespace stowage::runtime {
 
 enum class StallCause : uint8_t {
-  kDeviceToHost,  // bytes had to leave
-  kHostToDevice,  // bytes had to arrive
-  kIssue,         // the issuing thread was not there yet
-  kStart          // nothing was missing: the device took that long to begin
+  kDeviceToHost,    // bytes had to leave
+  kHostToDevice,    // bytes had to arrive
+  kLaunchOverhead,  // the launch thread had not enqueued it yet
+  kLaunchLatency    // nothing was missing: the device took that long to begin
 };
 inline constexpr size_t kStallCauseCount = 4;
 const char* stallCauseName(StallCause cause);
@@ -32,7 +32,7 @@ const char* stallCauseName(StallCause cause);
 struct Stall {
   ir::CommandId command;  // of compute: it began late
   ir::CommandId awaited;  // the copy it waited for; invalid for the other causes
-  StallCause cause = StallCause::kStart;
+  StallCause cause = StallCause::kLaunchLatency;
   Nanoseconds begin;  // by the clock of the times
   Nanoseconds time;
 };
@@ -48,7 +48,7 @@ struct StepSummary {
   Nanoseconds period;  // from one step's first compute command to the next step's; 0 for one step
   std::array<Nanoseconds, ir::kStreamCount> busy{};
   std::array<Nanoseconds, kStallCauseCount> stalls{};
-  Nanoseconds issuing;  // of the issuing thread
+  Nanoseconds launchOverhead;  // of the launch thread
 };
 StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
 

@@ -94,7 +94,7 @@ ir::Error AllocationLog::summarize(llvm::ArrayRef<const void*> results, int64_t 
       offsets[index] = *region.take(event.bytes, Bytes(INT64_MAX));
     }
   }
-  cost.temporary = region.height() + others;
+  cost.temporary = region.peak() + others;
   return ir::success();
 }
 

@@ -90,7 +90,7 @@ llvm::ArrayRef<uint8_t> canaryPattern() {
 }
 
 // From the top down, so that a full arena is answered by its last piece.
-ir::Expected<Bytes> touchedHeight(Bytes arena, ReadArena read) {
+ir::Expected<Bytes> findHighWaterMark(Bytes arena, ReadArena read) {
   std::vector<uint8_t> room;
   for (int64_t end = arena.value(); end > 0;) {
     const int64_t begin = (end - 1) / kPeriod * kPeriod;
@@ -108,10 +108,11 @@ ir::Expected<Bytes> touchedHeight(Bytes arena, ReadArena read) {
 std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedule& schedule,
                                         const ir::Target& target, ir::Space space) {
   std::vector<ir::ByteRange> spans;
-  for (const ir::Residency& stay : schedule.residencies) {
-    if (stay.space != space) continue;
-    const int64_t bytes = roundUp(graph.storage(stay.storage).bytes.value(), target.alignBytes);
-    spans.push_back({stay.offset, stay.offset + bytes});
+  for (const ir::Residency& residency : schedule.residencies) {
+    if (residency.space != space) continue;
+    const int64_t bytes =
+        roundUp(graph.storage(residency.storage).bytes.value(), target.alignBytes);
+    spans.push_back({residency.offset, residency.offset + bytes});
   }
   if (space != ir::Space::kDevice) return mergeSpans(std::move(spans));
   for (const ir::Command& command : schedule.commands) {

@@ -30,8 +30,9 @@ llvm::ArrayRef<uint8_t> canaryPattern();
 /// Reads bytes of an arena, which may lie on another device.
 using ReadArena = llvm::function_ref<ir::Error(int64_t offset, llvm::MutableArrayRef<uint8_t>)>;
 
-/// Bytes from the arena's begin to the end of the highest one that changed. Errors: the reader's.
-ir::Expected<Bytes> touchedHeight(Bytes arena, ReadArena read);
+/// The high-water mark: bytes from the arena's begin to the end of the highest one that changed.
+/// Errors: the reader's.
+ir::Expected<Bytes> findHighWaterMark(Bytes arena, ReadArena read);
 
 /// What the schedule may write in `space`: residencies (in whole alignment units), temporaries,
 /// reserved regions. Ascending, disjoint.

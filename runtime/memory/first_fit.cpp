@@ -15,7 +15,7 @@ std::optional<int64_t> FirstFit::take(Bytes bytes, Bytes limit) {
   }
   if (size > limit.value() || offset > limit.value() - size) return std::nullopt;
   blocks_.insert(next, {offset, size});
-  height_ = std::max(height_, top());
+  peak_ = std::max(peak_, top());
   return offset;
 }
 

@@ -2,8 +2,8 @@
 //
 // First-fit placement in a line of bytes: each block takes the lowest gap that holds it, and a gap
 // is used again at once. The rule is the same when temporaries are measured and when they are
-// served, so a sequence that was measured to need a height fits that height. However the blocks
-// come and go, the height never exceeds the sum of all sizes ever asked for.
+// served, so a sequence fits in the peak that was measured for it. In whatever order blocks
+// come and go, the peak never exceeds the sum of all sizes ever asked for.
 #ifndef STOWAGE_RUNTIME_MEMORY_FIRST_FIT_H_
 #define STOWAGE_RUNTIME_MEMORY_FIRST_FIT_H_
 
@@ -29,8 +29,8 @@ class FirstFit {
 
   /// End of the highest block there is.
   Bytes top() const;
-  /// Highest top so far.
-  Bytes height() const { return height_; }
+  /// The highest `top` so far.
+  Bytes peak() const { return peak_; }
   Bytes bytesInUse() const;
   bool isEmpty() const { return blocks_.empty(); }
 
@@ -41,7 +41,7 @@ class FirstFit {
   };
   int64_t unit_;
   std::vector<Block> blocks_;  // by offset
-  Bytes height_;
+  Bytes peak_;
 };
 
 }  // namespace stowage::runtime

@@ -10,10 +10,10 @@ namespace stowage::runtime {
 StepAllocator::StepAllocator(uint8_t* base, Bytes arena, int64_t unit)
     : base_(base), arena_(arena), unit_(unit), low_(unit), high_(unit) {}
 
-void StepAllocator::beginRun(const RunPlacement& placement, std::string op) {
+void StepAllocator::beginLaunch(const LaunchPlacement& placement, std::string op) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  assert(run_ == nullptr && "a run inside a run");
-  run_ = &placement;
+  assert(launch_ == nullptr && "a launch inside a launch");
+  launch_ = &placement;
   op_ = std::move(op);
   nextOrdinal_ = 0;
   resultsServed_ = 0;
@@ -23,17 +23,17 @@ void StepAllocator::beginRun(const RunPlacement& placement, std::string op) {
   refused_.reset();
 }
 
-ir::Error StepAllocator::endRun() {
+ir::Error StepAllocator::endLaunch() {
   const std::lock_guard<std::mutex> lock(mutex_);
-  assert(run_ != nullptr && "the end of no run");
-  const RunPlacement& run = *std::exchange(run_, nullptr);
+  assert(launch_ != nullptr && "the end of no launch");
+  const LaunchPlacement& launch = *std::exchange(launch_, nullptr);
   if (refused_) return ir::makeError(*std::exchange(refused_, std::nullopt));
-  if (resultsServed_ != run.results.size()) {
+  if (resultsServed_ != launch.results.size()) {
     return ir::makeError(ir::ErrorCode::kPlanMismatch,
                          op_ + " made " + std::to_string(resultsServed_) +
                              " of the results that its " + std::to_string(nextOrdinal_) +
                              " allocations were expected to hold, expected " +
-                             std::to_string(run.results.size()));
+                             std::to_string(launch.results.size()));
   }
   const Bytes kept = low_.bytesInUse() + high_.bytesInUse();
   if (kept.value() == 0) return ir::success();
@@ -44,18 +44,18 @@ ir::Error StepAllocator::endRun() {
 
 uint8_t* StepAllocator::allocate(Bytes bytes, AllocatingThread thread) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  assert(run_ != nullptr && "an allocation outside a run");
+  assert(launch_ != nullptr && "an allocation outside a launch");
   if (thread == AllocatingThread::kMain) {
     const int32_t ordinal = nextOrdinal_++;
     const auto* found =
-        std::find_if(run_->results.begin(), run_->results.end(),
-                     [&](const RunPlacement::Result& r) { return r.ordinal == ordinal; });
-    if (found != run_->results.end()) return serveResult(*found, bytes);
+        std::find_if(launch_->results.begin(), launch_->results.end(),
+                     [&](const LaunchPlacement::Result& r) { return r.ordinal == ordinal; });
+    if (found != launch_->results.end()) return serveResult(*found, bytes);
   }
   return serveTemporary(bytes, thread);
 }
 
-uint8_t* StepAllocator::serveResult(const RunPlacement::Result& result, Bytes bytes) {
+uint8_t* StepAllocator::serveResult(const LaunchPlacement::Result& result, Bytes bytes) {
   if (bytes != result.bytes) {
     return refuse(ir::ErrorCode::kPlanMismatch,
                   op_ + " asks for " + std::to_string(bytes.value()) + " bytes in allocation " +
@@ -71,18 +71,18 @@ uint8_t* StepAllocator::serveTemporary(Bytes bytes, AllocatingThread thread) {
   const bool fromBelow = thread == AllocatingThread::kMain;
   FirstFit& own = fromBelow ? low_ : high_;
   const FirstFit& other = fromBelow ? high_ : low_;
-  const Bytes limit = run_->tempBytes - other.top();
+  const Bytes limit = launch_->tempBytes - other.top();
   const std::optional<int64_t> offset = own.take(bytes, limit);
   if (!offset) {
     const Bytes used = low_.bytesInUse() + high_.bytesInUse();
     return refuse(ir::ErrorCode::kOutOfDeviceMemory,
                   op_ + " asks for " + std::to_string(bytes.value()) +
                       " bytes of temporaries with " + std::to_string(used.value()) +
-                      " in use, its temp region has " + std::to_string(run_->tempBytes.value()));
+                      " in use, its temp region has " + std::to_string(launch_->tempBytes.value()));
   }
   const int64_t size = std::max(roundUp(bytes, unit_).value(), unit_);
   const int64_t place =
-      run_->tempOffset + (fromBelow ? *offset : run_->tempBytes.value() - *offset - size);
+      launch_->tempOffset + (fromBelow ? *offset : launch_->tempBytes.value() - *offset - size);
   note(place + size);
   return base_ + place;
 }
@@ -95,13 +95,13 @@ uint8_t* StepAllocator::refuse(ir::ErrorCode code, std::string what) {
 
 void StepAllocator::release(uint8_t* address) {
   const std::lock_guard<std::mutex> lock(mutex_);
-  if (run_ == nullptr) return;
-  const int64_t offset = address - base_ - run_->tempOffset;
+  if (launch_ == nullptr) return;
+  const int64_t offset = address - base_ - launch_->tempOffset;
   if (low_.release(offset)) return;
-  high_.releaseEndingAt(run_->tempBytes.value() - offset);
+  high_.releaseEndingAt(launch_->tempBytes.value() - offset);
 }
 
-Bytes StepAllocator::servedHeight() {
+Bytes StepAllocator::servedPeak() {
   const std::lock_guard<std::mutex> lock(mutex_);
   return Bytes(served_);
 }

@@ -3,13 +3,13 @@
 // Serves every allocation that an op makes while a step runs, from the places that the plan states:
 //   - the main thread's allocations are counted; those whose ordinals the cost table names become
 //     results and get the planned addresses of their storages;
-//   - everything else is a temporary and gets a place in the run's temp region: the main thread's
-//     first-fit from the bottom up, other threads' first-fit from the top down. Measured need =
-//     height of the first + sum of the second, so any interleaving of threads fits.
+//   - everything else is a temporary and gets a place in the launch's temp region: the main
+//     thread's first-fit from the bottom up, other threads' first-fit from the top down. Measured
+//     need = peak of the former + sum of the latter, so any interleaving of threads fits.
 // What does not fit is refused and remembered as an error that names the op; there is no place to
 // overflow to. Knows nothing of libtorch: the allocator that libtorch sees forwards to it.
 //
-// Threads: beginRun, endRun from the thread that runs the ops; allocate, release, owns from any.
+// Threads: beginLaunch and endLaunch from the one that runs ops; allocate, release, owns from any.
 #ifndef STOWAGE_RUNTIME_MEMORY_STEP_ALLOCATOR_H_
 #define STOWAGE_RUNTIME_MEMORY_STEP_ALLOCATOR_H_
 
@@ -28,8 +28,8 @@
 
 namespace stowage::runtime {
 
-/// Where a run's allocations go. Addresses are offsets in the arena.
-struct RunPlacement {
+/// Where a launch's allocations go. Addresses are offsets in the arena.
+struct LaunchPlacement {
   struct Result {
     int32_t ordinal = 0;  // of the main thread's allocations
     int64_t offset = 0;
@@ -48,25 +48,25 @@ class StepAllocator {
   /// `base`: first byte of the arena; placements are multiples of `unit` apart.
   StepAllocator(uint8_t* base, Bytes arena, int64_t unit);
 
-  /// `placement` must stay valid until endRun; `op` names the run in messages.
-  void beginRun(const RunPlacement& placement, std::string op);
+  /// `placement` must stay valid until endLaunch; `op` names the launch in messages.
+  void beginLaunch(const LaunchPlacement& placement, std::string op);
   /// Errors: kOutOfDeviceMemory for what was refused; kInternal for a result that was not asked for
   /// or temporaries that were not given back.
-  ir::Error endRun();
+  ir::Error endLaunch();
 
-  /// The address of `bytes` bytes, or null when it is refused. Only between beginRun and endRun.
+  /// The address of `bytes` bytes; null: refused. Only between beginLaunch and endLaunch.
   uint8_t* allocate(Bytes bytes, AllocatingThread thread);
   /// Gives back what allocate returned. Results stay where they are.
   void release(uint8_t* address);
   /// Does the address lie in the arena?
   bool owns(const void* address) const;
-  /// Bytes from the arena's begin to the end of the highest operand, result or temporary of any run
-  /// so far, in whole units: as libtorch's own allocators count.
-  Bytes servedHeight();
+  /// Bytes from the arena's begin to the end of the highest operand, result or temporary of any
+  /// launch so far, in whole units: as libtorch's own allocators count.
+  Bytes servedPeak();
 
  private:
   void note(int64_t end) { served_ = std::max(served_, end); }
-  uint8_t* serveResult(const RunPlacement::Result& result, Bytes bytes);
+  uint8_t* serveResult(const LaunchPlacement::Result& result, Bytes bytes);
   uint8_t* serveTemporary(Bytes bytes, AllocatingThread thread);
   uint8_t* refuse(ir::ErrorCode code, std::string what);
 
@@ -75,7 +75,7 @@ class StepAllocator {
   int64_t unit_;
 
   std::mutex mutex_;
-  const RunPlacement* run_ = nullptr;
+  const LaunchPlacement* launch_ = nullptr;
   std::string op_;
   int32_t nextOrdinal_ = 0;
   size_t resultsServed_ = 0;

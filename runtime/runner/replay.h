@@ -27,7 +27,7 @@ class Replay {
   static ir::Expected<std::unique_ptr<Replay>> make(const ir::Graph& graph);
   ~Replay();
 
-  /// Inputs as for Executor::issueStep. `scalars` by ScalarId.
+  /// Inputs as for Executor::enqueueStep. `scalars` by ScalarId.
   ir::Error runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<ScalarValue> scalars);
   /// What a persistent storage or an output holds now. Empty for others and for outputs before the
   /// first step.

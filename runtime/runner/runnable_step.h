@@ -94,7 +94,7 @@ class RunnableStep {
   virtual FirstValue firstValue(ir::StorageId storage) const = 0;
   /// The bytes of a kLive storage, uint8 [n].
   virtual at::Tensor liveValue(ir::StorageId storage) const = 0;
-  /// Hands over each kConstruction storage that `wanted` asks for.
+  /// Delivers each kConstruction storage that `wanted` asks for.
   virtual ir::Error replayConstruction(const std::function<bool(ir::StorageId)>& wanted,
                                        const Deliver& deliver) const = 0;
   /// The first value of a kStep storage, uint8 [n] on the CPU. `valueOf` gives the bytes of other

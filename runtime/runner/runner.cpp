@@ -272,15 +272,15 @@ ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> inputs) {
-  ir::Expected<int64_t> issued = issue(inputs);
-  if (!issued) return issued.takeError();
-  ir::Expected<std::vector<at::Tensor>> values = reports(*issued);
+  ir::Expected<int64_t> enqueued = enqueue(inputs);
+  if (!enqueued) return enqueued.takeError();
+  ir::Expected<std::vector<at::Tensor>> values = reports(*enqueued);
   if (!values || !impl_->drawsOnCpu) return values;
   if (ir::Error error = finish()) return error;
   return values;
 }
 
-ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
+ir::Expected<int64_t> Runner::enqueue(llvm::ArrayRef<at::Tensor> inputs) {
   if (ir::Error error = impl_->checkOpen()) return error;
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
   if (ir::Error error = impl_->captured.checkUnchanged()) return error;
@@ -300,14 +300,14 @@ ir::Expected<int64_t> Runner::issue(llvm::ArrayRef<at::Tensor> inputs) {
   }
   ir::Expected<std::optional<std::vector<uint8_t>>> generator = impl_->generatorBefore();
   if (!generator) return generator.takeError();
-  ir::Expected<int64_t> issued = impl_->executor->issueStep(bound);
-  if (!issued && *generator && impl_->executor->endedWithoutUpdates()) {
+  ir::Expected<int64_t> enqueued = impl_->executor->enqueueStep(bound);
+  if (!enqueued && *generator && impl_->executor->endedWithoutUpdates()) {
     if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), **generator)) {
-      llvm::consumeError(issued.takeError());
+      llvm::consumeError(enqueued.takeError());
       return error;
     }
   }
-  return issued;
+  return enqueued;
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {
@@ -344,7 +344,7 @@ ir::Error Runner::storeTo() {
       [&](ir::StorageId captured) { return impl_->capturedValue(captured); });
 }
 
-int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsIssued(); }
+int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsEnqueued(); }
 Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
 
 }  // namespace stowage::runtime

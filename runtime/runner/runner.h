@@ -88,25 +88,25 @@ class Runner {
   /// state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
   /// The two halves of `step`, for who does not need a step's reports before the next one begins:
-  /// issues the step and returns its number among this runner's, from 0, without waiting for it.
+  /// enqueues the step and returns its number among this runner's, from 0, without waiting for it.
   /// Whoever uses or seeds the CPU's generator while a step that draws from it is under way calls
   /// `finish` first.
-  ir::Expected<int64_t> issue(llvm::ArrayRef<at::Tensor> inputs);
-  /// What `loss` reported in one of the last two steps issued (the last one, when the step after it
-  /// was refused); waits for it. Errors: kInvalidArgument for others.
+  ir::Expected<int64_t> enqueue(llvm::ArrayRef<at::Tensor> inputs);
+  /// What `loss` reported in one of the last two steps enqueued (the last one, when the step after
+  /// it was refused); waits for it. Errors: kInvalidArgument for others.
   ir::Expected<std::vector<at::Tensor>> reports(int64_t step);
 
-  /// Waits for everything issued.
+  /// Waits for everything enqueued.
   ir::Error finish();
 
-  /// Hands over the bytes of every persistent storage that the plan touches, in order of storage,
-  /// after everything issued is done.
+  /// Delivers the bytes of every persistent storage that the plan touches, in order of storage,
+  /// after everything enqueued is done.
   using StateVisitor =
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;
   ir::Error visitState(StateVisitor visit);
 
   /// Calls `look` while the module holds, as copies, what the training has come to after everything
-  /// issued; then module and generator are as before, whatever `look` did or threw. Errors:
+  /// enqueued; then module and generator are as before, whatever `look` did or threw. Errors:
   /// kInvalidArgument inside of `look` or after storeTo; kUnsupported where there is no module.
   ir::Error read(llvm::function_ref<void()> look);
 
@@ -127,7 +127,7 @@ class Runner {
 
   /// Steps since the training began, those before a checkpoint included.
   int64_t stepsDone() const;
-  /// The device memory that ops were given since the runner was made (Device::servedHeight): what
+  /// The device memory that ops were given since the runner was made (Device::servedPeak): what
   /// the plan's peak is a prediction of.
   std::optional<Bytes> peak() const;
   /// Highest byte of the device arena that anything wrote since then, measured by a pattern
@@ -139,7 +139,7 @@ class Runner {
   /// The times of all commands are taken in the next `steps` steps; steps may be slower meanwhile.
   /// Errors: kEnvironment when the machine does not let them be taken.
   ir::Error takeTimes(int64_t steps);
-  /// What was taken, by step. Waits for everything issued.
+  /// What was taken, by step. Waits for everything enqueued.
   ir::Expected<std::vector<StepTimes>> takenTimes();
   /// What a thread beside takes to work out a step's scalars (RetraceFeed::typicalTime); nothing in
   /// the first steps, or where they come from a feed of the caller's.

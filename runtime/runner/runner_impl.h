@@ -34,8 +34,8 @@ struct Runner::Impl {
   std::function<bool()> stop;
   int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
   std::map<std::string, std::string> notes;  // for checkpoints
-  /// A run that draws again has the generator of an earlier moment for a while: a GPU's when it is
-  /// issued, the CPU's when it runs.
+  /// A recompute that draws random numbers sets the generator to an earlier state for a while: a
+  /// GPU's when it is enqueued, the CPU's when it runs.
   bool drawsOnCpu = false;
   bool begun = false;  // took a step, or a checkpoint
   bool over = false;
@@ -45,7 +45,7 @@ struct Runner::Impl {
   ir::Error open(const RunnerOptions& options);
   CheckedSteps checkedSteps(const RunnerOptions& options) const;
   ir::Error checkReads() const;
-  /// Of the step's generator: the step to be issued may be refused. Nothing where it cannot.
+  /// Of the step's generator: the step to be enqueued may be refused. Nothing where it cannot.
   ir::Expected<std::optional<std::vector<uint8_t>>> generatorBefore();
   ir::Error openDevice(const RunnerOptions& options);
   ir::Expected<std::unique_ptr<Device>> openCpu(const RunnerOptions& options) const;

@@ -145,11 +145,11 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
                      .samePlan = progress.plan == planFingerprint(impl_->plan)};
 }
 
-std::optional<Bytes> Runner::peak() const { return impl_->device->servedHeight(); }
+std::optional<Bytes> Runner::peak() const { return impl_->device->servedPeak(); }
 
 ir::Expected<Bytes> Runner::highWaterMark() {
   if (ir::Error error = impl_->executor->finish()) return error;
-  return touchedHeight(arenaBytes(), [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+  return findHighWaterMark(arenaBytes(), [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
     return impl_->device->read(ir::Space::kDevice, offset, bytes);
   });
 }

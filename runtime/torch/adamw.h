@@ -9,7 +9,7 @@
 // float32 master copy. Where the state's dtype is wider than the parameter's, the fused kernel runs
 // on the master (or on a float32 copy made for the step), gradients are widened, and the result is
 // rounded back into the parameter. Invariants: learning rate, beta, epsilon and decay are the only
-// numbers handed over; step counts live on the
+// numbers passed to kernels; step counts live on the
 //   device; nothing is read back. Buckets do not change bits: the kernels are elementwise.
 // Not here: amsgrad, maximize, sparse gradients, gradient clipping.
 #ifndef STOWAGE_RUNTIME_TORCH_ADAMW_H_

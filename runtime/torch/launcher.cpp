@@ -34,7 +34,7 @@ Launcher::Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors t
       tensors_(std::move(tensors)),
       rng_(std::move(rng)),
       callOfNode_(source.graph.nodes().size(), {-1, -1}),
-      runs_(source.schedule.commands.size()) {}
+      launches_(source.schedule.commands.size()) {}
 
 // What an op of a GPU leaves on the host it writes when it is launched, not when it runs. No wait
 // of the schedule is about that moment, so these bytes are not those of the host arena, where a
@@ -43,9 +43,9 @@ void Launcher::makeHostSlots() {
   const ir::Schedule& schedule = source_.schedule;
   hostSlots_.resize(schedule.residencies.size());
   for (size_t i = 0; i < schedule.residencies.size(); ++i) {
-    const ir::Residency& stay = schedule.residencies[i];
-    const ir::Storage& storage = source_.graph.storage(stay.storage);
-    if (stay.space != ir::Space::kHost || storage.home != ir::Space::kHost) continue;
+    const ir::Residency& residency = schedule.residencies[i];
+    const ir::Storage& storage = source_.graph.storage(residency.storage);
+    if (residency.space != ir::Space::kHost || storage.home != ir::Space::kHost) continue;
     if (storage.persistent || storage.role == ir::Role::kInput) continue;
     hostSlots_[i].resize(static_cast<size_t>(storage.bytes.value()));
   }
@@ -55,24 +55,24 @@ ir::Error Launcher::prepare() {
   makeHostSlots();
   for (size_t i = 0; i < source_.schedule.commands.size(); ++i) {
     if (source_.schedule.commands[i].kind != ir::CommandKind::kRun) continue;
-    if (ir::Error error = prepareRun(ir::CommandId(i))) return error;
+    if (ir::Error error = prepareLaunch(ir::CommandId(i))) return error;
   }
   return ir::success();
 }
 
-ir::Error Launcher::prepareRun(ir::CommandId id) {
+ir::Error Launcher::prepareLaunch(ir::CommandId id) {
   const ir::Command& command = source_.schedule.command(id);
-  Run& run = runs_[id.index()];
+  PreparedLaunch& prepared = launches_[id.index()];
   auto call = findCall(command);
   if (!call) return call.takeError();
-  run.call = *call;
-  run.placement.tempOffset = std::max<int64_t>(command.temp.offset, 0);
-  run.placement.tempBytes = command.temp.bytes;
-  bindOperands(command, run);
-  return placeResults(command, run);
+  prepared.call = *call;
+  prepared.placement.tempOffset = std::max<int64_t>(command.temp.offset, 0);
+  prepared.placement.tempBytes = command.temp.bytes;
+  bindOperands(command, prepared);
+  return placeResults(command, prepared);
 }
 
-// Originals and clones of a node share one prepared call.
+// The original and the recomputes of a node share one prepared call.
 ir::Expected<int32_t> Launcher::findCall(const ir::Command& command) {
   const bool replay = runsInReplayForm(source_.graph, command);
   int32_t& call = callOfNode_[command.node.index()][replay ? 1 : 0];
@@ -87,50 +87,50 @@ ir::Expected<int32_t> Launcher::findCall(const ir::Command& command) {
 }
 
 uint8_t* Launcher::address(ir::ResidencyId residency) {
-  const ir::Residency& stay = source_.schedule.residency(residency);
+  const ir::Residency& place = source_.schedule.residency(residency);
   std::vector<uint8_t>& slot = hostSlots_[residency.index()];
   if (!slot.empty()) return slot.data();
-  return (stay.space == ir::Space::kHost ? bases_.host : bases_.device) + stay.offset;
+  return (place.space == ir::Space::kHost ? bases_.host : bases_.device) + place.offset;
 }
 
 // A storage that is written is bound to where it is written: in place, or overwritten elsewhere.
-void Launcher::bindOperands(const ir::Command& command, Run& run) {
+void Launcher::bindOperands(const ir::Command& command, PreparedLaunch& prepared) {
   const std::vector<ir::StorageId> fresh = freshDeviceResults(source_.graph, command.node);
   size_t nextIn = 0;
   size_t nextOut = 0;
   for (const ir::Access& access : accessesOf(source_.graph, command)) {
-    ir::ResidencyId stay;
-    if (access.reads()) stay = command.in[nextIn++];
-    if (access.writes()) stay = command.out[nextOut++];
-    run.binds.emplace_back(access.storage, stay.isValid() ? address(stay) : nullptr);
+    ir::ResidencyId residency;
+    if (access.reads()) residency = command.in[nextIn++];
+    if (access.writes()) residency = command.out[nextOut++];
+    prepared.binds.emplace_back(access.storage, residency.isValid() ? address(residency) : nullptr);
     const bool isFresh = llvm::is_contained(fresh, access.storage);
-    if (stay.isValid() && !isFresh) noteOperand(stay, run.placement);
+    if (residency.isValid() && !isFresh) noteOperand(residency, prepared.placement);
   }
 }
 
-void Launcher::noteOperand(ir::ResidencyId stay, RunPlacement& placement) const {
-  const ir::Residency& operand = source_.schedule.residency(stay);
+void Launcher::noteOperand(ir::ResidencyId residency, LaunchPlacement& placement) const {
+  const ir::Residency& operand = source_.schedule.residency(residency);
   if (operand.space != ir::Space::kDevice) return;
-  const int64_t end = operand.offset + residencyBytes(source_, stay).value();
+  const int64_t end = operand.offset + residencyBytes(source_, residency).value();
   placement.operandsEnd = std::max(placement.operandsEnd, end);
 }
 
-ir::Error Launcher::placeResults(const ir::Command& command, Run& run) {
+ir::Error Launcher::placeResults(const ir::Command& command, PreparedLaunch& prepared) {
   const ir::Graph& graph = source_.graph;
   const auto placeOf = [&](ir::StorageId storage) -> uint8_t* {
-    for (const auto& [bound, place] : run.binds) {
+    for (const auto& [bound, place] : prepared.binds) {
       if (bound == storage) return place;
     }
     return nullptr;
   };
   for (const ir::ValueId value : graph.node(command.node).results) {
-    run.results.push_back({value});
+    prepared.results.push_back({value});
     if (!value.isValid()) continue;
     const ir::TensorType& type = graph.value(value).type;
-    run.results.back().address =
+    prepared.results.back().address =
         placeOf(graph.value(value).storage) + type.offset * ir::elementBytes(type.dtype);
     const ir::Storage& storage = graph.storage(graph.value(value).storage);
-    run.results.back().onHost =
+    prepared.results.back().onHost =
         source_.target.device == ir::DeviceKind::kCuda && storage.home == ir::Space::kHost;
   }
   const std::vector<ir::StorageId> fresh = freshDeviceResults(graph, command.node);
@@ -142,7 +142,7 @@ ir::Error Launcher::placeResults(const ir::Command& command, Run& run) {
                              std::to_string(ordinals.size()));
   }
   for (size_t k = 0; k < fresh.size(); ++k) {
-    run.placement.results.push_back(
+    prepared.placement.results.push_back(
         {ordinals[k], placeOf(fresh[k]) - bases_.device, graph.storage(fresh[k]).bytes});
   }
   return ir::success();
@@ -162,18 +162,18 @@ std::vector<int32_t> Launcher::findOrdinals(ir::NodeId node, size_t results) con
 ir::Error Launcher::launch(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars,
                            StepAllocator& allocator, AllocationSource& allocations) {
   const ir::Command& command = source_.schedule.command(id);
-  const Run& run = runs_[id.index()];
-  for (const auto& [storage, place] : run.binds) tensors_.bind(storage, place);
+  const PreparedLaunch& prepared = launches_[id.index()];
+  for (const auto& [storage, place] : prepared.binds) tensors_.bind(storage, place);
   rng_->before(command);
   std::vector<c10::IValue> stack;
-  allocator.beginRun(run.placement, source_.graph.describeNode(command.node));
+  allocator.beginLaunch(prepared.placement, source_.graph.describeNode(command.node));
   allocations.serving.store(&allocator, std::memory_order_release);
-  ir::Error called = callOp(run, scalars, stack);
-  ir::Error checked = called ? ir::success() : checkResults(command.node, run, stack);
+  ir::Error called = callOp(prepared, scalars, stack);
+  ir::Error checked = called ? ir::success() : checkResults(command.node, prepared, stack);
   // The results' handles go before the count of what is still allocated.
   stack.clear();
   allocations.serving.store(nullptr, std::memory_order_release);
-  ir::Error served = allocator.endRun();
+  ir::Error served = allocator.endLaunch();
   rng_->after(command);
   // A refused allocation is the cause of a call that failed; a wrong place the cause of the rest.
   if (served) {
@@ -188,9 +188,9 @@ ir::Error Launcher::launch(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars
   return checked;
 }
 
-ir::Error Launcher::callOp(const Run& run, llvm::ArrayRef<ScalarValue> scalars,
+ir::Error Launcher::callOp(const PreparedLaunch& prepared, llvm::ArrayRef<ScalarValue> scalars,
                            std::vector<c10::IValue>& stack) {
-  const OpCall& call = calls_[static_cast<size_t>(run.call)];
+  const OpCall& call = calls_[static_cast<size_t>(prepared.call)];
   if (!call.scalars.empty() && scalars.empty()) {
     return ir::makeError(ir::ErrorCode::kInternal,
                          call.op.operator_name().name + " runs before its step scalars are known");
@@ -202,15 +202,16 @@ ir::Error Launcher::callOp(const Run& run, llvm::ArrayRef<ScalarValue> scalars,
   });
 }
 
-ir::Error Launcher::checkResults(ir::NodeId node, const Run& run,
+ir::Error Launcher::checkResults(ir::NodeId node, const PreparedLaunch& prepared,
                                  const std::vector<c10::IValue>& stack) {
   size_t next = 0;
   std::string wrong;
   forEachResult(stack, [&](const at::Tensor& result) {
     const size_t k = next++;
-    if (!wrong.empty() || k >= run.results.size() || !run.results[k].value.isValid()) return;
-    const ir::Value& value = source_.graph.value(run.results[k].value);
-    const ExpectedResult& expected = run.results[k];
+    if (!wrong.empty() || k >= prepared.results.size() || !prepared.results[k].value.isValid())
+      return;
+    const ir::Value& value = source_.graph.value(prepared.results[k].value);
+    const ExpectedResult& expected = prepared.results[k];
     const bool onHost = expected.onHost && result.defined() && result.device().is_cpu();
     wrong = findDifference(result, value.type, onHost ? result.data_ptr() : expected.address);
     // Nobody served it: it is taken to where its readers look.
@@ -219,9 +220,9 @@ ir::Error Launcher::checkResults(ir::NodeId node, const Run& run,
     }
     if (!wrong.empty()) wrong = "result " + std::to_string(k) + " " + wrong;
   });
-  if (wrong.empty() && next < run.results.size()) {
-    wrong =
-        "left " + std::to_string(next) + " results, expected " + std::to_string(run.results.size());
+  if (wrong.empty() && next < prepared.results.size()) {
+    wrong = "left " + std::to_string(next) + " results, expected " +
+            std::to_string(prepared.results.size());
   }
   if (wrong.empty()) return ir::success();
   return ir::makeError(ir::ErrorCode::kPlanMismatch,

@@ -48,10 +48,10 @@ class Launcher {
     uint8_t* address = nullptr;
     bool onHost = false;  // in a slot of its own
   };
-  struct Run {
-    int32_t call = -1;  // in calls_; -1: not a run
+  struct PreparedLaunch {
+    int32_t call = -1;  // in calls_; -1: not a run command
     std::vector<std::pair<ir::StorageId, uint8_t*>> binds;
-    RunPlacement placement;
+    LaunchPlacement placement;
     std::vector<ExpectedResult> results;
   };
 
@@ -59,16 +59,17 @@ class Launcher {
            std::unique_ptr<RngKeeper> rng);
   ir::Error prepare();
   void makeHostSlots();
-  ir::Error prepareRun(ir::CommandId command);
+  ir::Error prepareLaunch(ir::CommandId command);
   ir::Expected<int32_t> findCall(const ir::Command& command);
-  void bindOperands(const ir::Command& command, Run& run);
-  void noteOperand(ir::ResidencyId stay, RunPlacement& placement) const;
+  void bindOperands(const ir::Command& command, PreparedLaunch& prepared);
+  void noteOperand(ir::ResidencyId residency, LaunchPlacement& placement) const;
   std::vector<int32_t> findOrdinals(ir::NodeId node, size_t results) const;
-  ir::Error placeResults(const ir::Command& command, Run& run);
+  ir::Error placeResults(const ir::Command& command, PreparedLaunch& prepared);
   uint8_t* address(ir::ResidencyId residency);
-  ir::Error callOp(const Run& run, llvm::ArrayRef<ScalarValue> scalars,
+  ir::Error callOp(const PreparedLaunch& prepared, llvm::ArrayRef<ScalarValue> scalars,
                    std::vector<c10::IValue>& stack);
-  ir::Error checkResults(ir::NodeId node, const Run& run, const std::vector<c10::IValue>& stack);
+  ir::Error checkResults(ir::NodeId node, const PreparedLaunch& prepared,
+                         const std::vector<c10::IValue>& stack);
 
   ProgramSource source_;
   ArenaBases bases_;
@@ -76,7 +77,7 @@ class Launcher {
   std::unique_ptr<RngKeeper> rng_;
   std::vector<OpCall> calls_;
   std::vector<std::array<int32_t, 2>> callOfNode_;  // as it is, in replay form; -1: not made yet
-  std::vector<Run> runs_;                           // by command
+  std::vector<PreparedLaunch> launches_;            // by command
   std::vector<std::vector<uint8_t>> hostSlots_;     // by residency; empty: it lies in an arena
 };
 

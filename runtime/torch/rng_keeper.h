@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Random numbers that repeat: an original that draws saves the generator's state in its slot before
-// it runs; a clone runs with the state from the slot, and afterwards the generator goes on from
+// it runs; a recompute runs with the state from the slot, and afterwards the generator goes on from
 // where it was. Works on a device's default generator, which libtorch's ops use when they are given
 // none: here the CPU's.
 #ifndef STOWAGE_RUNTIME_TORCH_RNG_KEEPER_H_
@@ -23,7 +23,7 @@ namespace stowage::runtime {
 class RngKeeper {
  public:
   virtual ~RngKeeper() = default;
-  /// Around a run, on the thread that launches it. Nothing happens when it has no slot.
+  /// Around a launch, on the thread that launches it. Nothing happens when it has no slot.
   virtual void before(const ir::Command& run) = 0;
   virtual void after(const ir::Command& run) = 0;
 };
@@ -37,7 +37,7 @@ class SlottedRngKeeper final : public RngKeeper {
     if (run.rngSlot < 0) return;
     const auto slot = static_cast<size_t>(run.rngSlot);
     if (slots_.size() <= slot) slots_.resize(slot + 1);
-    if (run.clone == 0) {
+    if (run.recompute == 0) {
       if (!slots_[slot]) slots_[slot] = std::make_unique<State>();
       *slots_[slot] = State::take();
       return;
@@ -46,13 +46,13 @@ class SlottedRngKeeper final : public RngKeeper {
     if (slots_[slot]) slots_[slot]->put();
   }
   void after(const ir::Command& run) override {
-    if (run.rngSlot < 0 || run.clone == 0) return;
+    if (run.rngSlot < 0 || run.recompute == 0) return;
     running_->put();
   }
 
  private:
   std::vector<std::unique_ptr<State>> slots_;
-  std::unique_ptr<State> running_;  // while a clone runs
+  std::unique_ptr<State> running_;  // while a recompute runs
 };
 
 std::unique_ptr<RngKeeper> makeCpuRngKeeper();

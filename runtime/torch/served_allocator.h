@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The allocator that libtorch sees for CPU memory. It stands in front of libtorch's own and hands
-// every call on, except on threads that belong to a device while one of the device's runs is under
-// way: then it serves from the run's plan, or keeps a log of what libtorch's own gives. So a data
-// loader that allocates at the same time is not touched.
-// A device's threads are the one that runs its ops and the OpenMP workers of that thread, each
-// registered once. Installed once per process and never taken out: blocks may live on.
+// every call on, except on threads that belong to a device while one of the device's launches is
+// under way: then it serves from the launch's plan, or keeps a log of what libtorch's own gives. So
+// a data loader that allocates at the same time is not touched. A device's threads are the one that
+// runs its ops and the OpenMP workers of that thread, each registered once. Installed once per
+// process and never taken out: blocks may live on.
 #ifndef STOWAGE_RUNTIME_TORCH_SERVED_ALLOCATOR_H_
 #define STOWAGE_RUNTIME_TORCH_SERVED_ALLOCATOR_H_
 

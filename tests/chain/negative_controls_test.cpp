@@ -37,18 +37,18 @@ TEST(NegativeControl, AnotherRandomStateShows) {
   EXPECT_NE(tools::firstDifference(chain().eager(), chain().trainEagerly(12345)), "");
 }
 
-TEST(NegativeControl, ClonesWithoutTheirRandomStateShow) {
+TEST(NegativeControl, RecomputesWithoutTheirRandomStateShow) {
   // Masks are what dropout draws.
   passes::PlannedStep planned =
       orFail(chain().plan(chain().share(100), {}, {{"*empty_like.*", ir::GapAction::kRecompute}}));
   EXPECT_EQ(chain().difference(planned), "");
   int taken = 0;
   for (ir::Command& command : planned.schedule.commands) {
-    if (command.clone == 0 || command.rngSlot < 0) continue;
+    if (command.recompute == 0 || command.rngSlot < 0) continue;
     command.rngSlot = -1;
     ++taken;
   }
-  ASSERT_GT(taken, 0) << "the plan runs no dropout again";
+  ASSERT_GT(taken, 0) << "the plan recomputes no dropout";
   EXPECT_NE(chain().difference(planned), "");
 }
 
@@ -61,7 +61,7 @@ TEST(NegativeControl, FrozenStepScalarsShow) {
   EXPECT_NE(chain().difference(planned, options), "");
 }
 
-/// Runs that read what a copy to the device brings in the same step, and wait for it.
+/// Launches that read what a copy to the device brings in the same step, and wait for it.
 std::vector<std::pair<size_t, ir::CommandId>> waitsForArrivals(const ir::Schedule& schedule) {
   std::vector<std::pair<size_t, ir::CommandId>> found;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
@@ -77,7 +77,7 @@ std::vector<std::pair<size_t, ir::CommandId>> waitsForArrivals(const ir::Schedul
   return found;
 }
 
-// Every copy is delayed alike, so the first run that no longer waits for its bytes comes too early.
+// All copies are equally late: the first launch without a wait for its bytes comes too early.
 TEST(NegativeControl, ADroppedWaitShowsWhenItsCopyIsLate) {
   constexpr int64_t kSlow = int64_t{50} << 20;
   const passes::PlannedStep planned = orFail(

@@ -55,7 +55,7 @@ class Load {
 
 struct Answer {
   int64_t time = 0;  // ns
-  std::string text;  // the plan file, or the refusal
+  std::string text;  // the plan file, or the infeasible error
   bool fits = false;
 };
 
@@ -80,7 +80,7 @@ class SweepChain : public testing::TestWithParam<const char*> {
   /// Rising; from less than what works to more than everything needs, any byte.
   std::vector<int64_t> drawBudgets() const {
     const int64_t all =
-        orFail(makePlanner().plan(Bytes(int64_t{1} << 50))).result.keepAllHeight.value();
+        orFail(makePlanner().plan(Bytes(int64_t{1} << 50))).result.keepAllPeak.value();
     std::mt19937_64 random(1);
     std::vector<int64_t> budgets(static_cast<size_t>(budgetCount()));
     for (int64_t& budget : budgets) {
@@ -114,7 +114,7 @@ TEST_P(SweepChain, TimeNeverRisesAndABudgetHasOnePlan) {
     answers.push_back(ask(planner, budget));
     if (answers.size() < 2) continue;
     const Answer& less = answers[answers.size() - 2];
-    EXPECT_GE(answers.back().fits, less.fits) << "refused " << budget;
+    EXPECT_GE(answers.back().fits, less.fits) << "infeasible at " << budget;
     if (less.fits) {
       EXPECT_LE(answers.back().time, less.time) << "at " << budget;
     }

@@ -60,7 +60,7 @@ const std::vector<Training>& trainings() {
 class TrainingChain : public testing::TestWithParam<Training> {};
 
 /// A plan for `percent` of the unplanned bytes; where that is too small, for the smallest budget
-/// that the answer names, after checking that one alignment unit less is refused.
+/// that the answer names, after checking that one alignment unit less is infeasible.
 passes::PlannedStep planShare(const Chain& chain, int64_t percent) {
   ir::Expected<passes::PlannedStep> planned = chain.plan(chain.share(percent));
   if (planned) return std::move(*planned);
@@ -102,7 +102,7 @@ int64_t countIf(const passes::PlannedStep& step, bool (*holds)(const ir::Command
   return llvm::count_if(step.schedule.commands, holds);
 }
 bool copies(const ir::Command& command) { return command.kind == ir::CommandKind::kCopy; }
-bool runsAgain(const ir::Command& command) { return command.clone > 0; }
+bool isRecompute(const ir::Command& command) { return command.recompute > 0; }
 bool reusesInPlace(const ir::Command& command) { return command.takes.isValid(); }
 
 void expectEqualAtEveryShare(const Chain& chain, const Training& training) {
@@ -128,7 +128,7 @@ void expectEqualWithRecomputesAlone(const Chain& chain) {
   const Bytes smallest = answer.infeasible()->smallestBudget;
   EXPECT_LT(smallest, chain.keepAll());
   const passes::PlannedStep step = orFail(chain.plan(smallest, kRecomputesAlone));
-  EXPECT_GT(countIf(step, runsAgain), 0);
+  EXPECT_GT(countIf(step, isRecompute), 0);
   EXPECT_EQ(chain.difference(step), "") << "recomputes alone, " << smallest.value();
 }
 

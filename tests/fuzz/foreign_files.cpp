@@ -329,7 +329,7 @@ void ForeignFiles::runPlan(const std::string& plan, const Arguments& flags) {
   arguments.insert(arguments.end(), flags.begin(), flags.end());
   run(arguments);
   if (verified == 1 && end_.code == 0) complain(arguments, "ran what verify refuses");
-  // A refusal says so; the answer "no" is about bits.
+  // Exit code 1 without "error: " means different bits; an infeasible error prints "error: ".
   const bool differs = end_.code == 1 && end_.text.find("error: ") == std::string::npos;
   if (verified == 0 && knowsCosts && differs) {
     complain(arguments, "verified, and gave other bits than the unplanned step");

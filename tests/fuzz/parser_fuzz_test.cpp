@@ -80,7 +80,7 @@ std::string randomWord(Random& random) {
                                                   "offset=",
                                                   "run",
                                                   "copy",
-                                                  "clone",
+                                                  "recompute",
                                                   "wait [",
                                                   "prev [",
                                                   "temp",

@@ -2,8 +2,8 @@
 //
 // A limit of the host keeps the promises of a device budget: at a fixed budget more of the host
 // never hurts, down to having no limit at all, and more budget never hurts at a fixed limit; the
-// limit that a refusal names works, one unit of alignment less is refused, the plan for it needs
-// all of it, and the same is named whatever was asked.
+// limit that an infeasible error names works, one unit of alignment less is infeasible, the plan
+// for it needs all of it, and the same is named whatever was asked.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -37,7 +37,7 @@ class HostLimit : public testing::TestWithParam<int> {
     limited(host);
     return planner_.plan(budget);
   }
-  /// What a refusal says the host must have; nothing if it is about the device.
+  /// The host bytes that an infeasible error asks for; nothing if it is about the device.
   std::optional<Bytes> need(Bytes budget, Bytes host) {
     ir::Expected<PlanResult> result = ask(budget, host);
     if (result) return std::nullopt;
@@ -48,7 +48,7 @@ class HostLimit : public testing::TestWithParam<int> {
 
   /// Budgets that have a plan where the host is not limited, rising: the smallest one first.
   std::vector<Bytes> budgets() {
-    const Bytes most = llvm::cantFail(ask(Bytes(INT64_MAX / 4), Bytes(INT64_MAX))).keepAllHeight;
+    const Bytes most = llvm::cantFail(ask(Bytes(INT64_MAX / 4), Bytes(INT64_MAX))).keepAllPeak;
     const ir::PlanError error = ir::takePayload(ask(Bytes(1), Bytes(INT64_MAX)).takeError());
     std::vector<Bytes> found = {error.infeasible()->smallestBudget};
     for (const int percent : {40, 50, 62, 75, 90}) {
@@ -59,7 +59,7 @@ class HostLimit : public testing::TestWithParam<int> {
   }
   /// Limits from nothing to more than the plan without one needs, in random order.
   std::vector<Bytes> drawHosts(Bytes budget) {
-    const int64_t most = llvm::cantFail(ask(budget, Bytes(INT64_MAX))).timetable.hostHeight.value();
+    const int64_t most = llvm::cantFail(ask(budget, Bytes(INT64_MAX))).timetable.hostPeak.value();
     std::mt19937_64 random(seed_);
     std::vector<Bytes> hosts = {Bytes(INT64_MAX), Bytes(most)};
     for (int i = 0; i < kHosts && most > 0; ++i) {
@@ -87,8 +87,8 @@ TEST_P(HostLimit, TimeNeverRisesWithTheHost) {
         llvm::consumeError(result.takeError());
         continue;
       }
-      EXPECT_LE(result->timetable.hostHeight, host);
-      EXPECT_LE(result->timetable.deviceHeight, budget);
+      EXPECT_LE(result->timetable.hostPeak, host);
+      EXPECT_LE(result->timetable.devicePeak, budget);
       times[host] = result->timetable.stepTime.value();
     }
     int64_t last = INT64_MAX;
@@ -136,15 +136,15 @@ TEST_P(HostLimit, TheNamedSmallestWorksAndIsNamedWhateverWasAsked) {
     const Bytes smallest = *named.begin();
     ir::Expected<PlanResult> fits = ask(budget, smallest);
     ASSERT_TRUE(static_cast<bool>(fits)) << ir::describe(fits.takeError());
-    // All of it is needed: a limit that the answer keeps to would not be refused.
-    EXPECT_EQ(fits->timetable.hostHeight, smallest) << budget.value();
+    // All of it is needed: a limit that the answer keeps to would not be infeasible.
+    EXPECT_EQ(fits->timetable.hostPeak, smallest) << budget.value();
     EXPECT_EQ(need(budget, smallest - unit), smallest);
     EXPECT_EQ(need(budget, smallest - Bytes(1)), smallest);
     // The same from nothing.
     ir::Expected<PlanResult> cold = plan(limited(smallest), budget);
     ASSERT_TRUE(static_cast<bool>(cold)) << ir::describe(cold.takeError());
     EXPECT_EQ(cold->timetable.stepTime, fits->timetable.stepTime);
-    EXPECT_EQ(cold->timetable.hostHeight, smallest);
+    EXPECT_EQ(cold->timetable.hostPeak, smallest);
   }
 }
 
@@ -158,15 +158,15 @@ TEST_P(HostLimit, WhatAnAnswerNeedsIsNotRefused) {
         llvm::consumeError(result.takeError());
         continue;
       }
-      const Bytes needed = result->timetable.hostHeight;
+      const Bytes needed = result->timetable.hostPeak;
       EXPECT_EQ(need(budget, needed), std::nullopt) << budget.value() << " with " << host.value();
     }
   }
 }
 
-// What the device must have under a limit works under it, and a unit less is refused.
+// What the device must have under a limit works under it, and a unit less is infeasible.
 TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
-  const Bytes most = llvm::cantFail(ask(budgets().front(), Bytes(INT64_MAX))).timetable.hostHeight;
+  const Bytes most = llvm::cantFail(ask(budgets().front(), Bytes(INT64_MAX))).timetable.hostPeak;
   for (const int64_t share : {4, 2, 1}) {
     const Bytes host(most.value() * share / 4);
     ir::Expected<PlanResult> none = ask(Bytes(1), host);

@@ -2,7 +2,7 @@
 //
 // Choosing copies and recomputes together is worth more than either alone, and is chosen storage by
 // storage, not block by block: a step of equal blocks in which each makes one activation that is
-// cheap to make again and one that is dear, over a link that has time for some of the dear ones.
+// cheap to recompute and one that is dear, over a link that has time for some of the dear ones.
 #include <gtest/gtest.h>
 
 #include <set>

@@ -106,12 +106,12 @@ TEST(LowerProperty, EveryTimetableLowersToAProvenSchedule) {
   for (uint64_t seed = 0; seed < kSeeds; ++seed) {
     const Lowered step(seed);
     decided += step.timetable.decisions.rows.size();
-    const Bytes budget = step.timetable.deviceHeight + Bytes(seed % 2 == 0 ? 0 : 4096);
+    const Bytes budget = step.timetable.devicePeak + Bytes(seed % 2 == 0 ? 0 : 4096);
     ir::Expected<ir::Schedule> schedule = step.lower(budget);
     ASSERT_TRUE(static_cast<bool>(schedule))
         << "seed " << seed << ": " << ir::describe(schedule.takeError());
     EXPECT_EQ(schedule->arenaBytes(ir::Space::kDevice), budget);
-    EXPECT_EQ(schedule->predicted.peakBytes, step.timetable.deviceHeight);
+    EXPECT_EQ(schedule->predicted.peakBytes, step.timetable.devicePeak);
     EXPECT_EQ(schedule->predicted.stepTime, step.timetable.stepTime);
     EXPECT_EQ(schedule->predicted.bytesOut, step.timetable.bytesOut);
     EXPECT_EQ(schedule->predicted.bytesIn, step.timetable.bytesIn);
@@ -124,7 +124,7 @@ TEST(LowerProperty, EveryTimetableLowersToAProvenSchedule) {
 TEST(LowerProperty, TheFileGivesTheScheduleBack) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     const Lowered step(seed);
-    const Bytes budget = step.timetable.deviceHeight;
+    const Bytes budget = step.timetable.devicePeak;
     ir::Expected<ir::Schedule> schedule = step.lower(budget);
     ASSERT_TRUE(static_cast<bool>(schedule));
     std::string text;
@@ -136,15 +136,15 @@ TEST(LowerProperty, TheFileGivesTheScheduleBack) {
   }
 }
 
-TEST(LowerProperty, ABudgetBelowTheHeightIsRefused) {
+TEST(LowerProperty, ABudgetBelowThePeakIsInfeasible) {
   const Lowered step(3);
-  const Bytes height = step.timetable.deviceHeight;
-  ir::Expected<ir::Schedule> schedule = step.lower(height - Bytes(1));
+  const Bytes peak = step.timetable.devicePeak;
+  ir::Expected<ir::Schedule> schedule = step.lower(peak - Bytes(1));
   ASSERT_FALSE(static_cast<bool>(schedule));
   const ir::PlanError error = ir::takePayload(schedule.takeError());
   EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
   ASSERT_TRUE(error.infeasible().has_value());
-  EXPECT_EQ(error.infeasible()->smallestBudget, height);
+  EXPECT_EQ(error.infeasible()->smallestBudget, peak);
 }
 
 }  // namespace

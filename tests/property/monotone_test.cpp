@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // More budget never hurts, for any budgets: the planned time never rises with the budget, the
-// height never exceeds it, and the bytes of the plan for a budget depend on nothing else: not on
+// peak never exceeds it, and the bytes of the plan for a budget depend on nothing else: not on
 // what was asked before, nor in which order, nor on what other threads do.
 #include <gtest/gtest.h>
 #include <llvm/Support/raw_ostream.h>
@@ -42,10 +42,10 @@ class Monotone : public testing::TestWithParam<int> {
     return budgets;
   }
   int64_t keepAll() const {
-    return llvm::cantFail(plan(problem_, Bytes(INT64_MAX / 4))).keepAllHeight.value();
+    return llvm::cantFail(plan(problem_, Bytes(INT64_MAX / 4))).keepAllPeak.value();
   }
 
-  // The plan file, or the refusal.
+  // The plan file, or the infeasible error.
   std::string textOf(ir::Expected<PlanResult> result, int64_t budget) const {
     if (!result) return ir::describe(result.takeError());
     std::string text;
@@ -81,12 +81,12 @@ TEST_P(Monotone, TimeNeverRisesWithTheBudget) {
   for (const int64_t budget : budgets) {
     ir::Expected<PlanResult> result = planner.plan(Bytes(budget));
     if (!result) {
-      EXPECT_EQ(planned, 0) << "refused " << budget << " after a smaller budget was planned";
+      EXPECT_EQ(planned, 0) << "infeasible at " << budget << " after a smaller budget was planned";
       llvm::consumeError(result.takeError());
       continue;
     }
     ++planned;
-    EXPECT_LE(result->timetable.deviceHeight.value(), budget);
+    EXPECT_LE(result->timetable.devicePeak.value(), budget);
     EXPECT_LE(result->timetable.stepTime.value(), last) << "at " << budget;
     last = result->timetable.stepTime.value();
   }

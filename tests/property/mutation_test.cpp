@@ -54,22 +54,22 @@ Case makeCase(const std::shared_ptr<const ir::Graph>& graph, uint64_t plan) {
   made.budget = made.schedule.arenaBytes(ir::Space::kDevice);
   ir::NodeCosts costs;
   costs.nodes.assign(graph->nodes().size(),
-                     {.time = Nanoseconds(1000), .temporary = Bytes(INT32_MAX)});
+                     {.work = Nanoseconds(1000), .temporary = Bytes(INT32_MAX)});
   costs.links.deviceToHost.bandwidth = BytesPerSecond(1'000'000'000'000);
   costs.links.hostToDevice.bandwidth = BytesPerSecond(1'000'000'000'000);
   costs.links.diskRead.bandwidth = BytesPerSecond(1'000'000'000'000);
   costs.links.diskWrite.bandwidth = BytesPerSecond(1'000'000'000'000);
-  int64_t runs = 0;
+  int64_t launches = 0;
   for (const ir::Command& command : made.schedule.commands) {
     if (command.kind != ir::CommandKind::kRun) continue;
-    ++runs;
+    ++launches;
     Bytes& need = costs.nodes[command.node.index()].temporary;
     need = std::min(need, command.temp.bytes);
   }
   made.costs = std::make_shared<ir::NodeCosts>(costs);
   made.schedule.predicted.computeTime =
       Nanoseconds(1000 * static_cast<int64_t>(graph->nodes().size()));
-  made.schedule.predicted.stepTime = Nanoseconds(1000 * runs);
+  made.schedule.predicted.stepTime = Nanoseconds(1000 * launches);
   made.schedule.predicted.bound = made.schedule.predicted.computeTime;
   return made;
 }
@@ -225,14 +225,14 @@ std::optional<Case> planCase(uint64_t plan) {
   const auto step =
       plan % 2 == 0 ? makeSmallStep(plan) : std::make_shared<const ir::Graph>(makeTinyGraph(plan));
   const ir::CostTable costs = makeRandomCosts(*step, plan);
-  ir::Expected<passes::PlannedStep> refused =
+  ir::Expected<passes::PlannedStep> infeasible =
       passes::planStep(*step, made.target, costs, {.budget = Bytes(1)});
-  if (refused) return std::nullopt;
-  const ir::PlanError answer = ir::takePayload(refused.takeError());
+  if (infeasible) return std::nullopt;
+  const ir::PlanError answer = ir::takePayload(infeasible.takeError());
   const Bytes roomy(answer.infeasible()->smallestBudget.value() * 9 / 8);
   // The arena ends where the schedule ends, so that a byte less is missed.
   made.budget = orFail(passes::planStep(*step, made.target, costs, {.budget = roomy}))
-                    .result.timetable.deviceHeight;
+                    .result.timetable.devicePeak;
   passes::PlannedStep planned =
       orFail(passes::planStep(*step, made.target, costs, {.budget = made.budget}));
   made.costs = std::make_shared<ir::NodeCosts>(orFail(ir::resolveCosts(planned.graph, costs)));

@@ -90,7 +90,7 @@ MutationKind dropEach(const char* name, int rule, bool ofStepBefore) {
           }};
 }
 
-/// A second copy into the residency that a run defines, at the same time. A site only where the
+/// A second copy into the residency that a launch defines, at the same time. A site only where the
 /// oracle sees that nothing orders the two.
 MutationKind fillTwice() {
   return {"second fill at the same time", 12, [](const Case& original, const Visit& visit) {

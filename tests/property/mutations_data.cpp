@@ -65,7 +65,7 @@ MutationKind atRow(const char* name, const std::function<bool(ir::Schedule&, siz
 Change moveUpdateUp(Case& changed, size_t i) {
   ir::Schedule& schedule = changed.schedule;
   const Command& update = schedule.commands[i];
-  if (!isRun(update) || update.clone > 0) return {};
+  if (!isRun(update) || update.recompute > 0) return {};
   for (const ResidencyId out : update.out) {
     if (!reads(update, out)) continue;
     for (size_t j = i; j-- > 0;) {
@@ -79,7 +79,7 @@ Change moveUpdateUp(Case& changed, size_t i) {
   return {};
 }
 
-/// What the copy or clone at `index` fills is not filled.
+/// What the copy or recompute at `index` fills is not filled.
 Change dropFill(Case& changed, size_t index) {
   ir::Schedule& schedule = changed.schedule;
   const Command fill = schedule.commands[index];
@@ -139,11 +139,11 @@ std::vector<MutationKind> versionMutations() {
                   return isCopy(copy, Stream::kDiskRead) ? dropFill(changed, i) : Change{};
                 }),
       atCommand(
-          "clone dropped", 8,
+          "recompute dropped", 8,
           [](Case& changed, size_t i) -> Change {
-            const Command clone = changed.schedule.commands[i];
-            if (!isRun(clone) || clone.clone == 0) return {};
-            const bool inPlace = reads(clone, clone.out.front());
+            const Command run = changed.schedule.commands[i];
+            if (!isRun(run) || run.recompute == 0) return {};
+            const bool inPlace = reads(run, run.out.front());
             eraseCommand(changed.schedule, i);
             return {.applies = true, .expected = inPlace ? std::set<int>{7} : std::set<int>{8, 9}};
           }),

@@ -18,7 +18,7 @@ using ir::ResidencyId;
 using ir::Stream;
 
 bool isRun(const Command& command) { return command.kind == CommandKind::kRun; }
-bool isOriginal(const Command& command) { return isRun(command) && command.clone == 0; }
+bool isOriginal(const Command& command) { return isRun(command) && command.recompute == 0; }
 
 const ir::OpInfo& opOf(const Case& changed, const Command& run) {
   return ir::lookUpOp(changed.graph->node(run.node).op);
@@ -174,11 +174,11 @@ std::vector<MutationKind> structureMutations() {
   };
 }
 
-/// A clone of the run at `index`, right after it, on its operands.
-void insertCloneAfter(ir::Schedule& schedule, size_t index) {
-  Command clone = schedule.commands[index];
-  clone.clone = 1;
-  insertCommand(schedule, index + 1, clone);
+/// A recompute of the launch at `index`, right after it, on its operands.
+void insertRecomputeAfter(ir::Schedule& schedule, size_t index) {
+  Command again = schedule.commands[index];
+  again.recompute = 1;
+  insertCommand(schedule, index + 1, again);
 }
 
 bool writesPersistent(const Case& original, const Command& run) {
@@ -201,31 +201,31 @@ std::vector<MutationKind> runMutations() {
                    insertCommand(schedule, i + 1, schedule.commands[i]);
                    return true;
                  }),
-      atPosition("clone of what may not run again", 5,
+      atPosition("recompute of an op that is not recomputable", 5,
                  [](ir::Schedule& schedule, size_t i, const Case& original) {
                    const Command& run = schedule.commands[i];
                    if (!isOriginal(run)) return false;
                    const ir::OpInfo& op = opOf(original, run);
                    const bool inReplayForm = *op.replayForm != '\0';  // would have other operands
                    if (inReplayForm) return false;
-                   if (op.cloneable && !writesPersistent(original, run)) return false;
-                   insertCloneAfter(schedule, i);
+                   if (op.recomputable && !writesPersistent(original, run)) return false;
+                   insertRecomputeAfter(schedule, i);
                    return true;
                  }),
-      atPosition("clone before its original", 5,
+      atPosition("recompute before its original", 5,
                  [](ir::Schedule& schedule, size_t i, const Case&) {
-                   Command& clone = schedule.commands[i];
-                   if (!isRun(clone) || clone.clone != 1) return false;
+                   Command& run = schedule.commands[i];
+                   if (!isRun(run) || run.recompute != 1) return false;
                    for (Command& command : schedule.commands) {
-                     if (isOriginal(command) && command.node == clone.node) {
-                       std::swap(command.clone, clone.clone);
+                     if (isOriginal(command) && command.node == run.node) {
+                       std::swap(command.recompute, run.recompute);
                        return true;
                      }
                    }
                    return false;
                  }),
-      atCommand("clone with another number", 5,
-                [](Case&, Command& command) { return isRun(command) && command.clone++ > 0; }),
+      atCommand("recompute with another number", 5,
+                [](Case&, Command& command) { return isRun(command) && command.recompute++ > 0; }),
       atPosition("draws swapped", 6,
                  [](ir::Schedule& schedule, size_t i, const Case& original) {
                    Command& first = schedule.commands[i];
@@ -251,34 +251,34 @@ std::vector<MutationKind> runMutations() {
                    eraseCommand(schedule, i);
                    return true;
                  }),
-      atCommand("clone without its rng slot", 26,
+      atCommand("recompute without its rng slot", 26,
                 [](Case& changed, Command& command) {
                   const bool applies =
-                      isRun(command) && command.clone > 0 && opOf(changed, command).random;
+                      isRun(command) && command.recompute > 0 && opOf(changed, command).random;
                   if (applies) command.rngSlot = -1;
                   return applies;
                 }),
-      atCommand("clone with another rng slot", 26,
+      atCommand("recompute with another rng slot", 26,
                 [](Case& changed, Command& command) {
                   const bool applies =
-                      isRun(command) && command.clone > 0 && opOf(changed, command).random;
+                      isRun(command) && command.recompute > 0 && opOf(changed, command).random;
                   if (applies) ++command.rngSlot;
                   return applies;
                 }),
-      atCommand("slot of an original reused before its clone", 26,
+      atCommand("slot of an original reused before its recompute", 26,
                 [](Case& changed, Command& command) {
                   if (!isOriginal(command) || !opOf(changed, command).random) return false;
-                  bool hasClone = false;
+                  bool hasRecompute = false;
                   for (Command& other : changed.schedule.commands) {
-                    if (isRun(other) && other.clone > 0 && other.node == command.node) {
-                      hasClone = true;
+                    if (isRun(other) && other.recompute > 0 && other.node == command.node) {
+                      hasRecompute = true;
                     }
                   }
                   // The last slot that there may be, which nobody else has taken.
                   command.rngSlot = static_cast<int32_t>(changed.schedule.commands.size()) - 1;
-                  return hasClone;
+                  return hasRecompute;
                 }),
-      atCommand("rng slot of a run that draws nothing", 26,
+      atCommand("rng slot of a launch that draws nothing", 26,
                 [](Case& changed, Command& command) {
                   if (!isRun(command) || opOf(changed, command).random) return false;
                   command.rngSlot = 0;
@@ -324,7 +324,7 @@ std::vector<MutationKind> streamMutations() {
   for (const Stream stream : {Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kDiskRead,
                               Stream::kDiskWrite, Stream::kCollective, Stream::kHostCompute}) {
     kinds.push_back(atCommand(
-        "run on a stream that is not its own", 15, [stream](Case& changed, Command& command) {
+        "launch on a stream that is not its own", 15, [stream](Case& changed, Command& command) {
           if (!isRun(command)) return false;
           const ir::Schedule& schedule = changed.schedule;
           const bool allHost = std::all_of(

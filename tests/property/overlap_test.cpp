@@ -53,8 +53,8 @@ class Overlap : public testing::Test {
   Overlap() : graph_(makeStack()), target_(makeTestTarget()) {
     costs_ = makeRandomCosts(graph_, 1);
     for (auto& [signature, cost] : costs_.bySignature) {
-      cost.time = Nanoseconds(100'000);
-      cost.issue = Nanoseconds(0);
+      cost.work = Nanoseconds(100'000);
+      cost.launch = Nanoseconds(0);
     }
     // 64 KiB activations: the link carries one in the time of four ops.
     setLinks(BytesPerSecond(int64_t{150} << 20));
@@ -82,7 +82,7 @@ class Overlap : public testing::Test {
     options.budget = Bytes(int64_t{1} << 30);
     options.allowed = {.offload = true, .disk = false, .recompute = false, .inPlaceReuse = true};
     const Bytes all =
-        llvm::cantFail(passes::planStep(graph_, target_, costs_, options)).result.keepAllHeight;
+        llvm::cantFail(passes::planStep(graph_, target_, costs_, options)).result.keepAllPeak;
     options.budget = Bytes(all.value() * percent / 100 / 512 * 512);
     return llvm::cantFail(passes::planStep(graph_, target_, costs_, options));
   }
@@ -100,7 +100,7 @@ class Overlap : public testing::Test {
     for (const ir::Command& command : schedule.commands) {
       busy[static_cast<size_t>(command.stream)] +=
           command.kind == ir::CommandKind::kRun
-              ? costs.nodes[command.node.index()].time.value()
+              ? costs.time(command.node).value()
               : copyTime(graph.storage(schedule.residency(command.from).storage).bytes);
     }
     times.compute = busy[static_cast<size_t>(ir::Stream::kCompute)];

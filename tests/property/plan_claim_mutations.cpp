@@ -50,16 +50,16 @@ std::vector<PlanFileMutation> boundaryMutations() {
                                                      pickItem(plan["residencies"], random, always);
                                                  entry["at"] = {(*other)[0]};
                                                })},
-      {"boundary at another stay", atItem("boundary",
-                                          [](PlanJson& entry, Random& random, PlanJson& plan) {
-                                            const PlanJson storage = entry["storage"];
-                                            const PlanJson* other =
-                                                pickItem(plan["residencies"], random,
-                                                         [&](const PlanJson& candidate) {
-                                                           return candidate[1] == storage;
-                                                         });
-                                            if (other != nullptr) entry["at"] = {(*other)[0]};
-                                          })},
+      {"boundary at another residency", atItem("boundary",
+                                               [](PlanJson& entry, Random& random, PlanJson& plan) {
+                                                 const PlanJson storage = entry["storage"];
+                                                 const PlanJson* other =
+                                                     pickItem(plan["residencies"], random,
+                                                              [&](const PlanJson& candidate) {
+                                                                return candidate[1] == storage;
+                                                              });
+                                                 if (other != nullptr) entry["at"] = {(*other)[0]};
+                                               })},
       {"boundary at one place more", atItem("boundary",
                                             [](PlanJson& entry, Random& random, PlanJson& plan) {
                                               const PlanJson storage = entry["storage"];
@@ -176,9 +176,9 @@ std::vector<PlanFileMutation> modeMutations() {
              plan["op_table_version"] = plan["op_table_version"].get<int64_t>() + 1;
              return true;
            }},
-          {"other limit of prefetches",
+          {"other prefetch limit",
            [](PlanJson& plan, Random& random) {
-             plan["prefetch_bytes"] = random.between(0, 1 << 20);
+             plan["prefetch_limit_bytes"] = random.between(0, 1 << 20);
              return true;
            }},
           {"other step count of the capture",
@@ -188,7 +188,7 @@ std::vector<PlanFileMutation> modeMutations() {
            }},
           {"other estimates of the target", [](PlanJson& plan, Random& random) {
              plan["target"]["memory_bytes_per_s"] = random.between(1, 1'000'000);
-             plan["target"]["launch_overhead_ns"] = random.between(0, 1'000'000);
+             plan["target"]["kernel_overhead_ns"] = random.between(0, 1'000'000);
              return true;
            }}};
 }

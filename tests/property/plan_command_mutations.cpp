@@ -113,12 +113,12 @@ std::vector<PlanFileMutation> orderMutations() {
   return {
       {"copy dropped",
        reorder(isCopy, [](auto& order, int64_t at, Random&) { order.erase(order.begin() + at); })},
-      {"run dropped",
+      {"launch dropped",
        reorder(isRun, [](auto& order, int64_t at, Random&) { order.erase(order.begin() + at); })},
       {"copy doubled",
        reorder(isCopy, [](auto& order, int64_t at,
                           Random&) { order.insert(order.begin() + at, int64_t{at}); })},
-      {"run doubled",
+      {"launch doubled",
        reorder(isRun, [](auto& order, int64_t at,
                          Random&) { order.insert(order.begin() + at, int64_t{at}); })},
       {"neighbours swapped", reorder(any,
@@ -263,71 +263,73 @@ std::vector<PlanFileMutation> operandMutations() {
       dropOne(command[key], random);
     });
   };
-  return {{"run reads another stay of its operand", rewire("in", true)},
-          {"run reads another storage", rewire("in", false)},
-          {"run writes another stay of its result", rewire("out", true)},
-          {"run writes another storage", rewire("out", false)},
-          {"operands reversed", reverse("in")},
-          {"results reversed", reverse("out")},
-          {"operand dropped", drop("in")},
-          {"result dropped", drop("out")},
-          {"copy from another stay", rewire("from", true)},
-          {"copy into another stay", rewire("to", true)},
-          {"copy of another storage", rewire("from", false)},
-          {"copy into another storage", rewire("to", false)},
-          {"copy turned round", atCommand(isCopy,
-                                          [](PlanJson& command, Random&, PlanJson&) {
-                                            std::swap(command["from"], command["to"]);
-                                            command["stream"] = command["stream"] == 1 ? 2 : 1;
-                                          })},
-          {"copy on another stream",
-           atCommand(isCopy, [](PlanJson& command, Random& random,
-                                PlanJson&) { command["stream"] = random.between(0, 6); })},
-          {"run on another stream",
-           atCommand(isRun, [](PlanJson& command, Random& random,
-                               PlanJson&) { command["stream"] = random.between(1, 6); })},
-          {"run of another node", atCommand(isRun,
-                                            [](PlanJson& command, Random& random, PlanJson& plan) {
-                                              const int64_t nodes = plan["graph"]["nodes"];
-                                              command["node"] = random.between(0, nodes - 1);
-                                            })},
-          {"nodes of two runs swapped",
-           [](PlanJson& plan, Random& random) {
-             PlanJson* a = pickItem(plan["commands"], random, isRun);
-             PlanJson* b = pickItem(plan["commands"], random, isRun);
-             if (a == nullptr || a == b) return false;
-             std::swap((*a)["node"], (*b)["node"]);
-             return true;
-           }},
-          {"original made a clone",
-           atCommand(isRun, [](PlanJson& command, Random&, PlanJson&) { command["clone"] = 1; })},
-          {"clone made the original",
-           atCommand(having("clone"),
-                     [](PlanJson& command, Random&, PlanJson&) { command.erase("clone"); })},
-          {"clone with another number",
-           atCommand(having("clone"), [](PlanJson& command, Random& random,
-                                         PlanJson&) { command["clone"] = random.between(1, 4); })},
-          {"run again as a clone",
-           [](PlanJson& plan, Random& random) {
-             PlanJson* run = pickItem(plan["commands"], random, isRun);
-             if (run == nullptr) return false;
-             const int64_t at = positionOf(*run, plan);
-             std::vector<int64_t> order = identity(plan);
-             order.insert(order.begin() + at + 1, at);
-             arrange(plan, order);
-             plan["commands"][static_cast<size_t>(at) + 1]["clone"] = 1;
-             return true;
-           }},
-          {"random state slot dropped",
-           atCommand(having("rng"),
-                     [](PlanJson& command, Random&, PlanJson&) { command.erase("rng"); })},
-          {"random state slot changed",
-           atCommand(having("rng"), [](PlanJson& command, Random& random,
-                                       PlanJson&) { command["rng"] = random.between(0, 3); })},
-          {"random state slot added",
-           atCommand(isRun, [](PlanJson& command, Random& random, PlanJson&) {
-             command["rng"] = random.between(0, 3);
-           })}};
+  return {
+      {"launch reads another residency of its operand", rewire("in", true)},
+      {"launch reads another storage", rewire("in", false)},
+      {"launch writes another residency of its result", rewire("out", true)},
+      {"launch writes another storage", rewire("out", false)},
+      {"operands reversed", reverse("in")},
+      {"results reversed", reverse("out")},
+      {"operand dropped", drop("in")},
+      {"result dropped", drop("out")},
+      {"copy from another residency", rewire("from", true)},
+      {"copy into another residency", rewire("to", true)},
+      {"copy of another storage", rewire("from", false)},
+      {"copy into another storage", rewire("to", false)},
+      {"copy turned round", atCommand(isCopy,
+                                      [](PlanJson& command, Random&, PlanJson&) {
+                                        std::swap(command["from"], command["to"]);
+                                        command["stream"] = command["stream"] == 1 ? 2 : 1;
+                                      })},
+      {"copy on another stream",
+       atCommand(isCopy, [](PlanJson& command, Random& random,
+                            PlanJson&) { command["stream"] = random.between(0, 6); })},
+      {"launch on another stream",
+       atCommand(isRun, [](PlanJson& command, Random& random,
+                           PlanJson&) { command["stream"] = random.between(1, 6); })},
+      {"launch of another node", atCommand(isRun,
+                                           [](PlanJson& command, Random& random, PlanJson& plan) {
+                                             const int64_t nodes = plan["graph"]["nodes"];
+                                             command["node"] = random.between(0, nodes - 1);
+                                           })},
+      {"nodes of two launches swapped",
+       [](PlanJson& plan, Random& random) {
+         PlanJson* a = pickItem(plan["commands"], random, isRun);
+         PlanJson* b = pickItem(plan["commands"], random, isRun);
+         if (a == nullptr || a == b) return false;
+         std::swap((*a)["node"], (*b)["node"]);
+         return true;
+       }},
+      {"original made a recompute",
+       atCommand(isRun, [](PlanJson& command, Random&, PlanJson&) { command["recompute"] = 1; })},
+      {"recompute made the original",
+       atCommand(having("recompute"),
+                 [](PlanJson& command, Random&, PlanJson&) { command.erase("recompute"); })},
+      {"recompute with another number", atCommand(having("recompute"),
+                                                  [](PlanJson& command, Random& random, PlanJson&) {
+                                                    command["recompute"] = random.between(1, 4);
+                                                  })},
+      {"original recomputed at once",
+       [](PlanJson& plan, Random& random) {
+         PlanJson* run = pickItem(plan["commands"], random, isRun);
+         if (run == nullptr) return false;
+         const int64_t at = positionOf(*run, plan);
+         std::vector<int64_t> order = identity(plan);
+         order.insert(order.begin() + at + 1, at);
+         arrange(plan, order);
+         plan["commands"][static_cast<size_t>(at) + 1]["recompute"] = 1;
+         return true;
+       }},
+      {"random state slot dropped",
+       atCommand(having("rng"),
+                 [](PlanJson& command, Random&, PlanJson&) { command.erase("rng"); })},
+      {"random state slot changed",
+       atCommand(having("rng"), [](PlanJson& command, Random& random,
+                                   PlanJson&) { command["rng"] = random.between(0, 3); })},
+      {"random state slot added",
+       atCommand(isRun, [](PlanJson& command, Random& random, PlanJson&) {
+         command["rng"] = random.between(0, 3);
+       })}};
 }
 
 }  // namespace

@@ -138,11 +138,11 @@ class Original {
   }
 
   Bytes chooseBudget() const {
-    ir::Expected<passes::PlannedStep> refused =
+    ir::Expected<passes::PlannedStep> infeasible =
         passes::planStep(step_, target_, table_, {.budget = Bytes(1)});
-    EXPECT_FALSE(refused);
-    if (refused) return Bytes(1);
-    const ir::PlanError answer = ir::takePayload(refused.takeError());
+    EXPECT_FALSE(infeasible);
+    if (infeasible) return Bytes(1);
+    const ir::PlanError answer = ir::takePayload(infeasible.takeError());
     if (!answer.infeasible()) {
       ADD_FAILURE() << answer.text();
       return Bytes(1);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What plan() promises, on random steps: the schedule is proven by the verifier, not higher than
-// the budget, not faster than the bound, never slower with more budget; the smallest budget that a
-// refusal names works, and one alignment unit less does not.
+// the budget, not faster than the bound, never slower with more budget; the smallest budget that an
+// infeasible error names works, and one alignment unit less does not.
 #include <gtest/gtest.h>
 #include <llvm/Support/raw_ostream.h>
 
@@ -31,9 +31,9 @@ class PlanProperty : public testing::TestWithParam<int> {
   }
 
   Bytes smallestBudget() {
-    ir::Expected<PlanResult> refused = plan(problem_, Bytes(1));
-    if (refused) return Bytes(0);
-    const ir::PlanError error = ir::takePayload(refused.takeError());
+    ir::Expected<PlanResult> infeasible = plan(problem_, Bytes(1));
+    if (infeasible) return Bytes(0);
+    const ir::PlanError error = ir::takePayload(infeasible.takeError());
     EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
     EXPECT_TRUE(error.infeasible() && !error.infeasible()->holders.empty());
     return error.infeasible() ? error.infeasible()->smallestBudget : Bytes(0);
@@ -53,7 +53,7 @@ class PlanProperty : public testing::TestWithParam<int> {
   std::string textOf(const Timetable& timetable, Bytes budget) const {
     PlanFile file = makePlanFile(graph_, target_,
                                  tests::toSchedule(graph_, target_, timetable, budget), budget);
-    file.prefetch = timetable.prefetch;
+    file.prefetchLimit = timetable.prefetchLimit;
     std::string text;
     llvm::raw_string_ostream os(text);
     llvm::cantFail(writePlan(file, os));
@@ -79,18 +79,18 @@ TEST_P(PlanProperty, KeepsItsPromises) {
     ir::Expected<PlanResult> result = plan(problem_, budget);
     ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
     const Timetable& timetable = result->timetable;
-    EXPECT_LE(timetable.deviceHeight, budget);
+    EXPECT_LE(timetable.devicePeak, budget);
     EXPECT_LE(timetable.stepTime.value(), last);
     EXPECT_GE(timetable.stepTime, result->bound);
     last = timetable.stepTime.value();
-    // What `lower` makes of the plan's own decisions is the same schedule; without the plan's
-    // allowance for prefetches it is another, but fits as well.
-    const Timetable same =
-        llvm::cantFail(evaluateWithin(problem_, timetable.decisions, budget, timetable.prefetch));
+    // `lower` makes the same schedule from the plan's own decisions. Without the plan's prefetch
+    // limit it makes another one, which fits as well.
+    const Timetable same = llvm::cantFail(
+        evaluateWithin(problem_, timetable.decisions, budget, timetable.prefetchLimit));
     EXPECT_EQ(textOf(same, budget), textOf(timetable, budget));
     const Timetable other =
         llvm::cantFail(evaluateWithin(problem_, timetable.decisions, budget, budget));
-    EXPECT_LE(other.deviceHeight, budget);
+    EXPECT_LE(other.devicePeak, budget);
     expectProven(timetable, budget);
   }
 }

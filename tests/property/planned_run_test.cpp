@@ -15,7 +15,7 @@
 #include "ir/verify/verify.h"
 #include "passes/plan_step.h"
 #include "planner/evaluate/timing.h"
-#include "runtime/executor/issue_plan.h"
+#include "runtime/executor/enqueue_plan.h"
 #include "runtime/fake/fake_device.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/or_fail.h"
@@ -45,7 +45,7 @@ struct Met {
   void add(const ir::Schedule& schedule) {
     for (const ir::Command& command : schedule.commands) {
       copies += command.kind == ir::CommandKind::kCopy ? 1 : 0;
-      recomputes += command.clone > 0 ? 1 : 0;
+      recomputes += command.recompute > 0 ? 1 : 0;
       inPlaceReuses += command.takes.isValid() ? 1 : 0;
     }
   }
@@ -75,10 +75,10 @@ class PlannedRun {
   }
 
   Bytes smallestBudget() const {
-    ir::Expected<passes::PlannedStep> refused = plan(Bytes(1));
-    EXPECT_FALSE(refused) << "seed " << seed_;
-    if (refused) return Bytes(1);
-    const ir::PlanError answer = ir::takePayload(refused.takeError());
+    ir::Expected<passes::PlannedStep> infeasible = plan(Bytes(1));
+    EXPECT_FALSE(infeasible) << "seed " << seed_;
+    if (infeasible) return Bytes(1);
+    const ir::PlanError answer = ir::takePayload(infeasible.takeError());
     EXPECT_TRUE(answer.infeasible().has_value()) << "seed " << seed_ << ": " << answer.text();
     return answer.infeasible() ? answer.infeasible()->smallestBudget : Bytes(1);
   }
@@ -131,11 +131,11 @@ class PlannedRun {
   /// Planner and executor end a graph at the same command.
   void expectOneBoundary(const passes::PlannedStep& planned, ir::GraphMode mode) const {
     if (mode != ir::GraphMode::kNoUpdate) return;
-    const runtime::IssuePlan issued =
-        orFail(runtime::makeIssuePlan(planned.graph, planned.schedule));
+    const runtime::EnqueuePlan enqueued =
+        orFail(runtime::makeEnqueuePlan(planned.graph, planned.schedule));
     const size_t commands = planned.schedule.commands.size();
     EXPECT_EQ(planner::findMeetings(planned.graph, mode, planned.schedule.commands).back(),
-              issued.firstUpdate < commands ? issued.firstUpdate : 0)
+              enqueued.firstUpdate < commands ? enqueued.firstUpdate : 0)
         << "seed " << seed_;
   }
 
@@ -207,10 +207,10 @@ TEST(PlannedRun, GivesTheSameFromARecordedStep) {
     EXPECT_EQ(run.expectRightFromARecord(budget, ir::GraphMode::kNoUpdate).records, 1);
     ir::Expected<passes::PlannedStep> asked = run.plan(budget, ir::GraphMode::kWhole);
     if (!asked) {
-      const ir::PlanError no = ir::takePayload(asked.takeError());
+      const ir::PlanError error = ir::takePayload(asked.takeError());
       // Either more is needed when nothing crosses the step boundary, or results stay on the host.
-      EXPECT_EQ(no.code(), ir::ErrorCode::kInfeasible);
-      EXPECT_EQ(run.hasHostState(), no.text().find("on the host, which") != std::string::npos);
+      EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
+      EXPECT_EQ(run.hasHostState(), error.text().find("on the host, which") != std::string::npos);
       continue;
     }
     EXPECT_FALSE(run.hasHostState()) << "seed " << seed;

@@ -59,7 +59,7 @@ TEST(Quality, WhatTheLinkHasTimeForLeaves) {
   const PlanResult all = llvm::cantFail(plan(problem, Bytes(INT64_MAX / 4)));
   for (int64_t k = 1; k < kLayers; ++k) {
     const Bytes less(k * kLarge * tests::kUnitBytes);
-    const PlanResult result = llvm::cantFail(plan(problem, all.keepAllHeight - less));
+    const PlanResult result = llvm::cantFail(plan(problem, all.keepAllPeak - less));
     EXPECT_EQ(result.timetable.stepTime, result.timetable.computeTime) << k << " storages less";
   }
 }
@@ -72,7 +72,7 @@ double meanGap(bool alike) {
     const ir::Target target = tests::makeSmallTarget(seed);
     const Problem problem = llvm::cantFail(
         makeProblem(graph, target, tests::makeRandomCosts(graph, seed, 600), {.recompute = false}));
-    const Bytes all = llvm::cantFail(plan(problem, Bytes(INT64_MAX / 4))).keepAllHeight;
+    const Bytes all = llvm::cantFail(plan(problem, Bytes(INT64_MAX / 4))).keepAllPeak;
     for (const int64_t percent : {85, 70}) {
       ir::Expected<PlanResult> result = plan(problem, Bytes(all.value() * percent / 100));
       if (!result) {

@@ -230,8 +230,8 @@ TEST(RandomCosts, CoverEveryNodeAndFollowTheirSeed) {
       Expected<NodeCosts> again = resolveCosts(graph, makeRandomCosts(graph, seed));
       ASSERT_TRUE(static_cast<bool>(again));
       for (size_t i = 0; i < costs->nodes.size(); ++i) {
-        EXPECT_GT(costs->nodes[i].time, Nanoseconds(0));
-        EXPECT_EQ(costs->nodes[i].time, again->nodes[i].time);
+        EXPECT_GT(costs->time(NodeId(i)), Nanoseconds(0));
+        EXPECT_EQ(costs->time(NodeId(i)), again->time(NodeId(i)));
       }
     }
   }

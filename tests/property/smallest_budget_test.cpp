@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The smallest budget that a refusal names works, and is as small as it is called: one unit of
-// alignment less is refused, and the decisions of its own plan do not fit below it either.
+// The smallest budget that an infeasible error names works. It is the smallest: one unit of
+// alignment less is infeasible, and the decisions of its own plan do not fit below it either.
 #include <gtest/gtest.h>
 
 #include "planner/evaluate/evaluate.h"
@@ -37,14 +37,14 @@ TEST_P(SmallestBudget, WorksAndNothingKnownIsSmaller) {
     const Bytes budget = smallest();
     ir::Expected<PlanResult> fits = plan(problem_, budget);
     ASSERT_TRUE(static_cast<bool>(fits)) << budget.value();
-    EXPECT_LE(fits->timetable.deviceHeight, budget);
+    EXPECT_LE(fits->timetable.devicePeak, budget);
     const Bytes less = budget - Bytes(target_.alignBytes);
     ir::Expected<PlanResult> below = plan(problem_, less);
     EXPECT_FALSE(static_cast<bool>(below));
     if (!below) llvm::consumeError(below.takeError());
     const Timetable lower = llvm::cantFail(
-        evaluateWithin(problem_, fits->timetable.decisions, less, fits->timetable.prefetch));
-    EXPECT_GT(lower.deviceHeight, less);
+        evaluateWithin(problem_, fits->timetable.decisions, less, fits->timetable.prefetchLimit));
+    EXPECT_GT(lower.devicePeak, less);
   }
 }
 

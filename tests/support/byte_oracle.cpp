@@ -11,12 +11,12 @@ namespace {
 
 /// One command's dealings with one range, in one of the two steps.
 struct Event {
-  size_t moment = 0;  // step * commands + command
-  int owner = 0;      // residency; below zero: the temp region of a command
+  size_t instance = 0;  // of its command: step * commands + command
+  int owner = 0;        // residency; below zero: the temp region of a command
   ir::Space space = ir::Space::kDevice;
   int64_t begin = 0, end = 0;  // units
   bool reads = false, writes = false;
-  bool begins = false;  // its residency's stay: what was there before does not matter
+  bool begins = false;  // a live range of its residency: what was there before does not matter
 };
 
 class Judge {
@@ -38,7 +38,7 @@ class Judge {
   }
 
  private:
-  int stepOf(size_t moment) const { return moment < count_ ? 0 : 1; }
+  int stepOf(size_t instance) const { return instance < count_ ? 0 : 1; }
 
   void order(size_t first, size_t then) {
     if (before_[then][first]) return;
@@ -48,23 +48,23 @@ class Judge {
     before_[then][first] = true;
   }
 
-  /// Edges come from earlier moments, so one pass in order closes the relation.
+  /// Edges come from earlier instances, so one pass in order closes the relation.
   void close() {
-    for (size_t moment = 0; moment < 2 * count_; ++moment) {
-      const bool second = stepOf(moment) == 1;
-      const ir::Command& command = schedule_.commands[moment % count_];
-      for (size_t other = moment; other-- > 0;) {
+    for (size_t instance = 0; instance < 2 * count_; ++instance) {
+      const bool second = stepOf(instance) == 1;
+      const ir::Command& command = schedule_.commands[instance % count_];
+      for (size_t other = instance; other-- > 0;) {
         if (schedule_.commands[other % count_].stream != command.stream) continue;
-        order(other, moment);
+        order(other, instance);
         break;
       }
       for (const ir::CommandId wait : command.wait) {
-        order(wait.index() + (second ? count_ : 0), moment);
+        order(wait.index() + (second ? count_ : 0), instance);
       }
       if (!second) continue;
-      for (const ir::CommandId prev : command.prev) order(prev.index(), moment);
+      for (const ir::CommandId prev : command.prev) order(prev.index(), instance);
       if (!schedule_.joined) continue;
-      for (size_t other = 0; other < count_; ++other) order(other, moment);
+      for (size_t other = 0; other < count_; ++other) order(other, instance);
     }
   }
 
@@ -81,33 +81,33 @@ class Judge {
             .end = (residency.offset + rounded) / unit()};
   }
 
-  void touch(size_t moment, ir::ResidencyId id, bool writes) {
+  void touch(size_t instance, ir::ResidencyId id, bool writes) {
     for (Event& event : events_) {
-      if (event.moment != moment || event.owner != id.raw()) continue;
+      if (event.instance != instance || event.owner != id.raw()) continue;
       (writes ? event.writes : event.reads) = true;
       return;
     }
     Event event = rangeOf(id);
-    event.moment = moment;
+    event.instance = instance;
     (writes ? event.writes : event.reads) = true;
     events_.push_back(event);
   }
 
   void collect() {
     std::vector<Event> all;
-    for (size_t moment = 0; moment < 2 * count_; ++moment) {
-      const ir::Command& command = schedule_.commands[moment % count_];
+    for (size_t instance = 0; instance < 2 * count_; ++instance) {
+      const ir::Command& command = schedule_.commands[instance % count_];
       events_.clear();
       if (command.kind == ir::CommandKind::kCopy) {
-        touch(moment, command.from, false);
-        touch(moment, command.to, true);
+        touch(instance, command.from, false);
+        touch(instance, command.to, true);
       }
-      for (const ir::ResidencyId in : command.in) touch(moment, in, false);
-      for (const ir::ResidencyId out : command.out) touch(moment, out, true);
+      for (const ir::ResidencyId in : command.in) touch(instance, in, false);
+      for (const ir::ResidencyId out : command.out) touch(instance, out, true);
       if (command.temp.bytes.value() > 0) {
         events_.push_back(
-            {.moment = moment,
-             .owner = -2 - static_cast<int>(moment % count_),
+            {.instance = instance,
+             .owner = -2 - static_cast<int>(instance % count_),
              .begin = command.temp.offset / unit(),
              .end = (command.temp.offset + command.temp.bytes.value() + unit() - 1) / unit(),
              .reads = false,
@@ -127,14 +127,14 @@ class Judge {
     findDelivered();
   }
 
-  /// A stay begins with the first write of a step that does not read.
+  /// A live range begins with the first write of a step that does not read.
   void markBegins() {
     std::set<std::pair<int, int>> begun;
     for (Event& event : events_) {
       const bool isDefining = event.writes && !event.reads;
       const bool isTemp = event.owner < 0;
       event.begins =
-          isDefining && (isTemp || begun.insert({stepOf(event.moment), event.owner}).second);
+          isDefining && (isTemp || begun.insert({stepOf(event.instance), event.owner}).second);
     }
   }
 
@@ -174,7 +174,7 @@ class Judge {
     for (const Event& event : events_) {
       // The in-place reuse happens where `b` is touched first.
       if (event.owner != b.owner) continue;
-      return schedule_.commands[event.moment % count_].takes.raw() == a.owner;
+      return schedule_.commands[event.instance % count_].takes.raw() == a.owner;
     }
     return false;
   }
@@ -202,13 +202,13 @@ class Judge {
         const Event& a = events_[i];
         const Event& b = events_[j];
         if (!(a.writes || b.writes) || !meets(a, b)) continue;
-        if (stepOf(a.moment) == 1) continue;  // as in the first step
-        const bool acrossBoundary = stepOf(b.moment) == 1;
+        if (stepOf(a.instance) == 1) continue;  // as in the first step
+        const bool acrossBoundary = stepOf(b.instance) == 1;
         if (acrossBoundary && a.owner == b.owner && slots_.count(a.owner) > 0) continue;
         const bool reusesInPlace = !acrossBoundary && takes(b, a);
         const bool isOrdered =
-            before_[b.moment][a.moment] || (reusesInPlace && a.moment == b.moment);
-        if (isOrdered || (a.moment == b.moment && a.owner == b.owner)) continue;
+            before_[b.instance][a.instance] || (reusesInPlace && a.instance == b.instance);
+        if (isOrdered || (a.instance == b.instance && a.owner == b.owner)) continue;
         if (acrossBoundary) {
           rules_.insert(24);
         } else if (a.owner == b.owner) {
@@ -230,12 +230,12 @@ class Judge {
     }
   }
 
-  /// In issue order: nobody has written what is read since its own residency did.
+  /// In enqueue order: nobody has written what is read since its own residency did.
   void checkOwners() {
     for (const Event& held : held_) write(held);
     size_t next = 0;
     for (int step = 0; step < 2; ++step) {
-      for (; next < events_.size() && stepOf(events_[next].moment) == step; ++next) {
+      for (; next < events_.size() && stepOf(events_[next].instance) == step; ++next) {
         if (!events_[next].begins) expectOwner(events_[next], step);
         if (events_[next].writes) write(events_[next]);
       }
@@ -253,19 +253,19 @@ class Judge {
     for (int64_t at = event.begin; at < event.end; ++at) {
       const std::vector<Event>& history = written_[{event.space, at}];
       for (auto it = history.rbegin(); it != history.rend() && it->owner != event.owner; ++it) {
-        const bool acrossBoundary = step == 1 && stepOf(it->moment) == 0;
+        const bool acrossBoundary = step == 1 && stepOf(it->instance) == 0;
         rules_.insert(acrossBoundary ? 24 : takes(*it, event) ? 21 : ruleOfSharing(*it, event));
       }
     }
   }
 
-  History written_;  // by unit: who wrote it, in issue order
+  History written_;  // by unit: who wrote it, in enqueue order
   const ir::Schedule& schedule_;
   const ir::Graph& graph_;
   const ir::Target& target_;
   const size_t count_;
   std::vector<std::vector<bool>> before_;  // [then][first]
-  std::vector<Event> events_;              // by moment; reads of a command before its writes
+  std::vector<Event> events_;              // by instance; reads of a command before its writes
   std::vector<Event> held_;                // at the boundary
   std::set<int> slots_, delivered_;
   std::set<int> rules_;

@@ -21,9 +21,9 @@ ir::CostTable repeatableCosts(const ir::Graph& graph, const ir::Target& target) 
                                         .known = {}}));
   for (const auto& [signature, row] : measured.bySignature) {
     ir::OpCost& cost = costs.bySignature.at(signature);
-    const Nanoseconds time = cost.time;
+    const Nanoseconds work = cost.work;
     cost = row;
-    cost.time = time;
+    cost.work = work;
   }
   return costs;
 }
@@ -45,7 +45,7 @@ Chain::Chain(tools::Recipe recipe, int64_t steps)
     batches_.push_back(tools::makeInputs(step->training, kSeed + static_cast<uint64_t>(i)));
   }
   eager_ = trainEagerly(kSeed);
-  keepAll_ = orFail(plan(Bytes(int64_t{1} << 36))).result.keepAllHeight;
+  keepAll_ = orFail(plan(Bytes(int64_t{1} << 36))).result.keepAllPeak;
 }
 
 std::unique_ptr<tools::ModelStep> Chain::capture() const {

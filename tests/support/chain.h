@@ -42,7 +42,7 @@ class Chain {
   std::string differenceOnSlowLinks(const passes::PlannedStep& planned,
                                     int64_t bytesPerSecond) const;
   /// Trains by a plan; `afterStep` is called with every step's number, from 0, while the next one
-  /// is not issued yet. Steps are not compared with their code, which would take the host's memory.
+  /// is not enqueued yet. Steps are not compared with their code: that takes the host's memory.
   void run(const passes::PlannedStep& planned,
            const std::function<void(int64_t step)>& afterStep) const;
   /// Another eager training, with another random state.

@@ -109,8 +109,8 @@ class Training {
     if (ir::Error error = runtime::loadState(executor, initial)) return error;
     for (int step = 0; step < options_.steps; ++step) {
       const Inputs inputs = makeInputs(step);
-      auto issued = executor.issueStep(inputs.bytes);
-      if (!issued) return issued.takeError();
+      auto enqueued = executor.enqueueStep(inputs.bytes);
+      if (!enqueued) return enqueued.takeError();
       if (step == 0) continue;
       if (ir::Error error = checkOutputs(executor, step - 1)) return error;
     }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Looks at every torch operation that the calling thread issues, above autograd, through torch's
+// Looks at every torch operation that the calling thread calls, above autograd, through torch's
 // key for tests. Used to build models without memory (factories turned to the meta device) and to
-// log what a step issues. Not here: fakes with storages; that is the capture's job, which uses
+// log what a step calls. Not here: fakes with storages; that is the capture's job, which uses
 // another key.
 #ifndef STOWAGE_TESTS_SUPPORT_DISPATCH_SPY_H_
 #define STOWAGE_TESTS_SUPPORT_DISPATCH_SPY_H_

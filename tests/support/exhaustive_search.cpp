@@ -98,8 +98,8 @@ class Search {
   bool writesWhole(int k, int i) const {
     return has(node(k).results, i) || (node(k).whole && has(node(k).updates, i));
   }
-  bool mayRunAgain(int k) const {
-    if (!ir::lookUpOp(node(k).op).cloneable) return false;
+  bool isRecomputable(int k) const {
+    if (!ir::lookUpOp(node(k).op).recomputable) return false;
     for (const int i : node(k).updates) {
       if (isPersistent(item(i))) return false;
     }
@@ -129,14 +129,14 @@ class Search {
     return isPersistent(item(i));
   }
 
-  // Nodes that make item i as it is before node `next`, first to last; empty: it may not be made
-  // again, or something that it was made from has changed since.
+  // Nodes that make item i as it is before node `next`, first to last. Empty: item i is not
+  // recomputable, or something that it was made from has changed since.
   std::vector<int> chain(int i, int next) const {
     std::vector<int> nodes;
     if (item(i).role != ir::Role::kActivation) return nodes;
     for (int k = next; k-- > 0;) {
       if ((written(k) & bit(i)) == 0) continue;
-      if (!mayRunAgain(k) || haveInputsChanged(k, i, next)) return {};
+      if (!isRecomputable(k) || haveInputsChanged(k, i, next)) return {};
       nodes.insert(nodes.begin(), k);
       if (has(node(k).results, i)) return nodes;
     }

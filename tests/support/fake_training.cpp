@@ -36,7 +36,7 @@ class Training {
     };
     if (ir::Error error = runtime::loadState(**executor, initial)) return error;
     for (int step = 0; step < steps; ++step) {
-      if (ir::Error error = issueStep(**executor, step)) return error;
+      if (ir::Error error = enqueueStep(**executor, step)) return error;
       // One step later than they are made: the tail of a step runs beside the next one.
       if (step > 0) {
         if (ir::Error error = checkOutputs(**executor, step - 1)) return error;
@@ -44,14 +44,14 @@ class Training {
       advanceReference(step);
     }
     if (ir::Error error = checkOutputs(**executor, steps - 1)) return error;
-    if (ir::Error error = checkRuns()) return error;
+    if (ir::Error error = checkLaunches()) return error;
     return runtime::drainState(**executor, [&](StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
       return compare(storage, bytes, reference_.bytes(storage), "state after the last step");
     });
   }
 
  private:
-  ir::Error issueStep(runtime::Executor& executor, int step) {
+  ir::Error enqueueStep(runtime::Executor& executor, int step) {
     std::vector<ByteVector> data;
     std::vector<runtime::InputBytes> inputs;
     for (size_t i = 0; i < plan_.graph.storages().size(); ++i) {
@@ -60,8 +60,8 @@ class Training {
       inputs.push_back({StorageId(i), {}});
     }
     for (size_t i = 0; i < data.size(); ++i) inputs[i].bytes = data[i];
-    auto issued = executor.issueStep(inputs);
-    return issued ? ir::success() : issued.takeError();
+    auto enqueued = executor.enqueueStep(inputs);
+    return enqueued ? ir::success() : enqueued.takeError();
   }
 
   void advanceReference(int step) {
@@ -87,20 +87,20 @@ class Training {
     return ir::success();
   }
 
-  ir::Error checkRuns() {
+  ir::Error checkLaunches() {
     if (ir::Error error = device_.synchronize()) return error;
     const auto* fake = dynamic_cast<const runtime::FakeDevice*>(&device_);
     if (fake == nullptr) return ir::success();
     std::map<std::pair<int64_t, ir::NodeId>, int> originals;
-    for (const runtime::FakeRun& run : fake->runs()) {
-      const ir::NodeId node = plan_.schedule.command(run.command).node;
-      if (plan_.schedule.command(run.command).clone == 0) ++originals[{run.step, node}];
-      const auto& expected = results_[static_cast<size_t>(run.step)][node.index()];
-      for (const runtime::FakeResult& result : run.results) {
+    for (const runtime::FakeLaunch& launch : fake->launches()) {
+      const ir::NodeId node = plan_.schedule.command(launch.command).node;
+      if (plan_.schedule.command(launch.command).recompute == 0) ++originals[{launch.step, node}];
+      const auto& expected = results_[static_cast<size_t>(launch.step)][node.index()];
+      for (const runtime::FakeResult& result : launch.results) {
         if (std::find(expected.begin(), expected.end(), result) != expected.end()) continue;
         return ir::makeError(ir::ErrorCode::kInternal,
-                             "c" + std::to_string(run.command.raw()) + " of step " +
-                                 std::to_string(run.step) + " wrote other bytes into '" +
+                             "c" + std::to_string(launch.command.raw()) + " of step " +
+                                 std::to_string(launch.step) + " wrote other bytes into '" +
                                  plan_.graph.storage(result.storage).name + "'");
       }
     }

@@ -30,8 +30,8 @@ class CountingFeed : public runtime::ScalarFeed {
   std::vector<runtime::ScalarValue> values_;
 };
 
-/// On a FakeDevice what each run wrote is compared too, read or not. "" if `steps` steps gave what
-/// the reference gives; else the first difference or error.
+/// On a FakeDevice what each launch wrote is compared too, read or not. "" if `steps` steps gave
+/// what the reference gives; else the first difference or error.
 std::string compareWithReference(runtime::Device& device, const runtime::PlanSource& plan,
                                  int steps, int64_t stepsPerNumber = 1);
 

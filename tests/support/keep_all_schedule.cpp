@@ -30,7 +30,7 @@ class KeepAll {
   }
 
  private:
-  ir::ResidencyId addStay(size_t storage, ir::Space space) {
+  ir::ResidencyId addResidency(size_t storage, ir::Space space) {
     Bytes& top = space == ir::Space::kDevice ? device_ : host_;
     schedule_.residencies.push_back({ir::StorageId(storage), space, top.value()});
     top += roundUp(graph_.storages()[storage].bytes, target_.alignBytes);
@@ -40,12 +40,13 @@ class KeepAll {
   void placeStorages() {
     for (size_t i = 0; i < graph_.storages().size(); ++i) {
       const ir::Storage& storage = graph_.storages()[i];
-      stays_.push_back(addStay(i, storage.home));
+      residencies_.push_back(addResidency(i, storage.home));
       if (storage.persistent) {
         const bool dirty = storage.home == ir::Space::kDevice;
-        schedule_.boundary.push_back({ir::StorageId(i), {stays_[i]}, dirty});
+        schedule_.boundary.push_back({ir::StorageId(i), {residencies_[i]}, dirty});
       } else if (storage.role == ir::Role::kInput) {
-        schedule_.boundary.push_back({ir::StorageId(i), {addStay(i, ir::Space::kHost)}, false});
+        schedule_.boundary.push_back(
+            {ir::StorageId(i), {addResidency(i, ir::Space::kHost)}, false});
       }
     }
   }
@@ -62,7 +63,7 @@ class KeepAll {
       if (graph_.storage(entry.storage).persistent) continue;
       ir::Command& copy = addCommand(ir::CommandKind::kCopy, ir::Stream::kHostToDevice);
       copy.from = entry.at.front();
-      copy.to = stays_[entry.storage.index()];
+      copy.to = residencies_[entry.storage.index()];
     }
     inputs_ = schedule_.commands.size();
   }
@@ -77,9 +78,9 @@ class KeepAll {
       ir::Command& run = addCommand(ir::CommandKind::kRun, ir::Stream::kCompute);
       run.node = ir::NodeId(n);
       for (const ir::Access& access : graph_.accesses(run.node)) {
-        const ir::ResidencyId stay = stays_[access.storage.index()];
-        if (access.reads()) run.in.push_back(stay);
-        if (access.writes()) run.out.push_back(stay);
+        const ir::ResidencyId residency = residencies_[access.storage.index()];
+        if (access.reads()) run.in.push_back(residency);
+        if (access.writes()) run.out.push_back(residency);
       }
       if (temporary.value() > 0) run.temp = {device_.value(), temporary};
       if (ir::lookUpOp(graph_.node(run.node).op).random) run.rngSlot = slots++;
@@ -96,9 +97,9 @@ class KeepAll {
     const ir::CommandId last(schedule_.commands.size() - 1);
     for (size_t i = 0; i < graph_.storages().size(); ++i) {
       if (!graph_.storages()[i].output) continue;
-      const ir::ResidencyId to = addStay(i, ir::Space::kHost);
+      const ir::ResidencyId to = addResidency(i, ir::Space::kHost);
       ir::Command& copy = addCommand(ir::CommandKind::kCopy, ir::Stream::kDeviceToHost);
-      copy.from = stays_[i];
+      copy.from = residencies_[i];
       copy.to = to;
       copy.wait.push_back(last);
       schedule_.commands[inputs_].prev.push_back(ir::CommandId(schedule_.commands.size() - 1));
@@ -109,8 +110,8 @@ class KeepAll {
   const ir::Target& target_;
   const ir::NodeCosts* costs_;
   ir::Schedule schedule_;
-  std::vector<ir::ResidencyId> stays_;  // by storage
-  size_t inputs_ = 0;                   // commands that copy inputs; the first run follows
+  std::vector<ir::ResidencyId> residencies_;  // by storage
+  size_t inputs_ = 0;                         // commands that copy inputs; the first launch follows
   Bytes device_;
   Bytes host_;
 };

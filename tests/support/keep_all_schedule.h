@@ -13,7 +13,7 @@
 
 namespace stowage::tests {
 
-/// `costs` may be null: then no run has a temp region.
+/// `costs` may be null: then no launch has a temp region.
 ir::Schedule makeKeepAllSchedule(const ir::Graph& graph, const ir::Target& target,
                                  const ir::NodeCosts* costs = nullptr);
 

@@ -239,7 +239,7 @@ ir::Graph makeRandomStep(uint64_t seed, const RandomStepOptions& options) {
 
 ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
   Random random(seed ^ 0xc057);
-  Random issuing(seed ^ 0x155e);
+  Random launches(seed ^ 0x155e);
   ir::CostTable table{.source = ir::CostSource::kGiven, .device = "test"};
   const auto link = [&random] {
     return ir::LinkRate{.bandwidth = BytesPerSecond(random.between(1, 20) * 100'000'000),
@@ -258,14 +258,14 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed) {
       touched += graph.storage(access.storage).bytes.value();
       if (access.whole && access.writtenVersion == 1) ++fresh;
     }
-    ir::OpCost cost{.time = Nanoseconds(random.uneven(100, 100 + touched)),
+    ir::OpCost cost{.work = Nanoseconds(random.uneven(100, 100 + touched)),
                     .temporary = Bytes(random.chance(70) ? 0 : random.between(0, touched / 2)),
                     .allocations = fresh};
     for (int k = 0; k < fresh; ++k) cost.resultOrdinals.push_back(k);
-    if (issuing.chance(30)) cost.issue = Nanoseconds(issuing.between(1, 6 * cost.time.value()));
+    if (launches.chance(30)) cost.launch = Nanoseconds(launches.between(1, 6 * cost.work.value()));
     table.bySignature.try_emplace(nodeSignature(graph, id), std::move(cost));
   }
-  if (issuing.chance(50)) table.links.issue = Nanoseconds(issuing.between(1, 2000));
+  if (launches.chance(50)) table.links.launch = Nanoseconds(launches.between(1, 2000));
   return table;
 }
 

@@ -54,7 +54,7 @@ class ScheduleMaker {
         style_(style),
         dice_(style.seed),
         states_(graph.storages().size()),
-        clones_(graph.nodes().size(), 0),
+        recomputes_(graph.nodes().size(), 0),
         slots_(graph.nodes().size(), -1) {}
 
   ir::Schedule make() {
@@ -162,7 +162,7 @@ class ScheduleMaker {
     if (s.boundary == Boundary::kDisk) s.heldDisk = addResidency(id, Space::kDisk);
   }
 
-  /// After the last access, and for a storage that was prefetched for clones since.
+  /// After the last access, and for a storage that was prefetched for recomputes since.
   void leaveAtBoundary(StorageId id) {
     StorageState& s = state(id);
     if (s.boundary == Boundary::kNowhere) {
@@ -217,7 +217,7 @@ class ScheduleMaker {
     StorageState& s = state(id);
     if (s.device.isValid() || isOnHost(id)) return;
     if (s.isRecomputed) {
-      runClones(id);
+      runRecomputes(id);
       return;
     }
     if (s.hostVersion != s.version) {
@@ -256,7 +256,7 @@ class ScheduleMaker {
 
   // --- recompute ---
 
-  /// The runs that rebuild a storage at its current version, from its last whole write on.
+  /// The nodes that rebuild a storage at its current version, from its last whole write on.
   std::vector<NodeId> writersOf(StorageId id) {
     const StorageState& s = state(id);
     std::vector<NodeId> writers;
@@ -268,8 +268,9 @@ class ScheduleMaker {
     return writers;
   }
 
-  /// What a clone of the node does: an op in its replay form leaves alone what it writes in place.
-  llvm::SmallVector<ir::Access, 4> cloneAccesses(NodeId id) const {
+  /// What a recompute of the node accesses. The replay form of an op leaves out what it writes in
+  /// place.
+  llvm::SmallVector<ir::Access, 4> recomputeAccesses(NodeId id) const {
     const ir::Node& node = graph_.node(id);
     const bool inReplayForm = *ir::lookUpOp(node.op).replayForm != '\0';
     llvm::SmallVector<ir::Access, 4> accesses;
@@ -289,17 +290,17 @@ class ScheduleMaker {
     if (writers.empty() || graph_.storage(id).persistent) return false;
     if (graph_.storage(id).role == ir::Role::kInput) return false;
     return std::all_of(writers.begin(), writers.end(),
-                       [&](NodeId writer) { return canClone(writer, id, before); });
+                       [&](NodeId writer) { return canRecomputeWriter(writer, id, before); });
   }
 
-  bool canClone(NodeId writer, StorageId rebuilt, int64_t before) {
+  bool canRecomputeWriter(NodeId writer, StorageId rebuilt, int64_t before) {
     const ir::OpInfo& op = ir::lookUpOp(graph_.node(writer).op);
     const bool repeats =
         op.repeatable == ir::Repeatable::kYes ||
         (op.repeatable == ir::Repeatable::kInDeterministicMode && target_.deterministic);
-    if (!op.cloneable || !repeats) return false;
+    if (!op.recomputable || !repeats) return false;
     bool rebuilds = false;
-    for (const ir::Access& access : cloneAccesses(writer)) {
+    for (const ir::Access& access : recomputeAccesses(writer)) {
       rebuilds = rebuilds || (access.storage == rebuilt && access.writes());
       if (access.storage == rebuilt) continue;
       const ir::Storage& storage = graph_.storage(access.storage);
@@ -328,21 +329,21 @@ class ScheduleMaker {
     return false;
   }
 
-  void runClones(StorageId id) {
+  void runRecomputes(StorageId id) {
     state(id).isRecomputed = false;
     const ResidencyId rebuilt = addResidency(id, Space::kDevice);
     for (const NodeId writer : writersOf(id)) {
       std::vector<StorageId> prefetched;
-      for (const ir::Access& access : cloneAccesses(writer)) {
+      for (const ir::Access& access : recomputeAccesses(writer)) {
         if (!access.reads() || access.storage == id || isOnHost(access.storage)) continue;
         if (state(access.storage).device.isValid()) continue;
         prefetch(access.storage);
         prefetched.push_back(access.storage);
       }
-      ir::Command clone = bind(writer, id, rebuilt);
-      clone.clone = ++clones_[writer.index()];
-      clone.rngSlot = slots_[writer.index()];
-      schedule_.commands.push_back(clone);
+      ir::Command run = bind(writer, id, rebuilt);
+      run.recompute = ++recomputes_[writer.index()];
+      run.rngSlot = slots_[writer.index()];
+      schedule_.commands.push_back(run);
       for (const StorageId storage : prefetched) {
         const StorageState& s = state(storage);
         if (s.next == s.nodes.size()) state(storage).device = {};
@@ -351,13 +352,13 @@ class ScheduleMaker {
     state(id).device = rebuilt;
   }
 
-  /// A run with operands where they are; `own` (if valid) is read and written on `residency`, and
-  /// other results of a clone go where nobody looks.
+  /// A launch with operands where they are; `own` (if valid) is read and written on `residency`,
+  /// and other results of a recompute go where nobody looks.
   ir::Command bind(NodeId node, StorageId own, ResidencyId residency) {
     ir::Command run;
     run.node = node;
     const llvm::SmallVector<ir::Access, 4> accesses =
-        own.isValid() ? cloneAccesses(node)
+        own.isValid() ? recomputeAccesses(node)
                       : llvm::SmallVector<ir::Access, 4>(graph_.accesses(node).begin(),
                                                          graph_.accesses(node).end());
     for (const ir::Access& access : accesses) {
@@ -515,8 +516,8 @@ class ScheduleMaker {
   ir::Schedule schedule_;
   std::vector<bool> exclusive_;  // by residency: shares its bytes with nothing
   std::vector<StorageState> states_;
-  std::vector<int> clones_;  // by node
-  std::vector<int> slots_;   // by node
+  std::vector<int> recomputes_;  // by node
+  std::vector<int> slots_;       // by node
   size_t slotCount_ = 0;
 };
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Valid schedules of any graph without a planner: each gap gets its action by a throw of dice, the
-// rest follows (copies, clones, offsets, waits, boundary, rows, claims). They are not good
+// rest follows (copies, recomputes, offsets, waits, boundary, rows, claims). They are not good
 // schedules, but they use everything that a schedule can say: what the verifier and the executor
 // are tested with. Shares no code with ir/verify, planner or passes. The same graph, target and
 // style give the same schedule.
@@ -21,9 +21,9 @@ struct ScheduleStyle {
   uint64_t seed = 1;
   int host = 0;          // a gap is spent on the host
   int disk = 0;          // a gap is spent on disk
-  int recompute = 0;     // a gap ends in clones, where that is legal
+  int recompute = 0;     // a gap ends in recomputes, where that is legal
   int inPlaceReuse = 0;  // a result lands on a dying operand, where the op table allows it
-  int temp = 0;          // a run has a temp region
+  int temp = 0;          // a launch has a temp region
   int tail = 0;       // a persistent storage that left is copied back at the end of the step before
   int lookahead = 4;  // nodes by which a copy back may come before its reader
   bool joined = false;

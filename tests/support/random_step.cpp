@@ -210,15 +210,15 @@ ir::CostTable makeRandomCosts(const ir::Graph& graph, uint64_t seed, int64_t byt
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const auto time = static_cast<int64_t>(random() % 3000);
     const auto temporary = static_cast<int64_t>(random() % 4 == 0 ? random() % 4096 : 0);
-    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(time),
+    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.work = Nanoseconds(time),
                                                                   .temporary = Bytes(temporary)};
   }
   if (seed % 4 != 1) return table;
-  // Of these, some steps are bound by what hands them over.
-  std::mt19937_64 issuing(seed ^ 0x155e);
-  table.links.issue = Nanoseconds(static_cast<int64_t>(issuing() % 1000));
+  // Some of these steps are launch-bound.
+  std::mt19937_64 launches(seed ^ 0x155e);
+  table.links.launch = Nanoseconds(static_cast<int64_t>(launches() % 1000));
   for (auto& [signature, cost] : table.bySignature) {
-    cost.issue = Nanoseconds(static_cast<int64_t>(issuing() % 3000));
+    cost.launch = Nanoseconds(static_cast<int64_t>(launches() % 3000));
   }
   return table;
 }
@@ -230,8 +230,8 @@ ir::Schedule toSchedule(const ir::Graph& graph, const ir::Target& target,
                         .targetFingerprint = ir::fingerprint(target),
                         .opTableVersion = ir::opTableVersion()};
   schedule.arenas.push_back(
-      {.space = ir::Space::kDevice, .bytes = budget > Bytes(0) ? budget : timetable.deviceHeight});
-  schedule.arenas.push_back({.space = ir::Space::kHost, .bytes = timetable.hostHeight});
+      {.space = ir::Space::kDevice, .bytes = budget > Bytes(0) ? budget : timetable.devicePeak});
+  schedule.arenas.push_back({.space = ir::Space::kHost, .bytes = timetable.hostPeak});
   schedule.reserved = timetable.reserved;
   schedule.joined = timetable.joined;
   schedule.decisions = timetable.decisions.rows;
@@ -248,8 +248,8 @@ ir::Schedule toSchedule(const ir::Graph& graph, const ir::Target& target,
     schedule.commands[i].wait.assign(wait.begin(), wait.end());
     if (!schedule.joined) schedule.commands[i].prev.assign(prev.begin(), prev.end());
   }
-  schedule.predicted.peakBytes = timetable.deviceHeight;
-  schedule.predicted.hostPeakBytes = timetable.hostHeight;
+  schedule.predicted.peakBytes = timetable.devicePeak;
+  schedule.predicted.hostPeakBytes = timetable.hostPeak;
   schedule.predicted.bytesOut = timetable.bytesOut;
   schedule.predicted.bytesIn = timetable.bytesIn;
   return schedule;

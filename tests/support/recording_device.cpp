@@ -12,7 +12,7 @@ namespace stowage::tests {
 namespace {
 
 using runtime::EventRef;
-using runtime::SegmentIssue;
+using runtime::SegmentMode;
 
 class RecordingProgram : public runtime::Program {
  public:
@@ -70,17 +70,17 @@ class RecordingProgram : public runtime::Program {
     return ir::success();
   }
 
-  ir::Expected<SegmentIssue> beginSegment(const runtime::Segment& /*segment*/,
-                                          llvm::ArrayRef<runtime::ScalarValue> scalars) override {
+  ir::Expected<SegmentMode> beginSegment(const runtime::Segment& /*segment*/,
+                                         llvm::ArrayRef<runtime::ScalarValue> scalars) override {
     if (hasRecord_ && scalars == llvm::ArrayRef<runtime::ScalarValue>(recordedScalars_)) {
-      return SegmentIssue::kLaunch;
+      return SegmentMode::kLaunch;
     }
-    if (!std::exchange(isWarm_, true)) return SegmentIssue::kIssue;
+    if (!std::exchange(isWarm_, true)) return SegmentMode::kEnqueue;
     items_.clear();
     recordedScalars_ = scalars.vec();
     ++records_;
     isRecording_ = true;
-    return SegmentIssue::kRecord;
+    return SegmentMode::kRecord;
   }
   ir::Error endSegment(const runtime::Segment& /*segment*/) override {
     if (isRecording_) {

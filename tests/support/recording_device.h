@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A device that records segments as CUDA graphs do: the first step is issued one by one, the second
-// is recorded, later ones are launched from the record as long as their numbers are its numbers, so
-// that whatever the executor says about a later step's segment is not heard. Around a record all
-// streams meet. The work itself is a FakeDevice's.
+// A device that records segments as CUDA graphs do: the first step is enqueued one by one, the
+// second is recorded, later ones are launched from the record as long as their numbers are its
+// numbers, so that whatever the executor says about a later step's segment is not heard. Around a
+// record all streams meet. The work itself is a FakeDevice's.
 #ifndef STOWAGE_TESTS_SUPPORT_RECORDING_DEVICE_H_
 #define STOWAGE_TESTS_SUPPORT_RECORDING_DEVICE_H_
 

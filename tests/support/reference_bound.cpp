@@ -15,9 +15,9 @@ using planner::Peak;
 using planner::PeakFrame;
 using planner::PeakItem;
 
-bool mayRunAgain(const ir::Graph& graph, size_t node) {
+bool isRecomputable(const ir::Graph& graph, size_t node) {
   const ir::OpInfo& info = ir::lookUpOp(graph.nodes()[node].op);
-  if (!info.cloneable || info.repeatable != ir::Repeatable::kYes) return false;
+  if (!info.recomputable || info.repeatable != ir::Repeatable::kYes) return false;
   for (const ir::Access& access : graph.accesses(ir::NodeId(node))) {
     if (access.writes() && graph.storage(access.storage).persistent) return false;
   }
@@ -112,7 +112,7 @@ class Deriver {
     for (const ir::Touch& touch : touches) {
       if (!touch.writes || touch.position > until) continue;
       const auto node = static_cast<size_t>(touch.position);
-      if (!mayRunAgain(graph_, node)) return;
+      if (!isRecomputable(graph_, node)) return;
       if (!touch.whole) own += timeOf(node);
     }
     const int64_t maker = touches.front().position;
@@ -124,7 +124,7 @@ class Deriver {
   }
 
   double timeOf(size_t node) const {
-    return static_cast<double>(problem_.costs.work(ir::NodeId(node)).value());
+    return static_cast<double>(problem_.costs.nodes[node].work.value());
   }
 
   const planner::Problem& problem_;
@@ -250,8 +250,7 @@ double solvePeakProgram(const Peak& peak, const PeakFrame& frame, double budget)
 
 double referenceBound(const planner::Problem& problem, int64_t budget, Formula formula) {
   const ReferencePeaks peaks = derivePeaks(problem, formula);
-  double best = 0;
-  for (const ir::OpCost& cost : problem.costs.nodes) best += static_cast<double>(cost.time.value());
+  auto best = static_cast<double>(problem.costs.totalTime().value());
   for (const Peak& peak : peaks.peaks) {
     best = std::max(best, solvePeakProgram(peak, peaks.frame, static_cast<double>(budget)));
   }

@@ -51,7 +51,7 @@ std::vector<ir::Command> makeCommands() {
   commands[1].wait = {c(0)};
   commands[1].rngSlot = 0;
   commands[1].temp = {.offset = 2048, .bytes = Bytes(100)};
-  commands[2].clone = 1;
+  commands[2].recompute = 1;
   commands[2].in = {r(1), r(2)};
   commands[2].out = {r(3)};
   commands[2].rngSlot = 0;
@@ -118,7 +118,7 @@ ir::Target makeSampleTarget() {
   target.flopsPerSecond = {{ir::DType::kF32, 67'000'000'000'000},
                            {ir::DType::kBF16, 989'000'000'000'000}};
   target.memoryBandwidth = BytesPerSecond(4'800'000'000'000);
-  target.launchOverhead = Nanoseconds(2000);
+  target.kernelOverhead = Nanoseconds(2000);
   target.links.deviceToHost = {.bandwidth = BytesPerSecond(55'000'000'000),
                                .latency = Nanoseconds(10'000)};
   target.links.hostToDevice = {.bandwidth = BytesPerSecond(54'000'000'000),
@@ -142,7 +142,7 @@ planner::PlanFile makeSamplePlan() {
                 .source = ir::CostSource::kRoofline,
                 .file = "costs.json"};
   plan.boundScope = "program,hoisted";
-  plan.prefetch = Bytes(3584);
+  plan.prefetchLimit = Bytes(3584);
   plan.stalls = {
       .deviceToHost = Nanoseconds(1), .hostToDevice = Nanoseconds(2), .disk = Nanoseconds(3)};
   return plan;

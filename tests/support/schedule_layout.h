@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The last steps of making a schedule for tests: who uses which residency when, offsets by first
+// The last stages of making a schedule for tests: who uses which residency when, offsets by first
 // fit, waits for exactly what each command needs. Written plainly and apart from the planner, the
 // passes and the verifier.
 #ifndef STOWAGE_TESTS_SUPPORT_SCHEDULE_LAYOUT_H_
@@ -30,7 +30,7 @@ struct Busy {
   bool overlaps(const Busy& other) const;
 };
 
-/// Per residency, in issue order. A run that reads and writes a residency touches it once.
+/// Per residency, in enqueue order. A launch that reads and writes a residency touches it once.
 std::vector<std::vector<Touch>> findTouches(const ir::Schedule& schedule);
 
 /// Per residency. `exclusive`: residencies whose bytes are never shared.

@@ -49,11 +49,12 @@ class Player {
   const ir::Command& command(size_t global) const { return schedule_.commands[global % count()]; }
 
   bool runsEachNodeOnce() const {
-    std::vector<int> runs(graph_.nodes().size(), 0);
+    std::vector<int> launches(graph_.nodes().size(), 0);
     for (const ir::Command& command : schedule_.commands) {
-      if (command.kind == ir::CommandKind::kRun && command.clone == 0) ++runs[command.node.index()];
+      if (command.kind == ir::CommandKind::kRun && command.recompute == 0)
+        ++launches[command.node.index()];
     }
-    return std::all_of(runs.begin(), runs.end(), [](int n) { return n == 1; });
+    return std::all_of(launches.begin(), launches.end(), [](int n) { return n == 1; });
   }
 
   void fillBoundary() {

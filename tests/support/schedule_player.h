@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Plays a schedule for a few steps with random durations and delays, keeping only to streams, waits
-// and prevs, and watches every 64 bytes: does each run find the version that the graph asks for,
+// and prevs, and watches every 64 bytes: does each launch find the version that the graph asks for,
 // complete, and does nobody write what another still reads or writes? A dynamic check that shares
 // nothing with planner or verifier; what it misses by luck, other seeds find.
 #ifndef STOWAGE_TESTS_SUPPORT_SCHEDULE_PLAYER_H_

@@ -86,7 +86,7 @@ class StepDrawer {
       step_.items[static_cast<size_t>(node.results[0])].units =
           step_.items[static_cast<size_t>(node.reads[0])].units;
     } else if (way == 2) {
-      node.op = "test.opaque.default";  // may not run again
+      node.op = "test.opaque.default";  // not recomputable
     }
   }
 
@@ -177,7 +177,7 @@ planner::Problem toProblem(const SmallStep& step, const ir::Graph& graph,
       .nodes = {},
       .links = {.deviceToHost = rate(step.outPerUnit), .hostToDevice = rate(step.inPerUnit)}};
   for (const SmallNode& node : step.nodes) {
-    costs.nodes.push_back({.time = Nanoseconds(node.time * kUnitTime),
+    costs.nodes.push_back({.work = Nanoseconds(node.time * kUnitTime),
                            .temporary = Bytes(node.temporary * kUnitBytes)});
   }
   return {.graph = graph,

@@ -60,10 +60,10 @@ TEST(Decisions, HaveOneForm) {
 }
 
 TEST(Decisions, AMissingPartAndAnEssayAreReported) {
-  SourceFile source{"DECISIONS.md",
-                    {"# Decisions", "## A", "- **Context:** x", "- **Choice:** x",
-                     "- **Rejected:** x", "## B", "- **Context:** x", "- **Choice:** x",
-                     "- **Rejected:** x", "- **Revisit when:** x"}};
+  SourceFile source{
+      "DECISIONS.md",
+      {"# Decisions", "## A", "- **Context:** x", "- **Choice:** x", "- **Rejected:** x", "## B",
+       "- **Context:** x", "- **Choice:** x", "- **Rejected:** x", "- **Revisit when:** x"}};
   EXPECT_EQ(findFaults(source),
             std::vector<std::string>{"DECISIONS.md: 'A' lacks - **Revisit when:** "});
   source.lines.insert(source.lines.end(), kMostLines, "more");

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The line budget: a file that outgrows it is split by noun. 400 lines of code, 600 of a test, 80
+// The line limit: a file that outgrows it is split by subject. 400 lines of code, 600 of a test, 80
 // of a folder's README, 120 of the README in the root. Tables may be exempt, by name, with their
 // own limit.
 
@@ -28,23 +28,23 @@ const std::map<std::string, size_t>& exemptTables() {
   return kTables;
 }
 
-size_t lineBudget(const std::string& path) {
+size_t lineLimit(const std::string& path) {
   const auto exempt = exemptTables().find(path);
   if (exempt != exemptTables().end()) return exempt->second;
   if (path.ends_with("README.md")) return kReadmeLines;
   return path.starts_with("tests/") ? kTestLines : kCodeLines;
 }
 
-TEST(Size, FilesStayWithinTheirLineBudget) {
+TEST(Size, FilesStayWithinTheirLineLimit) {
   const std::vector<SourceFile> sources =
       readSources(STOWAGE_SOURCE_DIR, {".h", ".cpp", ".cu", ".py", ".cmake"});
   ASSERT_FALSE(sources.empty());
   for (const SourceFile& source : sources) {
-    EXPECT_LE(source.lines.size(), lineBudget(source.path)) << source.path;
+    EXPECT_LE(source.lines.size(), lineLimit(source.path)) << source.path;
   }
 }
 
-TEST(Size, ReadmesStayWithinTheirLineBudget) {
+TEST(Size, ReadmesStayWithinTheirLineLimit) {
   for (const SourceFile& source : readSources(STOWAGE_SOURCE_DIR, {".md"})) {
     if (!source.path.ends_with("README.md")) continue;
     EXPECT_LE(source.lines.size(), kReadmeLines) << source.path;

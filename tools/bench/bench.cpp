@@ -60,7 +60,7 @@ void printRow(const std::string& name, Measured measured) {
       "{:<30} {:7.2f} s  step {:9.4f} s  compute {:9.4f} s  bound {:9.4f} s  {:.4f} x bound  needs "
       "{:.2f} GiB, moves {:.2f} GiB\n",
       name, measured.seconds, step, seconds(result.timetable.computeTime), seconds(result.bound),
-      step / seconds(result.bound), gibibytes(result.timetable.deviceHeight),
+      step / seconds(result.bound), gibibytes(result.timetable.devicePeak),
       gibibytes(result.timetable.bytesOut + result.timetable.bytesIn));
   llvm::outs().flush();
 }
@@ -136,7 +136,7 @@ ir::Error planStepFile(const StepFlags& flags) {
     if (!arranged) return arranged.takeError();
     ir::Expected<planner::Problem> problem = planner::makeProblem(*arranged, *target, *costs);
     if (!problem) return problem.takeError();
-    const Bytes all = llvm::cantFail(planner::plan(*problem, Bytes(INT64_MAX / 4))).keepAllHeight;
+    const Bytes all = llvm::cantFail(planner::plan(*problem, Bytes(INT64_MAX / 4))).keepAllPeak;
     for (const int64_t percent : {90, 75, 50, 30}) {
       const Bytes budget(all.value() * percent / 100 / target->alignBytes * target->alignBytes);
       const std::string name = fmt::format("{} {} %", passes::orderName(order), percent);

@@ -106,7 +106,7 @@ ir::Expected<G10Step> readG10Step(const std::string& path) {
   step.costs.links = {.deviceToHost = link, .hostToDevice = link};
   for (const Json& kernel : json["kernels"]) {
     ir::OpCost cost;
-    cost.time = Nanoseconds(static_cast<int64_t>(kernel[2].get<double>() / kCyclesPerNanosecond));
+    cost.work = Nanoseconds(static_cast<int64_t>(kernel[2].get<double>() / kCyclesPerNanosecond));
     step.costs.nodes.push_back(std::move(cost));
   }
   return step;

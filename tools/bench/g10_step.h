@@ -3,7 +3,7 @@
 // Reads a training step in the format of the G10 data set (tensors with bytes and whether they are
 // weights; kernels in order with their cycles, inputs and outputs), gzipped or plain, as a planning
 // problem: 40 GiB of device memory and links of 15.754 GB/s each way. Any kernel that changes no
-// weight may run again.
+// weight is recomputable.
 #ifndef STOWAGE_TOOLS_BENCH_G10_STEP_H_
 #define STOWAGE_TOOLS_BENCH_G10_STEP_H_
 

@@ -56,7 +56,8 @@ constexpr char kEnded[] =
 
 std::atomic<bool> endedItself{false};
 
-/// OpenMP ends the process with EXIT_FAILURE where it gets no thread, which is a verb's "no".
+/// OpenMP ends the process with EXIT_FAILURE where it gets no thread. A verb that finds
+/// no plan ends with the same code.
 void checkWhoEnded(int status, void* /*data*/) {
   if (status == EXIT_FAILURE && !endedItself) endWithout(kEnded);
 }

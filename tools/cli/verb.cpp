@@ -32,41 +32,42 @@ Json toJson(const ir::PlanError& error) {
   if (error.notes().size() > ir::kMostShown) {
     json["notes_left_out"] = error.notes().size() - ir::kMostShown;
   }
-  if (const auto& no = error.infeasible()) {
+  if (const auto& infeasible = error.infeasible()) {
     Json holders = Json::array();
-    for (const auto& holder : no->holders) {
+    for (const auto& holder : infeasible->holders) {
       holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
     }
-    json["infeasible"] = {{"space", no->space},
-                          {"budget_bytes", no->budget.value()},
-                          {"smallest_budget_bytes", no->smallestBudget.value()},
-                          {"peak_node", no->peakNode},
+    json["infeasible"] = {{"space", infeasible->space},
+                          {"budget_bytes", infeasible->budget.value()},
+                          {"smallest_budget_bytes", infeasible->smallestBudget.value()},
+                          {"peak_node", infeasible->peakNode},
                           {"holders", holders}};
-    if (no->outside > Bytes(0)) json["infeasible"]["outside_bytes"] = no->outside.value();
+    if (infeasible->outside > Bytes(0))
+      json["infeasible"]["outside_bytes"] = infeasible->outside.value();
   }
   return {{"error", json}};
 }
 
-void printInfeasible(const ir::Infeasible& no, llvm::raw_ostream& os) {
-  if (!no.holders.empty()) os << "  largest there:\n";
-  for (size_t i = 0; i < no.holders.size() && i < kHoldersShown; ++i) {
-    os << "    " << formatBytes(no.holders[i].bytes) << "  " << ir::printable(no.holders[i].storage)
-       << '\n';
+void printInfeasible(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
+  if (!infeasible.holders.empty()) os << "  largest there:\n";
+  for (size_t i = 0; i < infeasible.holders.size() && i < kHoldersShown; ++i) {
+    os << "    " << formatBytes(infeasible.holders[i].bytes) << "  "
+       << ir::printable(infeasible.holders[i].storage) << '\n';
   }
-  if (no.smallestBudget.value() > 0) {
-    const bool holdsOutside = no.outside > Bytes(0);
+  if (infeasible.smallestBudget.value() > 0) {
+    const bool holdsOutside = infeasible.outside > Bytes(0);
     const char* form = holdsOutside ? "device:" : "";
-    const Bytes smallest = no.smallestBudget + no.outside;
-    os << "  smallest " << no.space << " budget that works: " << form << smallest.value() << "B ("
-       << formatBytes(smallest);
+    const Bytes smallest = infeasible.smallestBudget + infeasible.outside;
+    os << "  smallest " << infeasible.space << " budget that works: " << form << smallest.value()
+       << "B (" << formatBytes(smallest);
     if (holdsOutside) {
-      os << ", of which " << formatBytes(no.outside)
+      os << ", of which " << formatBytes(infeasible.outside)
          << " lie beside the arena: context, kernels, libraries";
     }
     os << ")";
     // Where the rounded sizes are equal, only exact ones say why it does not fit.
-    if (formatBytes(no.budget) == formatBytes(no.smallestBudget))
-      os << ", found " << form << (no.budget + no.outside).value() << "B";
+    if (formatBytes(infeasible.budget) == formatBytes(infeasible.smallestBudget))
+      os << ", found " << form << (infeasible.budget + infeasible.outside).value() << "B";
     os << '\n';
   }
 }

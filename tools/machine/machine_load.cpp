@@ -6,20 +6,20 @@ namespace stowage::tools {
 namespace {
 
 /// Measured: 11 us with libtorch's CPU ops.
-constexpr int64_t kMostIssueTime = 20'000;
+constexpr int64_t kMostLaunchOverhead = 20'000;
 
-bool isKnown(const StepTimes& step) {
+bool isKnown(const StepComparison& step) {
   return step.predicted > Nanoseconds(0) && step.measured > Nanoseconds(0);
 }
 
-bool isTooLong(const StepTimes& step) {
-  const int64_t issue = kMostIssueTime * static_cast<int64_t>(step.commands);
-  return (step.measured.value() - issue) / 2 > step.predicted.value();
+bool isTooLong(const StepComparison& step) {
+  const int64_t launch = kMostLaunchOverhead * static_cast<int64_t>(step.commands);
+  return (step.measured.value() - launch) / 2 > step.predicted.value();
 }
 
 }  // namespace
 
-std::string describeSlowReference(const StepTimes& step) {
+std::string describeSlowReference(const StepComparison& step) {
   if (step.costs != ir::CostSource::kMeasured || !isKnown(step) || !isTooLong(step)) return "";
   return "a step of plain libtorch took " + formatDuration(step.measured) +
          ", the planned one, which has its ops to do as well, is predicted to take " +
@@ -27,7 +27,7 @@ std::string describeSlowReference(const StepTimes& step) {
          ": this machine was busy, and what the planned step seems to gain is no gain";
 }
 
-std::string describeOffPrediction(const StepTimes& step) {
+std::string describeOffPrediction(const StepComparison& step) {
   if (!isKnown(step)) return "";
   if (!isTooLong(step) && step.predicted.value() / 2 <= step.measured.value()) return "";
   const std::string times = "a step took " + formatDuration(step.measured) + ", predicted " +

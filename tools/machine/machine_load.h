@@ -13,21 +13,22 @@
 
 namespace stowage::tools {
 
-struct StepTimes {
+/// Predicted and measured time of a step.
+struct StepComparison {
   Nanoseconds predicted;
   Nanoseconds measured;
-  size_t commands = 0;  // issuing one takes some microseconds, more when the host is busy
+  size_t commands = 0;  // each has some microseconds of launch overhead, more on a busy host
   ir::CostSource costs = ir::CostSource::kMeasured;  // where the prediction came from
 };
-/// "" unless the step took more than twice as long as predicted and issuing its commands may take,
-/// or less than half as long as predicted; else a sentence with both times that advises to profile.
+/// "" unless the step took more than twice its prediction plus launch overhead, or less than half
+/// its prediction; else a sentence with both times that advises to profile.
 /// 0 measured or predicted: nothing is known.
-std::string describeOffPrediction(const StepTimes& step);
+std::string describeOffPrediction(const StepComparison& step);
 /// "" unless a step of plain libtorch took more than twice as long as the planned step, which has
-/// all of its ops to do as well, is predicted to take with issuing; else a sentence with both
-/// times: what is measured beside it is no gain. Of predictions that were not measured nothing is
-/// said.
-std::string describeSlowReference(const StepTimes& step);
+/// all of its ops to do as well, is predicted to take with launch overhead; else a sentence with
+/// both times: what is measured beside it is no gain. Of predictions that were not measured nothing
+/// is said.
+std::string describeSlowReference(const StepComparison& step);
 
 /// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence
 /// with both sums.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Gradient checkpointing the way users of libtorch write it by hand: a block keeps its input alone,
-// and backward runs it again. What plans are compared with; capture sees the second run as ordinary
+// and backward recomputes it. What plans are compared with; capture sees the recompute as ordinary
 // operations. The block must not draw random numbers.
 #ifndef STOWAGE_TOOLS_MODELS_CHECKPOINTED_H_
 #define STOWAGE_TOOLS_MODELS_CHECKPOINTED_H_

@@ -27,7 +27,7 @@ struct LlamaConfig {
   double ropeFactor;  // how much further than trained on the slow rotations reach; 1: not at all
   int64_t loraRank;   // 0: all weights train
   double loraAlpha;
-  bool checkpointing;  // blocks are run again in backward
+  bool checkpointing;  // blocks are recomputed in backward
 };
 
 /// y = W x. With a rank, W is frozen and y = W x + alpha / rank * B A x, where B starts at zero.
@@ -262,7 +262,7 @@ std::vector<SettingInfo> llamaSettings() {
        Kind::kChoice,
        "off",
        "",
-       "blocks keep their input alone and run again in backward",
+       "blocks keep their input alone and are recomputed in backward",
        {"off", "on"}},
       {"rope_theta", Kind::kNumber, "10000", "", "base of the rotary angles", {}, 1},
       {"rope_factor",

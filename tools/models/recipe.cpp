@@ -19,7 +19,7 @@ namespace {
 
 using Kind = SettingInfo::Kind;
 
-/// bfloat16 autocast for the operations issued while it lives: what Python's torch.autocast does.
+/// bfloat16 autocast for the operations called while it lives: what Python's torch.autocast does.
 class AutocastScope {
  public:
   AutocastScope(c10::DeviceType device, bool enabled)

@@ -18,8 +18,7 @@ constexpr std::array<ChartUnit, 5> kByteUnits = {{{"B", 1},
                                                   {"MiB", 1048576.0},
                                                   {"GiB", 1073741824.0},
                                                   {"TiB", 1099511627776.0}}};
-constexpr std::array<ChartUnit, 4> kTimeUnits = {
-    {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
+constexpr std::array<ChartUnit, 4> kTimeUnits = {{{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}}};
 
 template <size_t N>
 ChartUnit unitFor(const std::array<ChartUnit, N>& units, double most) {
@@ -68,8 +67,8 @@ Svg::Svg(double width, double height, llvm::raw_ostream& os) : os_(os) {
 }
 
 void Svg::text(Place at, const char* anchor, const std::string& words, const std::string& more) {
-  os_ << fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at.x,
-                     at.y, anchor, more, words);
+  os_ << fmt::format("<text x=\"{:.1f}\" y=\"{:.1f}\" text-anchor=\"{}\"{}>{}</text>\n", at.x, at.y,
+                     anchor, more, words);
 }
 
 void Svg::line(Place from, Place to, const char* colour, const char* more) {

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <utility>
 #include <vector>
 
 #include "tools/planning/chart.h"
@@ -18,6 +19,7 @@ using planner::GroupBytes;
 using planner::kMemoryGroupCount;
 using planner::MemoryHistory;
 using planner::MemoryPoint;
+using planner::sumOf;
 
 // Of the picture, in pixels.
 constexpr double kWidth = 900;
@@ -81,9 +83,7 @@ class Drawing {
     const Nanoseconds time = std::max(chart_.unplanned.stepTime, chart_.planned.stepTime);
     return static_cast<double>(std::max(time, Nanoseconds(1)).value());
   }
-  double yOf(Bytes bytes) const {
-    return y_.at(static_cast<double>(bytes.value()) / bytes_.size);
-  }
+  double yOf(Bytes bytes) const { return y_.at(static_cast<double>(bytes.value()) / bytes_.size); }
 
   void drawPanel(double left, const char* name, const MemoryHistory& history) {
     for (const double tick : y_.ticks()) {

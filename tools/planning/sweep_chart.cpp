@@ -91,14 +91,14 @@ class Drawing {
     svg_.line({kLeft, kBottom}, {kRight, kBottom}, "black");
     svg_.line({kLeft, kTop}, {kLeft, kBottom}, "black");
     svg_.text({(kLeft + kRight) / 2, kBottom + 44}, "middle",
-         fmt::format("device budget ({})", bytes_.name));
+              fmt::format("device budget ({})", bytes_.name));
     svg_.text({24, (kTop + kBottom) / 2}, "middle", fmt::format("step time ({})", time_.name),
-         fmt::format(" transform=\"rotate(-90 24 {:.0f})\"", (kTop + kBottom) / 2));
+              fmt::format(" transform=\"rotate(-90 24 {:.0f})\"", (kTop + kBottom) / 2));
   }
 
   void drawUnlimited() {
     svg_.line({xOf(chart_.unplanned), kTop}, {xOf(chart_.unplanned), kBottom}, "#2e8540",
-         " stroke-dasharray=\"2 3\"");
+              " stroke-dasharray=\"2 3\"");
     const auto known = std::find_if(points_.begin(), points_.end(),
                                     [](const SweepPoint& point) { return point.plan.has_value(); });
     if (known == points_.end()) return;
@@ -123,8 +123,8 @@ class Drawing {
     for (const SweepPoint& point : points_) {
       if (!point.plan) {
         svg_.text({xOf(point.budget), kBottom - 4}, "middle",
-             "<title>" + formatBytes(point.budget) + ": nothing fits</title>&#215;",
-             " fill=\"#b3261e\"");
+                  "<title>" + formatBytes(point.budget) + ": nothing fits</title>&#215;",
+                  " fill=\"#b3261e\"");
         continue;
       }
       os_ << fmt::format(

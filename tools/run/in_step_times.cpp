@@ -61,7 +61,7 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   if (!data) return data.takeError();
   const TimedPart part =
       partToMeasure(plan.file.schedule.predicted.stepTime,
-                    /*mayWaitForIssue=*/plan.file.target.device == ir::DeviceKind::kCuda);
+                    /*mayBeLaunchBound=*/plan.file.target.device == ir::DeviceKind::kCuda);
   const int64_t steps = 1 + part.untimed + part.timed;
   Progress progress(!flags.quiet);
   RunOptions options;

@@ -24,10 +24,10 @@ ir::CostTable costsWithTimes(const LoadedPlan& plan, const CostsHere& costs) {
   for (auto& [signature, cost] : table.bySignature) {
     const auto measured = costs.table.bySignature.find(signature);
     if (measured == costs.table.bySignature.end()) continue;
-    const Nanoseconds time = cost.time;
+    const Nanoseconds work = cost.work;
     cost = measured->second;
-    cost.time = time;
-    cost.issue = Nanoseconds(0);
+    cost.work = work;
+    cost.launch = Nanoseconds(0);
   }
   return table;
 }
@@ -81,14 +81,15 @@ std::string countOps(size_t count) {
   return count == 1 ? "1 op needs" : std::to_string(count) + " ops need";
 }
 
-/// "No", with the ops, and what the decisions would need with them.
-ir::Error refuse(const LoadedPlan& plan, const CostsHere& costs, const ir::Infeasible& needed) {
-  ir::PlanError no =
+/// Names the ops that grew and what the decisions would need with them.
+ir::Error explainGrownOps(const LoadedPlan& plan, const CostsHere& costs,
+                          const ir::Infeasible& needed) {
+  ir::PlanError error =
       ir::takePayload(planner::checkPlanTemporaries(plan.file, plan.graph, costs.nodes));
   const auto sizes = formatApart(needed.smallestBudget, needed.budget);
-  no.note("with them the plan's decisions need " + sizes.first + " of the " + needed.space +
-          ", it has " + sizes.second + "; --replan decides anew");
-  return ir::makeError(std::move(no));
+  error.note("with them the plan's decisions need " + sizes.first + " of the " + needed.space +
+             ", it has " + sizes.second + "; --replan decides anew");
+  return ir::makeError(std::move(error));
 }
 
 }  // namespace
@@ -102,9 +103,9 @@ ir::Error fitToMachine(LoadedPlan& plan, const LadderRequest& request) {
   ir::Expected<passes::PlannedStep> planned = lowerAgain(plan, inputs);
   std::string what = "the same decisions, placed anew within the budget";
   if (!planned) {
-    const ir::PlanError no = ir::takePayload(planned.takeError());
-    if (!no.infeasible()) return ir::makeError(no);
-    if (!request.replan) return refuse(plan, request.costs, *no.infeasible());
+    const ir::PlanError error = ir::takePayload(planned.takeError());
+    if (!error.infeasible()) return ir::makeError(error);
+    if (!request.replan) return explainGrownOps(plan, request.costs, *error.infeasible());
     planned = planAnew(plan, inputs, request.flags);
     if (!planned) return planned.takeError();
     what = "planned anew within the budget";

@@ -2,8 +2,8 @@
 //
 // A plan on a machine whose ops need more temporary memory than it was made for, such as one from
 // an estimate. Rung by rung: all ops fit their regions, and the plan is run as it is; its decisions
-// with other offsets; when that was asked for, a new plan for the same budget; a "no" with the ops
-// that grew. What comes out is proven from its own bytes. There is no region to overflow to.
+// with other offsets; when that was asked for, a new plan for the same budget; an error with the
+// ops that grew. What comes out is proven from its own bytes. There is no region to overflow to.
 #ifndef STOWAGE_TOOLS_RUN_PLAN_LADDER_H_
 #define STOWAGE_TOOLS_RUN_PLAN_LADDER_H_
 

@@ -68,12 +68,14 @@ Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::St
 
 void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
   const runtime::StepSummary& measured = summary.measured;
-  os << fmt::format("timeline   {} steps of {}: compute {}, copies {} out, {} in, issuing {}\n",
-                    measured.steps, millisecondsText(measured.period),
-                    millisecondsText(busyOf(measured.busy, ir::Stream::kCompute)),
-                    millisecondsText(busyOf(measured.busy, ir::Stream::kDeviceToHost)),
-                    millisecondsText(busyOf(measured.busy, ir::Stream::kHostToDevice)),
-                    millisecondsText(measured.issuing));
+  os << fmt::format(
+      "timeline   {} steps of {}: compute {}, copies {} out, {} in, "
+      "launch overhead {}\n",
+      measured.steps, millisecondsText(measured.period),
+      millisecondsText(busyOf(measured.busy, ir::Stream::kCompute)),
+      millisecondsText(busyOf(measured.busy, ir::Stream::kDeviceToHost)),
+      millisecondsText(busyOf(measured.busy, ir::Stream::kHostToDevice)),
+      millisecondsText(measured.launchOverhead));
   os << "           compute waited";
   for (size_t i = 0; i < measured.stalls.size(); ++i) {
     os << (i == 0 ? " " : ", ") << millisecondsText(measured.stalls[i]) << " for "
@@ -115,7 +117,7 @@ nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
                                  {"step_ns", measured.period.value()},
                                  {"busy_ns", busyJson(measured.busy)},
                                  {"stall_ns", stalls},
-                                 {"issue_ns", measured.issuing.value()},
+                                 {"launch_ns", measured.launchOverhead.value()},
                                  {"own_times_step_ns", summary.ownTimes.value()},
                                  {"ready_times_step_ns", summary.readyTimes.value()}};
   if (summary.predicted) {

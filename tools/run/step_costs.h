@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From costs of ops alone and the times of steps to costs of ops inside steps. Work comes from when
-// commands ran. Taking times makes issuing slower, so what it takes comes from there but for its
-// scale, which is what lets the schedule's predicted step be as long as steps without times were.
+// commands ran. Launch overhead comes from when they were launched. Taking times adds to it, so it
+// is scaled: the schedule's predicted step becomes as long as steps without times were.
 #ifndef STOWAGE_TOOLS_RUN_STEP_COSTS_H_
 #define STOWAGE_TOOLS_RUN_STEP_COSTS_H_
 

@@ -18,7 +18,7 @@ using runtime::StepTimes;
 
 enum class Process : int { kMeasured = 1, kPredicted = 2 };
 // Rows below the engines'.
-constexpr int kIssueRow = ir::kStreamCount;
+constexpr int kLaunchRow = ir::kStreamCount;
 constexpr int kWaitRow = ir::kStreamCount + 1;
 
 class TraceWriter {
@@ -44,7 +44,7 @@ class TraceWriter {
     std::optional<Nanoseconds> first;
     for (const StepTimes& step : measured_.steps) {
       for (const auto& times : step.commands) {
-        if (times && (!first || times->issueBegin < *first)) first = times->issueBegin;
+        if (times && (!first || times->launchBegin < *first)) first = times->launchBegin;
       }
     }
     return first.value_or(Nanoseconds(0));
@@ -68,7 +68,7 @@ class TraceWriter {
         }
       }
       if (!isMeasured) continue;
-      name(process, "thread_name", kIssueRow, "issuing thread");
+      name(process, "thread_name", kLaunchRow, "launch thread");
       name(process, "thread_name", kWaitRow, "compute waits");
     }
   }
@@ -91,8 +91,8 @@ class TraceWriter {
       }
       slice(Process::kMeasured, static_cast<int>(command.stream), nameOf(command),
             times.begin - zero_, times.end - times.begin, args);
-      slice(Process::kMeasured, kIssueRow, nameOf(command), times.issueBegin - zero_,
-            times.issueEnd - times.issueBegin, {{"command", i}, {"step", step.step}});
+      slice(Process::kMeasured, kLaunchRow, nameOf(command), times.launchBegin - zero_,
+            times.launchEnd - times.launchBegin, {{"command", i}, {"step", step.step}});
       const Nanoseconds own = times.begin - startOf(i);
       if (command.stream == ir::Stream::kCompute && (!begin || own < *begin)) begin = own;
     }
@@ -131,7 +131,7 @@ class TraceWriter {
     const ir::Graph& graph = measured_.graph;
     if (command.kind == ir::CommandKind::kRun) {
       const std::string text = graph.describeNode(command.node);
-      return command.clone > 0 ? "again: " + text : text;
+      return command.recompute > 0 ? "recompute " + text : text;
     }
     const ir::Residency& to = measured_.schedule.residency(command.to);
     return graph.storage(to.storage).name + " to " + ir::spaceName(to.space);

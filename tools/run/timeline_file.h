@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Measured steps as a file for Perfetto or chrome://tracing: one row per engine and one for the
-// issuing thread, what compute waited for, and below them the steps as they were predicted. The
+// launch thread, what compute waited for, and below them the steps as they were predicted. The
 // format is the trace event format's JSON; microseconds.
 #ifndef STOWAGE_TOOLS_RUN_TIMELINE_FILE_H_
 #define STOWAGE_TOOLS_RUN_TIMELINE_FILE_H_

@@ -15,7 +15,7 @@ namespace stowage::tools {
 /// Random numbers of the steps start here in both trainings, whatever construction drew.
 inline void seedSteps(uint64_t seed) { at::manual_seed(seed ^ 0x5354455053ULL); }
 
-/// Mean time of all steps but the first. Steps that run on after they were issued must be waited
+/// Mean time of all steps but the first. Steps that run on after they were enqueued must be waited
 /// for before the first `stepDone` and before `finished`: else the mean lacks a part of a step.
 class StepTimer {
  public:

@@ -14,13 +14,13 @@ TimedPart splitSteps(int64_t steps, int64_t most) {
   return part;
 }
 
-TimedPart partToMeasure(Nanoseconds predictedStep, bool mayWaitForIssue) {
+TimedPart partToMeasure(Nanoseconds predictedStep, bool mayBeLaunchBound) {
   constexpr Nanoseconds kMeasured(3'000'000'000);
   constexpr int64_t kFewest = 5;
   constexpr int64_t kMostTimed = 20;
   constexpr int64_t kMostUntimed = 500;
   const int64_t steps = kMeasured.value() / std::max<int64_t>(predictedStep.value(), 1);
-  return {.untimed = mayWaitForIssue ? std::clamp(steps, kFewest, kMostUntimed) : 0,
+  return {.untimed = mayBeLaunchBound ? std::clamp(steps, kFewest, kMostUntimed) : 0,
           .timed = std::clamp(steps, kFewest, kMostTimed)};
 }
 

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which steps of a run the times of commands are taken in: after the first, `untimed` without, then
-// `timed` with. Not the other way round: a process that traced a GPU was seen to issue more slowly
-// from then on.
+// `timed` with. Not the other way round: launch overhead rises in a process that traced a GPU.
 #ifndef STOWAGE_TOOLS_TRAINING_TIMED_PART_H_
 #define STOWAGE_TOOLS_TRAINING_TIMED_PART_H_
 
@@ -22,10 +21,10 @@ struct TimedPart {
 TimedPart splitSteps(int64_t steps, int64_t most);
 
 /// What a measurement runs: as many steps as three seconds hold by the prediction, though 5 at
-/// least and at most 20 with times, 500 without (the clock of a GPU varies from step to step, a
-/// host's speed of issuing over a second or two). Without times only where steps `mayWaitForIssue`,
-/// which taking times makes slower.
-TimedPart partToMeasure(Nanoseconds predictedStep, bool mayWaitForIssue);
+/// least and at most 20 with times, 500 without (the clock of a GPU varies from step to step,
+/// launch overhead over a second or two). Steps without times only where steps `mayBeLaunchBound`,
+/// since taking times adds to launch overhead.
+TimedPart partToMeasure(Nanoseconds predictedStep, bool mayBeLaunchBound);
 
 }  // namespace stowage::tools
 

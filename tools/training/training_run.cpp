@@ -113,7 +113,7 @@ ir::Error save(runtime::Runner& runner, const std::string& folder) {
   return ir::makeError(std::move(output).at(problem.location()));
 }
 
-/// The loss of a step that was issued.
+/// The loss of a step that was enqueued.
 ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& options,
                   RunRecord& record) {
   ir::Expected<std::vector<at::Tensor>> reports = runner.reports(step);
@@ -124,7 +124,7 @@ ir::Error addLoss(runtime::Runner& runner, int64_t step, const RunOptions& optio
   return ir::success();
 }
 
-/// All that were issued, by the timer too.
+/// All that were enqueued, by the timer too.
 ir::Error finishSteps(runtime::Runner& runner, StepTimer& timer) {
   if (ir::Error error = runner.finish()) return error;
   timer.finished();
@@ -135,7 +135,7 @@ class TimedSteps {
  public:
   explicit TimedSteps(TimedPart part) : part_(part) {}
 
-  /// Before step `i` of the run is issued. What beginning and ending it takes is no part of a step.
+  /// Before step `i` of the run is enqueued. Starting and ending the timing is not step time.
   ir::Error before(int64_t i, runtime::Runner& runner, StepTimer& timer) {
     const bool begins = i == 1 + part_.untimed;
     const bool ended = i == 1 + part_.untimed + part_.timed;
@@ -173,12 +173,12 @@ ir::Error takeSteps(runtime::Runner& runner, const RunOptions& options, RunRecor
     ir::Expected<Batch> batch = batches.next(times.together(i));
     if (!batch) return batch.takeError();
     if (ir::Error error = times.before(i, runner, timer)) return error;
-    ir::Expected<int64_t> issued = runner.issue(*batch);
-    if (!issued) return issued.takeError();
+    ir::Expected<int64_t> enqueued = runner.enqueue(*batch);
+    if (!enqueued) return enqueued.takeError();
     if (last) {
       if (ir::Error error = addLoss(runner, *last, options, record)) return error;
     }
-    last = *issued;
+    last = *enqueued;
     if (i == 0) {
       if (ir::Error error = runner.finish()) return error;
     }

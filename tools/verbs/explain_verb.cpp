@@ -386,7 +386,7 @@ Verb addExplainVerb(CLI::App& app) {
                       "else the profile's estimate");
   command->add_option("--svg", flags->svg,
                       "picture to write: device memory over the step, kept and planned");
-  addCommonFlags(*command, *flags);
+  addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runExplain(*flags); }, .flags = flags.get()};
 }
 

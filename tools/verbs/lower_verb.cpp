@@ -42,7 +42,7 @@ ir::Expected<ir::CostTable> estimateCosts(const LoadedPlan& plan) {
   }
   ir::CostTable table = planner::rooflineCosts(plan.graph, plan.file.target);
   for (const ir::Command& command : plan.file.schedule.commands) {
-    if (command.kind != ir::CommandKind::kRun || command.clone != 0) continue;
+    if (command.kind != ir::CommandKind::kRun || command.recompute != 0) continue;
     auto row = table.bySignature.find(ir::nodeSignature(plan.graph, command.node));
     if (row != table.bySignature.end()) row->second.temporary = command.temp.bytes;
   }
@@ -99,13 +99,13 @@ ir::Error inDecisions(ir::Error error, const LowerFlags& flags) {
   if (found.infeasible()) {
     const auto sizes = formatApart(found.infeasible()->smallestBudget, found.infeasible()->budget);
     const bool isHost = found.infeasible()->space == ir::spaceName(ir::Space::kHost);
-    ir::PlanError no(ir::ErrorCode::kInfeasible,
-                     "the plan's decisions need " + sizes.first + " of the " +
-                         found.infeasible()->space + ", expected at most its " +
-                         (isHost ? "limit of " : "budget of ") + sizes.second +
-                         "; decide otherwise, or plan anew with these rows pinned ('stowage plan "
-                         "--from')");
-    return ir::makeError(no.at({.file = flags.plan}).because(*found.infeasible()));
+    ir::PlanError infeasible(
+        ir::ErrorCode::kInfeasible,
+        "the plan's decisions need " + sizes.first + " of the " + found.infeasible()->space +
+            ", expected at most its " + (isHost ? "limit of " : "budget of ") + sizes.second +
+            "; decide otherwise, or plan anew with these rows pinned ('stowage plan "
+            "--from')");
+    return ir::makeError(infeasible.at({.file = flags.plan}).because(*found.infeasible()));
   }
   llvm::StringRef text(found.text());
   for (const std::string& pass : passes::allPassNames()) {

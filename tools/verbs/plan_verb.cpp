@@ -51,26 +51,26 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
 
 /// What helps a step that cannot be one graph.
 ir::Error suggestLaunch(ir::Error error) {
-  ir::PlanError no = ir::takePayload(std::move(error));
-  if (no.code() == ir::ErrorCode::kInfeasible && !no.infeasible()) {
-    no.note("--launch none issues every op of every step by itself");
+  ir::PlanError found = ir::takePayload(std::move(error));
+  if (found.code() == ir::ErrorCode::kInfeasible && !found.infeasible()) {
+    found.note("--launch none launches every op of every step by itself");
   }
-  return ir::makeError(std::move(no));
+  return ir::makeError(std::move(found));
 }
 
 /// Where an op over many parameters needs the most, smaller buckets are what helps.
 ir::Error suggestBuckets(ir::Error error) {
-  ir::PlanError no = ir::takePayload(std::move(error));
-  const auto& infeasible = no.infeasible();
+  ir::PlanError found = ir::takePayload(std::move(error));
+  const auto& infeasible = found.infeasible();
   const bool isListOp =
       infeasible && (llvm::StringRef(infeasible->peakNode).contains("_foreach_") ||
                      llvm::StringRef(infeasible->peakNode).contains("_fused_"));
   if (isListOp) {
-    no.note(
+    found.note(
         "this op works on a bucket of parameters at once: 'stowage capture --bucket' makes "
         "the buckets smaller (64MiB by default)");
   }
-  return ir::makeError(std::move(no));
+  return ir::makeError(std::move(found));
 }
 
 ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, const PlanningInputs& inputs) {
@@ -95,7 +95,7 @@ std::string describeRecordings(const PlanningInputs& inputs) {
   if (inputs.options.graphMode != ir::GraphMode::kWhole || numbers == 0) return "";
   return "the graph of the whole step is recorded anew in each step in which one of its " +
          std::to_string(numbers) +
-         " step scalars changes, which takes longer than issuing the step and is not predicted: "
+         " step scalars changes, which takes longer than launching the step and is not predicted: "
          "--launch whole is for a constant learning rate and stowage_adamw; 'stowage run' says how "
          "often it recorded";
 }

@@ -153,7 +153,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   return measured;
 }
 
-/// Plans may run the op again, although it does not repeat its bits.
+/// Plans may recompute the op, although it does not repeat its bits.
 bool contradictsTable(const ir::Graph& graph, const runtime::UnrepeatedOp& op) {
   return ir::repeatsItsBits(ir::lookUpOp(graph.node(op.node).op), graph.provenance().deterministic);
 }
@@ -166,7 +166,7 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
   for (const runtime::UnrepeatedOp& op : measured.unrepeated) {
     os << "           " << graph.describeNode(op.node) << ": " << op.different << " of "
        << flags.repeats - 1 << " differ"
-       << (contradictsTable(graph, op) ? ", although plans may run it again" : "") << '\n';
+       << (contradictsTable(graph, op) ? ", although plans may recompute it" : "") << '\n';
   }
 }
 
@@ -189,8 +189,8 @@ void printLinks(const Measured& measured, llvm::raw_ostream& os) {
   const std::string inSteps = formatRates(measured.costs.links);
   if (inSteps != alone) os << "; in steps " << inSteps;
   os << '\n';
-  if (measured.costs.links.issue > Nanoseconds(0)) {
-    os << "           handing over a copy takes " << formatDuration(measured.costs.links.issue)
+  if (measured.costs.links.launch > Nanoseconds(0)) {
+    os << "           launch overhead of a copy " << formatDuration(measured.costs.links.launch)
        << '\n';
   }
   if (measured.hostMemory) {
@@ -212,7 +212,7 @@ nlohmann::ordered_json linksJson(const Measured& measured) {
   nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
                                  {"h2d", rate(links.hostToDevice)},
                                  {"both_permille", links.bothPermille},
-                                 {"issue_ns", links.issue.value()}};
+                                 {"launch_ns", links.launch.value()}};
   if (measured.hostMemory) json["host_memory_bytes_per_s"] = measured.hostMemory->value();
   if (measured.disk) {
     json["disk_read"] = rate(links.diskRead);
@@ -241,7 +241,7 @@ nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& me
     ops.push_back({{"op", graph.node(op.node).op},
                    {"node", op.node.index()},
                    {"different", op.different},
-                   {"may_run_again", contradictsTable(graph, op)}});
+                   {"may_recompute", contradictsTable(graph, op)}});
   }
   return {{"runs", flags.repeats}, {"unrepeated", ops}};
 }
@@ -249,7 +249,7 @@ nlohmann::ordered_json repeatsJson(const ProfileFlags& flags, const Measured& me
 /// Of one step's ops.
 struct Sums {
   Nanoseconds work;
-  Nanoseconds issue;
+  Nanoseconds launch;
 };
 
 Sums sumTimes(const ir::Graph& graph, const ir::CostTable& table) {
@@ -257,8 +257,8 @@ Sums sumTimes(const ir::Graph& graph, const ir::CostTable& table) {
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const auto row = table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
     if (row == table.bySignature.end()) continue;
-    sums.work += row->second.time;
-    sums.issue += row->second.issue;
+    sums.work += row->second.work;
+    sums.launch += row->second.launch;
   }
   return sums;
 }
@@ -270,7 +270,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     nlohmann::ordered_json json = {{"signatures", measured.costs.bySignature.size()},
                                    {"known", measured.known},
                                    {"compute_ns", sums.work.value()},
-                                   {"issue_ns", sums.issue.value()}};
+                                   {"launch_ns", sums.launch.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
     json["links"] = linksJson(measured);
     if (measured.inSteps) {
@@ -280,7 +280,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                           {"predicted_alone_ns", measured.inSteps->alone.value()},
                           {"predicted_ns", measured.inSteps->inSteps.value()},
                           {"scalars_ns", measured.costs.scalars.value()},
-                          {"copy_issue_ns", inSteps.issue.value()},
+                          {"copy_launch_ns", inSteps.launch.value()},
                           {"d2h_bytes_per_s", inSteps.deviceToHost.bandwidth.value()},
                           {"h2d_bytes_per_s", inSteps.hostToDevice.bandwidth.value()}};
     }
@@ -294,8 +294,8 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     os << "measured   " << measured.costs.bySignature.size() - measured.known << " distinct ops";
     if (measured.known > 0) os << ", " << measured.known << " were known";
     os << "; one step's ops add up to " << formatDuration(sums.work);
-    if (sums.issue > Nanoseconds(0)) {
-      os << ", handing them over to " << formatDuration(sums.issue);
+    if (sums.launch > Nanoseconds(0)) {
+      os << ", their launch overhead to " << formatDuration(sums.launch);
     }
     os << '\n';
   }

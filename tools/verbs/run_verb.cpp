@@ -279,10 +279,10 @@ VerbResult runRun(const RunFlags& flags) {
     }
   }
   if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
-  StepTimes step = {.predicted = plan->file.schedule.predicted.stepTime,
-                    .measured = run->training.meanStep(),
-                    .commands = plan->file.schedule.commands.size(),
-                    .costs = plan->file.costs.source};
+  StepComparison step = {.predicted = plan->file.schedule.predicted.stepTime,
+                         .measured = run->training.meanStep(),
+                         .commands = plan->file.schedule.commands.size(),
+                         .costs = plan->file.costs.source};
   remark(describeOffPrediction(step), flags);
   if (comparison) {
     step.measured = comparison->eager.meanStep();

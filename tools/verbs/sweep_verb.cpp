@@ -34,7 +34,7 @@ struct SweepFlags : PlanningFlags {
   std::string svg;
 };
 
-/// One row of the table: a plan, or the "no" with the smallest budget that works.
+/// One row of the table: a plan, or the smallest budget that works.
 struct Row {
   Bytes budget;
   std::optional<passes::PlannedStep> planned;
@@ -70,7 +70,7 @@ void printRow(const Row& row, llvm::raw_ostream& os) {
   }
   const ir::Prediction& claim = row.planned->schedule.predicted;
   const PlanCounts counts = countPlan(row.planned->graph, row.planned->schedule);
-  os << fmt::format("{:>12}  {:>10}  {:>8}  {:>8}  {:>11}  {:>11}  {:>7}  {:>7}  {:>9}\n",
+  os << fmt::format("{:>12}  {:>10}  {:>8}  {:>8}  {:>11}  {:>11}  {:>7}  {:>9}  {:>9}\n",
                     formatBytes(row.budget + row.outside), formatDuration(claim.stepTime),
                     formatExcess(claim.stepTime, claim.computeTime, true),
                     formatExcess(claim.stepTime, claim.bound, true), formatBytes(claim.bytesOut),
@@ -81,12 +81,12 @@ void printRow(const Row& row, llvm::raw_ostream& os) {
 
 Json toJson(const Row& row, const PlanningInputs& inputs) {
   if (!row.planned) {
-    Json no = {{"fits", false},
-               {"budget_bytes", row.budget.value()},
-               {"space", row.space},
-               {"smallest_budget_bytes", row.smallestBudget.value()}};
-    if (row.outside > Bytes(0)) no["outside_bytes"] = row.outside.value();
-    return no;
+    Json infeasible = {{"fits", false},
+                       {"budget_bytes", row.budget.value()},
+                       {"space", row.space},
+                       {"smallest_budget_bytes", row.smallestBudget.value()}};
+    if (row.outside > Bytes(0)) infeasible["outside_bytes"] = row.outside.value();
+    return infeasible;
   }
   return planSummaryJson({.graph = row.planned->graph,
                           .schedule = row.planned->schedule,
@@ -109,8 +109,8 @@ SweepPoint toPoint(const Row& row) {
 
 void printHeading(const PlanningInputs& inputs, llvm::raw_ostream& os) {
   os << "unplanned peak " << formatBytes(inputs.keepAll) << '\n';
-  os << "      budget   step time   against     above    bytes out     bytes in    moved   "
-        "redone    in place\n";
+  os << "      budget   step time   against     above    bytes out     bytes in    moved  "
+        "recompute   in place\n";
   os << "                         unlimited     bound\n";
 }
 

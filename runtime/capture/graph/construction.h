@@ -26,7 +26,7 @@ class Construction : public OpSink {
   Tracer& tracer() { return *tracer_; }
 
   using Deliver = std::function<ir::Error(FakeId storage, const at::Tensor& bytes)>;
-  /// Runs the record on the CPU, hands over each storage that `wanted` asks for when it is final,
+  /// Runs the record on the CPU, delivers each storage that `wanted` asks for when it is final,
   /// and leaves the default generator as construction with memory would have.
   ir::Error replay(const std::function<bool(FakeId)>& wanted, const Deliver& deliver);
 

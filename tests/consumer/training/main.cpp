@@ -78,8 +78,8 @@ int compare() {
   auto plan = stowage::plan(step, {.budget = stowage::Bytes(easy.keepAll().value() * 7 / 10)});
   auto impossible = stowage::plan(step, {.budget = 64_KiB});
   if (impossible) return std::printf("64 KiB were enough\n"), 1;
-  const std::string no = stowage::ir::describe(impossible.takeError());
-  std::printf("%s\n", no.c_str());
+  const std::string infeasible = stowage::ir::describe(impossible.takeError());
+  std::printf("%s\n", infeasible.c_str());
 
   torch::manual_seed(4);
   auto runner = stowage::Runner::create(plan, step);

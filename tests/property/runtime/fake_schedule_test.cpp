@@ -44,7 +44,9 @@ std::string run(const Case& c, const ir::Schedule& schedule, runtime::FakeDelays
 
 Nanoseconds longest(const Case& c) {
   Nanoseconds most;
-  for (const ir::OpCost& cost : c.costs.nodes) most = std::max(most, cost.time);
+  for (size_t i = 0; i < c.costs.nodes.size(); ++i) {
+    most = std::max(most, c.costs.time(ir::NodeId(i)));
+  }
   return most;
 }
 
@@ -201,9 +203,9 @@ TEST(FakeSchedule, EveryCommandThatIsLeftOutShows) {
 /// Outputs have left for the caller before anything can be put on them on the host, and what is put
 /// there before they are made is harmed by them only if it is read later.
 bool liesOnOutput(const Case& c, const ir::Schedule& schedule, size_t moved) {
-  const auto range = [&](const ir::Residency& stay) {
-    const int64_t bytes = roundUp(c.graph.storage(stay.storage).bytes, 512).value();
-    return ir::ByteRange{stay.offset, stay.offset + bytes};
+  const auto range = [&](const ir::Residency& residency) {
+    const int64_t bytes = roundUp(c.graph.storage(residency.storage).bytes, 512).value();
+    return ir::ByteRange{residency.offset, residency.offset + bytes};
   };
   const ir::Residency& own = schedule.residencies[moved];
   if (own.space != ir::Space::kHost) return false;
@@ -221,11 +223,12 @@ TEST(FakeSchedule, EveryOffsetThatIsShiftedShows) {
     for (size_t r = 0; r < c.schedule.residencies.size(); ++r) {
       for (const int64_t shift : {-512, 512}) {
         ir::Schedule changed = c.schedule;
-        ir::Residency& stay = changed.residencies[r];
-        if (stay.space == ir::Space::kDisk) continue;
-        const int64_t bytes = roundUp(c.graph.storage(stay.storage).bytes, 512).value();
-        stay.offset += shift;
-        if (stay.offset < 0 || stay.offset + bytes > changed.arenaBytes(stay.space).value()) {
+        ir::Residency& residency = changed.residencies[r];
+        if (residency.space == ir::Space::kDisk) continue;
+        const int64_t bytes = roundUp(c.graph.storage(residency.storage).bytes, 512).value();
+        residency.offset += shift;
+        if (residency.offset < 0 ||
+            residency.offset + bytes > changed.arenaBytes(residency.space).value()) {
           continue;
         }
         if (liesOnOutput(c, changed, r)) continue;

@@ -68,7 +68,7 @@ TEST_F(PlanStep, PlansAreProvenAndTimeFallsWithTheBudget) {
     if (!step) {
       const ir::PlanError error = ir::takePayload(step.takeError());
       EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible) << error.text();
-      EXPECT_EQ(planned, 0) << "a bigger budget was refused";
+      EXPECT_EQ(planned, 0) << "a bigger budget is infeasible";
       continue;
     }
     ++planned;
@@ -86,9 +86,9 @@ TEST_F(PlanStep, PlansAreProvenAndTimeFallsWithTheBudget) {
 }
 
 TEST_F(PlanStep, TheSmallestBudgetThatANoNamesWorksAndOneUnitLessDoesNot) {
-  ir::Expected<PlannedStep> no = planAt(2 << 16);
-  ASSERT_FALSE(static_cast<bool>(no));
-  const ir::PlanError error = ir::takePayload(no.takeError());
+  ir::Expected<PlannedStep> infeasible = planAt(2 << 16);
+  ASSERT_FALSE(static_cast<bool>(infeasible));
+  const ir::PlanError error = ir::takePayload(infeasible.takeError());
   ASSERT_TRUE(error.infeasible().has_value()) << error.text();
   const int64_t smallest = error.infeasible()->smallestBudget.value();
   ir::Expected<PlannedStep> yes = planAt(smallest);
@@ -125,7 +125,7 @@ forward "bn":
 }
 )ir";
 
-TEST(PlanStepReplay, ABatchNormRunsAgainWithoutItsStatistics) {
+TEST(PlanStepReplay, ABatchNormIsRecomputedWithoutItsStatistics) {
   ir::Expected<ir::Graph> graph = ir::parseGraph(kBatchNorm);
   ASSERT_TRUE(static_cast<bool>(graph)) << ir::describe(graph.takeError());
   const ir::Target target = *planner::findTargetProfile("cpu");
@@ -135,15 +135,15 @@ TEST(PlanStepReplay, ABatchNormRunsAgainWithoutItsStatistics) {
   options.pins = {{.pattern = "p", .action = ir::GapAction::kRecompute}};
   ir::Expected<PlannedStep> step = planStep(*graph, target, costs, options);
   ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
-  int clones = 0;
+  int recomputes = 0;
   for (const ir::Command& command : step->schedule.commands) {
     if (command.kind != ir::CommandKind::kRun || command.node != ir::NodeId(1)) continue;
-    if (command.clone == 0) continue;
-    ++clones;
+    if (command.recompute == 0) continue;
+    ++recomputes;
     EXPECT_EQ(command.in.size(), 1U) << "the input alone";
     EXPECT_EQ(command.out.size(), 3U);
   }
-  EXPECT_EQ(clones, 1);
+  EXPECT_EQ(recomputes, 1);
   EXPECT_EQ(
       ir::describe(ir::verifyOrError(
           {.graph = step->graph, .schedule = step->schedule, .target = target, .budget = budget})),

@@ -168,7 +168,7 @@ TEST(CaptureRuleCoverage, ThePlannerKnowsEveryOpWithARule) {
   }
 }
 
-// An op whose draws are not marked would be run again with other numbers, or be moved.
+// An op whose draws are not marked would be recomputed with other numbers, or be moved.
 TEST(CaptureRuleCoverage, OpsThatDrawCarryTheRandomState) {
   for (const char* op :
        {"aten._fused_dropout.default", "aten.bernoulli.default", "aten.binomial.default",

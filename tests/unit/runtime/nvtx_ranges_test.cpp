@@ -78,7 +78,7 @@ namespace stowage::runtime {
 namespace {
 
 // One test: NVTX asks for a listener once in a process.
-TEST(NvtxRanges, NameStepsAndWhatIsIssuedInThem) {
+TEST(NvtxRanges, NameStepsAndWhatIsEnqueuedInThem) {
   const ir::Graph graph = tests::makeSampleGraph();
   const ir::Target target = tests::makeSampleTarget();
   const planner::PlanFile plan = tests::makeSamplePlan();
@@ -87,15 +87,15 @@ TEST(NvtxRanges, NameStepsAndWhatIsIssuedInThem) {
     NvtxRanges ranges({.graph = graph, .schedule = plan.schedule, .target = target});
     for (int64_t step = 0; step < 2; ++step) {
       ranges.beginStep(step);
-      // A copy in, a run, the same again, a copy out.
+      // A prefetch, a launch, its recompute, an offload.
       for (const int command : {0, 1, 2, 5}) {
         const NvtxRanges::Scope range(ranges, ir::CommandId(command));
       }
     }
   }
   const std::string run = graph.describeNode(ir::NodeId(0));
-  const std::vector<std::string> inStep = {"push x to device",  "pop", "push " + run,    "pop",
-                                           "push again " + run, "pop", "push w to host", "pop"};
+  const std::vector<std::string> inStep = {"push x to device",      "pop", "push " + run,    "pop",
+                                           "push recompute " + run, "pop", "push w to host", "pop"};
   std::vector<std::string> expected = {"domain stowage", "start 1 step 0"};
   expected.insert(expected.end(), inStep.begin(), inStep.end());
   expected.insert(expected.end(), {"end 1", "start 2 step 1"});

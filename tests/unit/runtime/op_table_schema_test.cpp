@@ -59,7 +59,7 @@ TEST(OpTableSchema, InPlaceReuseNamesTensorOperandsOfOpsThatMakeTheirResult) {
   }
 }
 
-// A clone passes the original's arguments to the replay form, place by place.
+// A recompute passes the original's arguments to the replay form, place by place.
 TEST(OpTableSchema, ReplayFormsTakeTheSameArgumentsAndLetTheWrittenOnesBeUndefined) {
   for (const OpInfo& row : allOps()) {
     if (row.replayForm[0] == '\0') continue;

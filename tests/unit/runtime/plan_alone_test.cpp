@@ -74,7 +74,7 @@ class PlanAlone : public testing::Test {
       return orFail(passes::planStep(
           graph, target, costs, {.budget = budget, .allowed = {}, .pins = {}, .pinnedRows = {}}));
     };
-    const int64_t whole = within(Bytes(int64_t{1} << 26)).result.keepAllHeight.value();
+    const int64_t whole = within(Bytes(int64_t{1} << 26)).result.keepAllPeak.value();
     const Bytes budget(whole * 3 / 4 / 512 * 512);
     const passes::PlannedStep planned = within(budget);
     write("graph.stow", ir::toText(planned.graph));

@@ -185,7 +185,7 @@ TEST(SessionPlan, StepsDoneAreThoseOfTheWholeTraining) {
   runner.load(folder.at("checkpoint"));
   EXPECT_EQ(runner.stepsDone(), 3);
   const auto [x, y] = makeBatch(3);
-  EXPECT_EQ(runner.issue(x, y), 0);
+  EXPECT_EQ(runner.enqueue(x, y), 0);
   EXPECT_EQ(runner.stepsDone(), 4);
   second.model->eval();
   EXPECT_EQ(failureOf([&] { runner(x, y); }).code, ir::ErrorCode::kPlanMismatch);

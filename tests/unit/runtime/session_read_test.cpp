@@ -115,7 +115,7 @@ TEST(SessionRead, SeesWhatPlainLibtorchHas) {
   EXPECT_EQ(expected, found);
 }
 
-TEST(SessionRead, WaitsForTheStepsIssued) {
+TEST(SessionRead, WaitsForTheStepsEnqueued) {
   Training eager;
   trainEagerly(eager, 0, 4);
   Training planned;
@@ -123,7 +123,7 @@ TEST(SessionRead, WaitsForTheStepsIssued) {
   Runner runner = makeRunner(step);
   for (int i = 0; i < 4; ++i) {
     const auto [x, y] = makeBatch(i);
-    runner.issue(x, y);
+    runner.enqueue(x, y);
   }
   EXPECT_EQ(evaluate(eager), runner.read([&] { return evaluate(planned); }));
 }

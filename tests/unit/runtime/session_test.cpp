@@ -138,22 +138,22 @@ TEST(Session, TellsALossWhileTheNextStepIsUnderWay) {
   Training planned;
   const Step step = capture(planned.describe());
   Runner runner = makeRunner(step);
-  std::vector<int64_t> issued;
+  std::vector<int64_t> enqueued;
   for (int i = 0; i < 4; ++i) {
     const auto [x, y] = makeBatch(i);
-    issued.push_back(runner.issue(x, y));
-    if (i > 0) planned.losses.push_back(runner.loss(issued[i - 1]).item<float>());
+    enqueued.push_back(runner.enqueue(x, y));
+    if (i > 0) planned.losses.push_back(runner.loss(enqueued[i - 1]).item<float>());
   }
-  planned.losses.push_back(runner.loss(issued.back()).item<float>());
+  planned.losses.push_back(runner.loss(enqueued.back()).item<float>());
   // Of the last two steps alone, and as often as one likes.
-  EXPECT_EQ(runner.loss(issued[2]).item<float>(), planned.losses[2]);
-  expectSays(failureOf([&] { runner.loss(issued[1]); }).text, {"step 2 are not kept"});
-  expectSays(failureOf([&] { runner.loss(9); }).text, {"4 steps were issued"});
+  EXPECT_EQ(runner.loss(enqueued[2]).item<float>(), planned.losses[2]);
+  expectSays(failureOf([&] { runner.loss(enqueued[1]); }).text, {"step 2 are not kept"});
+  expectSays(failureOf([&] { runner.loss(9); }).text, {"4 steps were enqueued"});
   runner.storeTo(planned.model);
   expectSame(eager, planned);
 }
 
-// Dropout that runs again in the backward pass puts the generator back to an earlier moment, and
+// Dropout that is recomputed in the backward pass puts the generator back to an earlier moment, and
 // the loss is there before that.
 TEST(Session, WhatTheCallerDrawsBetweenStepsIsAsInPlainLibtorch) {
   struct Wide : Training {
@@ -186,8 +186,8 @@ TEST(Session, WhatTheCallerDrawsBetweenStepsIsAsInPlainLibtorch) {
   const Plan made = orThrow(plan(step, {.budget = budget, .allowed = {.offload = false}}));
   const auto& commands = made.schedule().commands;
   ASSERT_TRUE(std::any_of(commands.begin(), commands.end(), [](const ir::Command& command) {
-    return command.clone > 0 && command.rngSlot >= 0;
-  })) << "no draw runs again";
+    return command.recompute > 0 && command.rngSlot >= 0;
+  })) << "no draw is recomputed";
   Runner runner = Runner::create(made, step);
   torch::manual_seed(4);
   for (int i = 0; i < kSteps; ++i) {
@@ -205,14 +205,14 @@ TEST(Session, ARefusedStepLeavesTheLossBefore) {
   bool isChanged = false;
   const Step step = capture(planned.describeChanging(isChanged));
   Runner runner = makeRunner(step);
-  const auto issue = [&](int i) {
+  const auto enqueue = [&](int i) {
     const auto [x, y] = makeBatch(i);
-    return runner.issue(x, y);
+    return runner.enqueue(x, y);
   };
   int64_t last = -1;
-  for (int i = 0; i < 6; ++i) last = issue(i);
+  for (int i = 0; i < 6; ++i) last = enqueue(i);
   isChanged = true;
-  EXPECT_NE(failureOf([&] { issue(6); }).text, "");
+  EXPECT_NE(failureOf([&] { enqueue(6); }).text, "");
   EXPECT_EQ(runner.loss(last).item<float>(), eager.losses[5]);
 }
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a plan for a GPU takes from captures and costs, made where there is none: kernels are those
-// of the target, costs those of a GPU, and what a CUDA graph holds is not issued again.
+// of the target, costs those of a GPU, and ops inside a CUDA graph have no launch overhead.
 #include <gtest/gtest.h>
 
 #include <llvm/Support/raw_ostream.h>
@@ -44,9 +44,9 @@ class GpuPlans : public testing::Test {
         .code;
   }
 
-  static constexpr int64_t kIssue = 50'000;  // ns, for a command: far longer than an op's work
+  static constexpr int64_t kLaunch = 50'000;  // ns of launch overhead: far more than an op's work
 
-  /// As if measured on `device`: each op takes what the profile says, and kIssue to hand it over,
+  /// As if measured on `device`: each op takes what the profile says, with launch overhead kLaunch;
   /// copies likewise.
   static void writeCostsOf(const std::string& device, const std::string& name) {
     const ir::Graph graph = orFail(ir::parseGraph(readText(at("step.stow"))));
@@ -56,8 +56,8 @@ class GpuPlans : public testing::Test {
         .table = planner::rooflineCosts(graph, orFail(planner::findTargetProfile("h200")))};
     file.table.source = ir::CostSource::kMeasured;
     file.table.device = device;
-    for (auto& [signature, cost] : file.table.bySignature) cost.issue = Nanoseconds(kIssue);
-    file.table.links.issue = Nanoseconds(kIssue);
+    for (auto& [signature, cost] : file.table.bySignature) cost.launch = Nanoseconds(kLaunch);
+    file.table.links.launch = Nanoseconds(kLaunch);
     std::string text;
     llvm::raw_string_ostream os(text);
     orFail(planner::writeCosts(file, os));
@@ -70,7 +70,7 @@ class GpuPlans : public testing::Test {
         planner::rooflineCosts(graph, orFail(planner::findTargetProfile("h200")));
     int64_t sum = 0;
     for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      sum += costs.bySignature.at(ir::nodeSignature(graph, ir::NodeId(i))).time.value();
+      sum += costs.bySignature.at(ir::nodeSignature(graph, ir::NodeId(i))).work.value();
     }
     return sum;
   }
@@ -107,7 +107,7 @@ TEST_F(GpuPlans, CostsAreThoseOfAGpu) {
   EXPECT_FALSE(own.says("measured on")) << own.text;
 }
 
-TEST_F(GpuPlans, WhatAGraphHoldsIsNotIssuedAgain) {
+TEST_F(GpuPlans, OpsInsideAGraphHaveNoLaunchOverhead) {
   std::map<std::string, int64_t> compute;
   std::map<std::string, int64_t> beside;
   for (const std::string mode : {"none", "no_update", "whole"}) {
@@ -124,25 +124,25 @@ TEST_F(GpuPlans, WhatAGraphHoldsIsNotIssuedAgain) {
   }
   const auto nodes =
       static_cast<int64_t>(orFail(ir::parseGraph(readText(at("step.stow")))).nodes().size());
-  EXPECT_EQ(compute["none"], kIssue * nodes);
+  EXPECT_EQ(compute["none"], kLaunch * nodes);
   EXPECT_EQ(compute["whole"], sumOfWork());
   EXPECT_EQ(compute["no_update"], compute["whole"])
-      << "the few updates are handed over while the graph runs";
+      << "the few updates are launched while the graph runs";
   EXPECT_GT(beside["no_update"], beside["none"]) << "a recorded graph takes memory";
   EXPECT_GT(beside["whole"], beside["no_update"]);
 }
 
-TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
+TEST_F(GpuPlans, CopiesHaveLaunchOverheadAsOpsDo) {
   ASSERT_EQ(plan("--budget 36.5MiB --allow offload,in-place-reuse").code, 0);
   const json planned = fileOf("plan.json");
   int64_t copies = 0;
   for (const json& command : planned["commands"]) copies += command["op"] == "copy" ? 1 : 0;
   EXPECT_GT(copies, 10);
   EXPECT_EQ(planned["predicted"]["step_ns"],
-            kIssue * static_cast<int64_t>(planned["commands"].size()));
+            kLaunch * static_cast<int64_t>(planned["commands"].size()));
   EXPECT_EQ(stowage("verify " + at("plan.json")).code, 0);
   const Outcome explained = stowage("explain " + at("plan.json"));
-  EXPECT_TRUE(explained.says("issuing    compute waits ")) << explained.text;
+  EXPECT_TRUE(explained.says("launch     compute waits ")) << explained.text;
   EXPECT_TRUE(explained.says("helps      'stowage plan --launch ")) << explained.text;
   const Outcome answer = stowage("explain --json " + at("plan.json"));
   ASSERT_EQ(answer.code, 0);
@@ -150,7 +150,7 @@ TEST_F(GpuPlans, CopiesAreHandedOverAsOpsAre) {
   ASSERT_TRUE(tip.contains("launch")) << answer.text;
   EXPECT_GT(tip["step_at_best_ns"], 0);
   EXPECT_TRUE(explained.says("--launch " + tip["launch"].get<std::string>() + "'"));
-  // Nothing is issued but the few updates.
+  // Nothing but the few updates has launch overhead.
   ASSERT_EQ(plan("--budget 64MiB --launch no_update").code, 0);
   const Outcome graph = stowage("explain " + at("plan.json"));
   EXPECT_FALSE(graph.says("--launch")) << graph.text;

@@ -78,7 +78,7 @@ TEST_P(EveryModel, LossFallsAndRepeatsBitForBit) {
   }
 }
 
-/// What one closure issued: a line per operation.
+/// What one closure called: a line per operation.
 using Log = std::vector<std::string>;
 
 Log namesIn(Log log) {
@@ -86,7 +86,7 @@ Log namesIn(Log log) {
   return log;
 }
 
-TEST_P(EveryModel, IssuesTheSameOperationsInEveryStepAndReadsNoValueInTheLoss) {
+TEST_P(EveryModel, CallsTheSameOperationsInEveryStepAndReadsNoValueInTheLoss) {
   for (const Texts& settings : waysToTrain(GetParam())) {
     SCOPED_TRACE(::testing::PrintToString(settings));
     const TrainingStep step = makeStep(GetParam(), settings);

@@ -94,7 +94,7 @@ TEST_F(PlanVerbs, LowerDoesNotDropCostsThatItCannotFind) {
   expectRefused(lower, 2, "plan.json: the plan was made from costs that were measured");
   expectRefused(lower, 2, "there is no " + at("alone/costs.json") + "; --costs names the file");
   std::string costs = readText(at("costs.json"));
-  writeText(at("alone/costs.json"), costs.insert(costs.find("\"ns\":") + 5, "1"));
+  writeText(at("alone/costs.json"), costs.insert(costs.find("\"work_ns\":") + 10, "1"));
   expectRefused(lower, 2, "alone/costs.json has xxh3:");
   EXPECT_FALSE(fs::exists(at("alone/l.json")));
 
@@ -157,7 +157,7 @@ TEST_F(PlanVerbs, VerifySaysWhatItCannotCheck) {
   expectRefused(verify, 0, words);
   expectRefused(verify, 0, "there is no " + at("far/costs.json") + "; --costs names the file");
   std::string costs = readText(at("costs.json"));
-  writeText(at("far/costs.json"), costs.insert(costs.find("\"ns\":") + 5, "1"));
+  writeText(at("far/costs.json"), costs.insert(costs.find("\"work_ns\":") + 10, "1"));
   expectRefused(verify, 0, words);
   expectRefused(verify, 0, "far/costs.json has xxh3:");
   expectRefused(verify + " --costs " + at("costs.json"), 1, ": V30: step of ");
@@ -327,9 +327,9 @@ TEST_F(PlanVerbs, SweepDrawsAPicture) {
 TEST_F(PlanVerbs, EqualRoundedSizesAreSaidExactly) {
   ASSERT_EQ(stowage("capture gpt2 -o " + at("larger.stow")).code, 0);
   const std::string plan = "plan " + at("larger.stow") + " --budget ";
-  const Outcome no = stowage(plan + "1KiB --json");
-  ASSERT_EQ(no.code, 1) << no.text;
-  const json error = json::parse(no.text.substr(0, no.text.find("\n}\n") + 2));
+  const Outcome infeasible = stowage(plan + "1KiB --json");
+  ASSERT_EQ(infeasible.code, 1) << infeasible.text;
+  const json error = json::parse(infeasible.text.substr(0, infeasible.text.find("\n}\n") + 2));
   const auto smallest = error["error"]["infeasible"]["smallest_budget_bytes"].get<int64_t>();
   const std::string exact = std::to_string(smallest);
   ASSERT_GT(smallest, 1 << 20);  // 512 bytes are less than a hundredth of a MiB
@@ -372,7 +372,7 @@ TEST_F(PlanVerbs, LaunchModesAreForStepsThatAllowThem) {
   for (const char* mode : {"no_update", "whole"}) {
     const std::string host = "plan " + at("host.stow") + " --budget 64MiB --launch " + mode;
     expectRefused(host, 1, "a CUDA graph cannot hold node aten._scaled_dot_product_efficient");
-    expectRefused(host, 1, "--launch none issues every op");
+    expectRefused(host, 1, "--launch none launches every op");
   }
   ASSERT_EQ(capture("fed.stow", "bfloat16"), 0);
   const std::string fed = "plan " + at("fed.stow") + " --budget 64MiB --launch ";
@@ -416,9 +416,9 @@ TEST_F(PlanVerbs, TheSmallestBudgetOfTheDeviceIsOneToo) {
   EXPECT_EQ(stowage(plan + std::to_string(smallest) + "B").code, 0);
   EXPECT_EQ(stowage(plan + std::to_string(smallest - 1) + "B").code, 1);
   const std::string answer = stowage(plan + "801MiB --json -q").text;
-  const json no = json::parse(answer.substr(0, answer.find("\n}\n") + 2))["error"]["infeasible"];
-  EXPECT_EQ(no["outside_bytes"], 800 << 20);
-  EXPECT_EQ(no["smallest_budget_bytes"].get<int64_t>() + (800 << 20), smallest);
+  const json error = json::parse(answer.substr(0, answer.find("\n}\n") + 2))["error"]["infeasible"];
+  EXPECT_EQ(error["outside_bytes"], 800 << 20);
+  EXPECT_EQ(error["smallest_budget_bytes"].get<int64_t>() + (800 << 20), smallest);
   const Outcome swept = stowage("sweep " + step + " --budgets device:801MiB,device:1GiB");
   EXPECT_TRUE(swept.says(" 801.00 MiB  nothing fits")) << swept.text;
   EXPECT_TRUE(swept.says("   1.00 GiB  ")) << swept.text;
@@ -488,7 +488,7 @@ TEST(CaptureVerb, A70BModelTakesLittleMemory) {
 
 TEST_F(PlanVerbs, LowerTakesAPlanWithoutPrefetches) {
   json plan = fileOf("plan.json");
-  plan["prefetch_bytes"] = 0;
+  plan["prefetch_limit_bytes"] = 0;
   writeText(at("no_prefetch.json"), plan.dump());
   const Outcome lowered = stowage("lower " + at("no_prefetch.json") + " -o " + at("low0.json"));
   EXPECT_EQ(lowered.code, 0) << lowered.text;

@@ -40,9 +40,9 @@ json& findCommand(json& plan, Wanted isWanted) {
 json& findWith(json& plan, const char* member) {
   return findCommand(plan, [&](const json& command) { return command.contains(member); });
 }
-json& findClone(json& plan, const char* member) {
+json& findRecompute(json& plan, const char* member) {
   return findCommand(plan, [&](const json& command) {
-    return command.contains("clone") && command.contains(member);
+    return command.contains("recompute") && command.contains(member);
   });
 }
 json& findCopy(json& plan) {
@@ -62,15 +62,15 @@ Edit set(const char* pointer, json value) {
 /// What only costs can refuse.
 std::vector<Mutant> claims() {
   return {
-      {"a run without its temp", 1, [](json& plan) { findWith(plan, "temp").erase("temp"); }, 0},
+      {"a launch without its temp", 1, [](json& plan) { findWith(plan, "temp").erase("temp"); }, 0},
       {"a smaller temp", 1, [](json& plan) { findWith(plan, "temp")["temp"][1] = 64; }, 0},
       {"no temp at all", 1,
        [](json& plan) {
          for (json& command : plan["commands"]) command.erase("temp");
        },
        0},
-      {"a clone without its temp", 1, [](json& plan) { findClone(plan, "temp").erase("temp"); }, 0,
-       "recompute"},
+      {"a recompute without its temp", 1,
+       [](json& plan) { findRecompute(plan, "temp").erase("temp"); }, 0, "recompute"},
       {"a longer compute time", 1, add("/predicted/compute_ns", 1)},
       {"a shorter compute time", 1, add("/predicted/compute_ns", -1), 0},
       {"a longer step", 1, add("/predicted/step_ns", 1000), 0},
@@ -90,7 +90,7 @@ std::vector<Mutant> schedules() {
       {"another budget", 1, add("/budget_bytes", 512)},
       {"a smaller host arena", 1, add("/spaces/host/arena_bytes", -512)},
       {"a host limit below the arena", 1, set("/spaces/host/limit_bytes", 512)},
-      {"a run without its waits", 1,
+      {"a launch without its waits", 1,
        [](json& plan) {
          findCommand(plan, [](const json& command) {
            return command["op"] == "run" && command.contains("wait");
@@ -108,7 +108,7 @@ std::vector<Mutant> schedules() {
        [](json& plan) { std::swap(findCopy(plan)["from"], findCopy(plan)["to"]); }},
       {"a copy on the other engine", 1,
        [](json& plan) { findCopy(plan)["stream"] = findCopy(plan)["stream"] == 1 ? 2 : 1; }},
-      {"a run on the host", 1, [](json& plan) { findWith(plan, "temp")["stream"] = 5; }},
+      {"a launch on the host stream", 1, [](json& plan) { findWith(plan, "temp")["stream"] = 5; }},
       {"the last command is gone", 1,
        [](json& plan) { plan["commands"].erase(plan["commands"].size() - 1); }},
       {"a place that is not aligned", 1, [](json& plan) { plan["residencies"][60][3] = 8; }},
@@ -120,7 +120,7 @@ std::vector<Mutant> schedules() {
        [](json& plan) { plan["residencies"][60][3] = INT64_MAX - 511; }},
       {"everything at one place", 1,
        [](json& plan) {
-         for (json& stay : plan["residencies"]) stay[3] = 0;
+         for (json& residency : plan["residencies"]) residency[3] = 0;
        }},
       {"a temp on what is alive", 1, [](json& plan) { findWith(plan, "temp")["temp"][0] = 0; }},
       {"a residency of another storage", 1,
@@ -140,23 +140,23 @@ std::vector<Mutant> schedules() {
          plan["commands"][200]["prev"] = {1};
        }},
       {"another op table", 1, add("/op_table_version", 1)},
-      {"a clone's number", 1, [](json& plan) { findWith(plan, "clone")["clone"] = 7; }, -1,
-       "recompute"},
-      {"a clone that is an original", 1, [](json& plan) { findWith(plan, "clone").erase("clone"); },
+      {"a recompute's number", 1, [](json& plan) { findWith(plan, "recompute")["recompute"] = 7; },
        -1, "recompute"},
-      {"a slot that nobody saved", 1, [](json& plan) { findClone(plan, "rng")["rng"] = 99; }, -1,
-       "recompute"},
+      {"a recompute that is an original", 1,
+       [](json& plan) { findWith(plan, "recompute").erase("recompute"); }, -1, "recompute"},
+      {"a slot that nobody saved", 1, [](json& plan) { findRecompute(plan, "rng")["rng"] = 99; },
+       -1, "recompute"},
       {"a slot beyond all memory", 1,
        [](json& plan) {
-         json& clone = findClone(plan, "rng");
-         const json slot = clone["rng"];
+         json& run = findRecompute(plan, "rng");
+         const json slot = run["rng"];
          for (json& command : plan["commands"]) {
            if (command.contains("rng") && command["rng"] == slot) command["rng"] = INT32_MAX;
          }
        },
        -1, "recompute"},
-      {"a clone without its slot", 1, [](json& plan) { findClone(plan, "rng").erase("rng"); }, -1,
-       "recompute"},
+      {"a recompute without its slot", 1,
+       [](json& plan) { findRecompute(plan, "rng").erase("rng"); }, -1, "recompute"},
       {"no bound scope, another name", 3, set("/decisions/0/name", "nobody")},
       {"another graph", 3, set("/graph/fingerprint", "xxh3:0000000000000000")},
       {"an id beyond the graph", 3, [](json& plan) { plan["commands"][5]["node"] = 100'000; }},
@@ -171,7 +171,7 @@ std::vector<Mutant> sound() {
       {"no reason for a decision", 0, set("/decisions/0/why", "")},
       {"a pinned decision", 0, set("/decisions/0/pinned", true)},
       {"another bound scope", 0, set("/predicted/bound_scope", "program")},
-      {"no limit for prefetches", 0, [](json& plan) { plan.erase("prefetch_bytes"); }},
+      {"no prefetch limit", 0, [](json& plan) { plan.erase("prefetch_limit_bytes"); }},
       {"a wait more", 0,
        [](json& plan) {
          json& last = plan["commands"].back();
@@ -188,7 +188,7 @@ class PlanVerdict : public testing::Test {
     ASSERT_NO_FATAL_FAILURE(planSmallModel(*folder_, "--set dropout=0.1"));
     // Measured times would make other plans each time.
     json costs = json::parse(readText(at("costs.json")));
-    for (json& op : costs["ops"]) op["ns"] = 20'000;
+    for (json& op : costs["ops"]) op["work_ns"] = 20'000;
     for (const char* link : {"d2h", "h2d"}) costs["links"][link]["bytes_per_s"] = 4'000'000'000;
     writeText(at("costs.json"), costs.dump());
     const std::string plan = "plan " + at("step.stow") + " --costs " + at("costs.json");
@@ -259,7 +259,7 @@ TEST_F(PlanVerdict, CostsOfTheUserCountWhereThePlanWasMadeFromThem) {
     EXPECT_TRUE(refused.says(words)) << verb << '\n' << refused.text;
   }
   std::string costs = readText(at("costs.json"));
-  writeText(at("other.json"), costs.insert(costs.find("\"ns\":") + 5, "1"));
+  writeText(at("other.json"), costs.insert(costs.find("\"work_ns\":") + 10, "1"));
   writeText(at("mutant.json"), plan.dump());
   const Outcome refused = stowage("run " + at("mutant.json") + " --costs " + at("other.json"));
   EXPECT_EQ(refused.code, 1) << refused.text;

@@ -321,7 +321,8 @@ TEST_F(VerbErrors, SizesBeyondAllTensorsAreWrongUsage) {
 
 TEST_F(VerbErrors, BadRowsAreBadFiles) {
   const std::string plan = "plan " + at("step.stow") + " --budget 90%peak --costs ";
-  expectRefused(plan + edited("costs.json", "\"ns\":", "\"ns\":-"), 3, "edited:6: at /ops/0/ns");
+  expectRefused(plan + edited("costs.json", "\"work_ns\":", "\"work_ns\":-"), 3,
+                "edited:6: at /ops/0/work_ns");
   expectRefused(plan + edited("costs.json", "aten.addmm.default", "aten.other.default"), 3,
                 "step.stow: 1");
   const Outcome row = stowage(plan + at("edited"));
@@ -375,7 +376,7 @@ TEST_F(VerbErrors, ExplainShowsTheArenaAndWhoseTimes) {
   EXPECT_TRUE(estimated.says("note: times below are the estimate of profile 'cpu'"))
       << estimated.text;
   const Outcome json = stowage("explain -q --json " + alone);
-  EXPECT_TRUE(json.says("\"height_bytes\"")) << json.text;
+  EXPECT_TRUE(json.says("\"arena_peak_bytes\"")) << json.text;
   EXPECT_TRUE(json.says("\"source\": \"roofline\"")) << json.text;
 }
 

@@ -133,11 +133,11 @@ TEST(ResolveCosts, FindsEveryNodeOrNamesTheFirstWithoutARow) {
             "the table is of another step, or of this one before it changed: profile the step "
             "again");
 
-  table.bySignature[nodeSignature(graph, NodeId(0))] = {.time = Nanoseconds(7)};
+  table.bySignature[nodeSignature(graph, NodeId(0))] = {.work = Nanoseconds(7)};
   Expected<NodeCosts> found = resolveCosts(graph, table);
   ASSERT_TRUE(static_cast<bool>(found));
   ASSERT_EQ(found->nodes.size(), 1u);
-  EXPECT_EQ(found->nodes[0].time, Nanoseconds(7));
+  EXPECT_EQ(found->time(NodeId(0)), Nanoseconds(7));
   EXPECT_EQ(found->source, CostSource::kMeasured);
 }
 
@@ -145,7 +145,7 @@ struct ThreeNodes {
   GraphMode mode = GraphMode::kNone;
   bool takesScalar = false;  // the last one, which updates
   std::vector<int64_t> work;
-  std::vector<int64_t> issue;
+  std::vector<int64_t> launch;
   int64_t scalars = 0;
 };
 
@@ -173,15 +173,15 @@ std::vector<int64_t> timesOf(const ThreeNodes& nodes) {
   add(Phase::kOptimizer, "c", nodes.takesScalar ? Argument(ScalarArg{rate}) : Argument(int64_t{3}));
   const Graph graph = std::move(builder).finish();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    table.bySignature[nodeSignature(graph, NodeId(i))] = {.time = Nanoseconds(nodes.work[i]),
-                                                          .issue = Nanoseconds(nodes.issue[i])};
+    table.bySignature[nodeSignature(graph, NodeId(i))] = {.work = Nanoseconds(nodes.work[i]),
+                                                          .launch = Nanoseconds(nodes.launch[i])};
   }
   table.scalars = Nanoseconds(nodes.scalars);
   Expected<NodeCosts> costs = resolveCosts(graph, table, nodes.mode);
   std::vector<int64_t> times;
   for (size_t i = 0; i < costs->nodes.size(); ++i) {
-    EXPECT_EQ(costs->work(NodeId(i)), Nanoseconds(nodes.work[i]));
-    times.push_back(costs->nodes[i].time.value());
+    EXPECT_EQ(costs->nodes[i].work, Nanoseconds(nodes.work[i]));
+    times.push_back(costs->time(NodeId(i)).value());
   }
   return times;
 }
@@ -189,25 +189,25 @@ std::vector<int64_t> timesOf(const ThreeNodes& nodes) {
 using Times = std::vector<int64_t>;
 
 TEST(ResolveCosts, AThreadThatIsAheadHoldsNothingUp) {
-  // 27 to hand over, 30 to do: the first two are handed over while the step before is done.
-  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .issue = {10, 10, 7}}), (Times{2, 3, 25}));
+  // Launch overhead 27, work 30: the first two are launched while the step before runs.
+  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .launch = {10, 10, 7}}), (Times{2, 3, 25}));
 }
 
-TEST(ResolveCosts, ComputeWaitsWhereTheIssuingThreadIsBehind) {
-  // 36 to hand over, 30 to do. The last is handed over at 36 and done at 61, when 25 of the next
+TEST(ResolveCosts, ComputeWaitsWhereTheLaunchThreadIsBehind) {
+  // Launch overhead 36, work 30. The last is launched at 36 and done at 61, when 25 of the next
   // step's are over: its first two wait for nothing, its last for what is left of 36.
-  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .issue = {10, 10, 16}}), (Times{2, 3, 31}));
-  // Small ops behind a large one are handed over while it runs.
-  EXPECT_EQ(timesOf({.work = {25, 2, 3}, .issue = {20, 10, 6}}), (Times{31, 2, 3}));
-  // Each is done before the next is handed over.
-  EXPECT_EQ(timesOf({.work = {1, 1, 1}, .issue = {5, 7, 9}}), (Times{5, 7, 9}));
+  EXPECT_EQ(timesOf({.work = {2, 3, 25}, .launch = {10, 10, 16}}), (Times{2, 3, 31}));
+  // Small ops behind a large one are launched while it runs.
+  EXPECT_EQ(timesOf({.work = {25, 2, 3}, .launch = {20, 10, 6}}), (Times{31, 2, 3}));
+  // Each is done before the next is launched.
+  EXPECT_EQ(timesOf({.work = {1, 1, 1}, .launch = {5, 7, 9}}), (Times{5, 7, 9}));
 }
 
-TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainAreNotIssued) {
+TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainHaveNoLaunchOverhead) {
   for (const bool takesScalar : {false, true}) {
-    ThreeNodes nodes = {.takesScalar = takesScalar, .work = {7, 7, 7}, .issue = {10, 10, 30}};
+    ThreeNodes nodes = {.takesScalar = takesScalar, .work = {7, 7, 7}, .launch = {10, 10, 30}};
     EXPECT_EQ(timesOf(nodes), (Times{10, 10, 30}));
-    // The update is handed over while the graph runs.
+    // The update is launched while the graph runs.
     nodes.mode = GraphMode::kNoUpdate;
     EXPECT_EQ(timesOf(nodes), (Times{7, 7, 16}));
     nodes.mode = GraphMode::kWhole;
@@ -216,12 +216,12 @@ TEST(ResolveCosts, OpsOfAGraphThatIsLaunchedAgainAreNotIssued) {
 }
 
 TEST(ResolveCosts, UpdatesWaitForTheScalarsOfTheirStep) {
-  ThreeNodes nodes = {.work = {1, 1, 1}, .issue = {5, 7, 9}, .scalars = 12};
+  ThreeNodes nodes = {.work = {1, 1, 1}, .launch = {5, 7, 9}, .scalars = 12};
   EXPECT_EQ(timesOf(nodes), (Times{5, 7, 9})) << "they are there when the update's turn comes";
   // The thread is done with the first two at 12, and free for the update at 30.
   nodes.scalars = 30;
   EXPECT_EQ(timesOf(nodes), (Times{5, 7, 27}));
-  // The graph is launched at once, the update handed over from 30 to 39.
+  // The graph is launched at once, the update from 30 to 39.
   nodes.mode = GraphMode::kNoUpdate;
   EXPECT_EQ(timesOf(nodes), (Times{1, 1, 37}));
   // The graph of a whole step has them in it.

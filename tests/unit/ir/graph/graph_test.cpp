@@ -153,9 +153,9 @@ TEST(Liveness, TouchesAndRangesOfEveryKindOfStorage) {
                           .writes = {{.value = sample.wv, .whole = true}}});
   const Graph graph = std::move(sample.builder).finish();
   const std::vector<StorageLife> lives = computeLives(graph);
-  EXPECT_EQ(lives[0].live, (TickRange{0, 1}));
-  EXPECT_EQ(lives[1].live, (TickRange{0, 3}));
-  EXPECT_EQ(lives[2].live, (TickRange{0, 2}));
+  EXPECT_EQ(lives[0].live, (NodeRange{0, 1}));
+  EXPECT_EQ(lives[1].live, (NodeRange{0, 3}));
+  EXPECT_EQ(lives[2].live, (NodeRange{0, 2}));
   ASSERT_EQ(lives[1].touches.size(), 2u);
   EXPECT_EQ(lives[1].touches[0].version, 1);
   EXPECT_TRUE(lives[1].touches[1].whole);

@@ -14,7 +14,7 @@ TEST(OpTable, UnknownOpsGetTheCautiousAnswer) {
   for (const char* op : {"aten.no_such_op.default", "", "zzz", "aten.mm", "aten.mm.defaul"}) {
     const OpInfo& unknown = lookUpOp(op);
     EXPECT_FALSE(unknown.known) << op;
-    EXPECT_FALSE(unknown.cloneable);
+    EXPECT_FALSE(unknown.recomputable);
     EXPECT_EQ(unknown.repeatable, Repeatable::kNo);
     EXPECT_EQ(unknown.inPlaceOperand, -1);
     EXPECT_EQ(unknown.cost, CostKind::kBytes);
@@ -34,12 +34,12 @@ TEST(OpTable, RowsDoNotContradictThemselves) {
     }
     // Landing on an operand is for single kernels that write nothing else.
     if (row.inPlaceOperand >= 0) {
-      EXPECT_TRUE(row.cloneable && !row.random && row.cost == CostKind::kBytes) << row.op;
+      EXPECT_TRUE(row.recomputable && !row.random && row.cost == CostKind::kBytes) << row.op;
       EXPECT_EQ(row.repeatable, Repeatable::kYes) << row.op;
     }
     const bool hasForm = row.replayForm[0] != '\0';
-    EXPECT_TRUE(!hasForm || (row.cloneable && lookUpOp(row.replayForm).known)) << row.op;
-    EXPECT_TRUE(!row.random || row.cloneable) << row.op;
+    EXPECT_TRUE(!hasForm || (row.recomputable && lookUpOp(row.replayForm).known)) << row.op;
+    EXPECT_TRUE(!row.random || row.recomputable) << row.op;
     EXPECT_TRUE(row.cost != CostKind::kFree || row.repeatable == Repeatable::kYes) << row.op;
   }
 }
@@ -151,11 +151,11 @@ TEST(OpTable, SideEffectsForbidASecondRunOrHaveAReplayForm) {
         "aten._amp_update_scale_.default", "aten._batch_norm_with_update.default",
         "_c10d_functional.all_reduce.default", "aten._local_scalar_dense.default"}) {
     EXPECT_TRUE(lookUpOp(op).known) << op;
-    EXPECT_FALSE(lookUpOp(op).cloneable) << op;
+    EXPECT_FALSE(lookUpOp(op).recomputable) << op;
   }
   for (const char* op :
        {"aten.native_batch_norm.default", "aten._native_batch_norm_legit.default"}) {
-    EXPECT_TRUE(lookUpOp(op).cloneable) << op;
+    EXPECT_TRUE(lookUpOp(op).recomputable) << op;
     EXPECT_STREQ(lookUpOp(op).replayForm, "aten.native_batch_norm.default");
   }
 }

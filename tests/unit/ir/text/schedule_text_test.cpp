@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The text form of schedules, and every example of ir/README.md.
+// The text form of schedules, and every example of tools/docs/text-form.md.
 
 #include <gtest/gtest.h>
 
@@ -69,7 +69,7 @@ Schedule fullSchedule() {
                         .rngSlot = 0,
                         .wait = {c(0)}},
                        {.node = NodeId(0),
-                        .clone = 2,
+                        .recompute = 2,
                         .in = {r(1), r(2)},
                         .out = {r(3)},
                         .temp = {512, Bytes(0)},
@@ -115,7 +115,7 @@ TEST(ScheduleText, EveryFieldIsWrittenAndReadBack) {
                             "  c0 = copy r0 -> r1 on h2d prev [c2]\n"
                             "  c1 = run n0 on compute in [r1, r2] out [r3] temp @-+64 rng 0 wait "
                             "[c0]\n"
-                            "  c2 = run n0 clone 2 on compute in [r1, r2] out [r3] temp 512+0 "
+                            "  c2 = run n0 recompute 2 on compute in [r1, r2] out [r3] temp 512+0 "
                             "takes r1 wait [c0, c1] prev [c1, c3]\n"
                             "  c3 = run n1 on host\n"
                             "}\n"));
@@ -142,8 +142,8 @@ TEST(ScheduleText, BrokenReferencesAreRefusedWithTheirPlace) {
   EXPECT_EQ(failure("  c0 = walk n0 on compute\n"),
             "f.ir:8:8: found 'walk', expected 'run' or 'copy'");
   EXPECT_EQ(failure("  c0 = run n0 on air\n"), "f.ir:8:18: found 'air', expected a stream");
-  EXPECT_EQ(failure("  c0 = run n0 clone 4294967296 on air\n"),
-            "f.ir:8:21: found '4294967296', expected a number of a clone");
+  EXPECT_EQ(failure("  c0 = run n0 recompute 4294967296 on air\n"),
+            "f.ir:8:25: found '4294967296', expected a number of a recompute");
   EXPECT_EQ(failure("  c0 = run n99999999999999999999 on air\n"),
             "f.ir:8:12: found 'n99999999999999999999', expected a node like n0");
   EXPECT_EQ(failure("  arena device 5 host\n"), "f.ir:8:18: found 'host', expected a new line");
@@ -178,7 +178,8 @@ std::vector<std::string> readExamples(const std::string& path) {
 }
 
 TEST(Readme, ExamplesAreCanonicalAndProven) {
-  const std::vector<std::string> examples = readExamples(STOWAGE_SOURCE_DIR "/ir/README.md");
+  const std::vector<std::string> examples =
+      readExamples(STOWAGE_SOURCE_DIR "/tools/docs/text-form.md");
   ASSERT_EQ(examples.size(), 2u) << "a graph and its schedule";
   const Module module = parsed(examples[0] + examples[1]);
   ASSERT_TRUE(module.schedule.has_value());

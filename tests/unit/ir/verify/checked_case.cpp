@@ -34,7 +34,7 @@ CheckedCase read(std::string text, const Patches& patches) {
     schedule.targetFingerprint = ir::fingerprint(checked.target);
   }
   if (schedule.opTableVersion == 0) schedule.opTableVersion = ir::opTableVersion();
-  checked.costs.nodes.assign(checked.module.graph.nodes().size(), {.time = Nanoseconds(10)});
+  checked.costs.nodes.assign(checked.module.graph.nodes().size(), {.work = Nanoseconds(10)});
   const BytesPerSecond fast(int64_t{1} << 40);
   checked.costs.links = {
       .deviceToHost = {fast}, .hostToDevice = {fast}, .diskRead = {fast}, .diskWrite = {fast}};

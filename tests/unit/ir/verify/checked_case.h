@@ -20,7 +20,7 @@ struct Patch {
 };
 using Patches = std::vector<Patch>;
 
-/// A case as read, with all that the verifier is given besides: runs of 10 ns, links that cost
+/// A case as read, with all that the verifier is given besides: kernels of 10 ns, links that cost
 /// nothing, alignment 64, one reserved workspace of 64 bytes, the arena as the budget.
 struct CheckedCase {
   ir::Module module;

@@ -57,7 +57,7 @@ schedule @offload level=synced graph="" target="" ops=0 mode=none flowing {
 }
 )ir";
 
-/// An activation is dropped and made again, with the same random numbers.
+/// An activation is dropped and recomputed, with the same random numbers.
 inline constexpr const char* kRecompute = R"ir(
 graph @recompute version=1 device="cpu" target="cpu" {
   parameter %w : f32[16]
@@ -98,8 +98,8 @@ schedule @recompute level=synced graph="" target="" ops=0 mode=none flowing {
   c3 = run n3 on compute in [r5, r3] out [r6]
   c4 = run n4 on compute in [r6] out [r7]
   c5 = copy r7 -> r8 on d2h wait [c4]
-  c6 = run n0 clone 1 on compute in [r0] out [r9, r10] rng 0
-  c7 = run n2 clone 1 on compute in [r9, r3] out [r11]
+  c6 = run n0 recompute 1 on compute in [r0] out [r9, r10] rng 0
+  c7 = run n2 recompute 1 on compute in [r9, r3] out [r11]
   c8 = run n5 on compute in [r9, r11] out [r12]
   c9 = run n6 on compute in [r0, r12] out [r0]
 }

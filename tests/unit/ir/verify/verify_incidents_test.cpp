@@ -11,7 +11,7 @@
 namespace stowage::tests {
 namespace {
 
-/// An activation goes to the host in forward and is back before backward begins, whose first run
+/// An activation goes to the host in forward and is back before backward begins, whose first launch
 /// reads another one: the host's slot is written again in the next step.
 constexpr const char* kSlot = R"ir(
 graph @slot version=1 device="cpu" target="cpu" {

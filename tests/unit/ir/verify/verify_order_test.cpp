@@ -19,8 +19,8 @@ namespace {
 
 using ir::CommandId;
 using ir::Stream;
+using ir::verifier::CommandInstance;
 using ir::verifier::HappensBefore;
-using ir::verifier::Moment;
 using ir::verifier::Ordering;
 
 ir::Command command(Stream stream, llvm::ArrayRef<int32_t> wait = {},
@@ -32,7 +32,7 @@ ir::Command command(Stream stream, llvm::ArrayRef<int32_t> wait = {},
   return made;
 }
 
-Moment at(int step, int32_t id) { return {step, CommandId(id)}; }
+CommandInstance at(int step, int32_t id) { return {step, CommandId(id)}; }
 
 TEST(VerifyOrder, StreamsAreFirstInFirstOutIntoTheNextStep) {
   ir::Schedule schedule;
@@ -46,12 +46,12 @@ TEST(VerifyOrder, StreamsAreFirstInFirstOutIntoTheNextStep) {
   EXPECT_FALSE(order.isBefore(at(0, 2), at(0, 2)));
 }
 
-TEST(VerifyOrder, IssueOrderAloneOrdersNothingAcrossStreams) {
+TEST(VerifyOrder, EnqueueOrderAloneOrdersNothingAcrossStreams) {
   ir::Schedule schedule;
   schedule.commands = {command(Stream::kCompute), command(Stream::kHostToDevice)};
   EXPECT_FALSE(HappensBefore(schedule, Ordering::kStreams).isBefore(at(0, 0), at(0, 1)));
-  EXPECT_TRUE(HappensBefore(schedule, Ordering::kIssue).isBefore(at(0, 0), at(0, 1)));
-  EXPECT_TRUE(HappensBefore(schedule, Ordering::kIssue).isBefore(at(0, 1), at(1, 0)));
+  EXPECT_TRUE(HappensBefore(schedule, Ordering::kEnqueue).isBefore(at(0, 0), at(0, 1)));
+  EXPECT_TRUE(HappensBefore(schedule, Ordering::kEnqueue).isBefore(at(0, 1), at(1, 0)));
 }
 
 TEST(VerifyOrder, WaitsReachAcrossStreamsAndSteps) {
@@ -94,13 +94,14 @@ ir::Schedule randomCommands(Random& random) {
   return schedule;
 }
 
-/// What a moment waits for directly. Moments are numbered step * commands + command.
-std::set<size_t> edgesInto(const ir::Schedule& schedule, size_t moment) {
+/// The command instances that `instance` waits for directly. An instance has the number
+/// step * commands + command.
+std::set<size_t> edgesInto(const ir::Schedule& schedule, size_t instance) {
   const size_t count = schedule.commands.size();
-  const ir::Command& command = schedule.commands[moment % count];
-  const size_t begin = moment / count * count;
+  const ir::Command& command = schedule.commands[instance % count];
+  const size_t begin = instance / count * count;
   std::set<size_t> edges;
-  for (size_t other = 0; other < moment; ++other) {
+  for (size_t other = 0; other < instance; ++other) {
     if (schedule.commands[other % count].stream == command.stream) edges.insert(other);
     if (schedule.joined && other < begin) edges.insert(other);
   }
@@ -118,16 +119,16 @@ TEST(VerifyOrder, AgreesWithTheDefinition) {
     const size_t count = schedule.commands.size();
     const HappensBefore order(schedule, Ordering::kStreams);
     std::vector<std::set<size_t>> before(2 * count);
-    for (size_t moment = 0; moment < 2 * count; ++moment) {
-      for (const size_t edge : edgesInto(schedule, moment)) {
-        before[moment].insert(edge);
-        before[moment].insert(before[edge].begin(), before[edge].end());
+    for (size_t instance = 0; instance < 2 * count; ++instance) {
+      for (const size_t edge : edgesInto(schedule, instance)) {
+        before[instance].insert(edge);
+        before[instance].insert(before[edge].begin(), before[edge].end());
       }
       for (size_t other = 0; other < 2 * count; ++other) {
-        const Moment a{static_cast<int>(other / count), CommandId(other % count)};
-        const Moment b{static_cast<int>(moment / count), CommandId(moment % count)};
-        ASSERT_EQ(order.isBefore(a, b), before[moment].count(other) > 0)
-            << "round " << round << ": moment " << other << " before " << moment;
+        const CommandInstance a{static_cast<int>(other / count), CommandId(other % count)};
+        const CommandInstance b{static_cast<int>(instance / count), CommandId(instance % count)};
+        ASSERT_EQ(order.isBefore(a, b), before[instance].count(other) > 0)
+            << "round " << round << ": instance " << other << " before " << instance;
       }
     }
   }

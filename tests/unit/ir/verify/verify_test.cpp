@@ -54,7 +54,7 @@ TEST(Verify, V1IdsOutOfRange) {
       [](ir::Schedule& s) { s.commands[8].temp.bytes = Bytes(-1); },
       [](ir::Schedule& s) { s.arenas[0].bytes = Bytes(-1); },
       [](ir::Schedule& s) { std::swap(s.arenas[0], s.arenas[1]); },
-      [](ir::Schedule& s) { s.commands[1].clone = -1; }};
+      [](ir::Schedule& s) { s.commands[1].recompute = -1; }};
   for (size_t i = 0; i < changes.size(); ++i) {
     CheckedCase checked = read(kOffload);
     changes[i](*checked.module.schedule);
@@ -84,14 +84,14 @@ TEST(Verify, V4OriginalTwice) {
   EXPECT_EQ(rulesOf(kOffload, {again, {"step_ns=60", "step_ns=70"}}), "V4");
 }
 
-TEST(Verify, V5CloneOfAnOpThatMayNotRunAgain) {
+TEST(Verify, V5RecomputeOfAnOpThatIsNotRecomputable) {
   const Patch unknown{"%b : f32[16] = aten.mul.Tensor(%a, %e)",
                       "%b : f32[16] = test.mul.Tensor(%a, %e)"};
   EXPECT_EQ(rulesOf(kRecompute, {unknown}), "V5");
 }
 
-TEST(Verify, V5CloneOutOfNumber) {
-  EXPECT_EQ(rulesOf(kRecompute, {{"n2 clone 1", "n2 clone 2"}}), "V5");
+TEST(Verify, V5RecomputeOutOfNumber) {
+  EXPECT_EQ(rulesOf(kRecompute, {{"n2 recompute 1", "n2 recompute 2"}}), "V5");
 }
 
 TEST(Verify, V6DrawsOutOfOrder) {
@@ -120,7 +120,7 @@ TEST(Verify, V15StreamsThatDoNotFit) {
       "V15");
 }
 
-TEST(Verify, V15RunOnTheHostWithBytesOfTheDevice) {
+TEST(Verify, V15OpOnTheHostWithBytesOfTheDevice) {
   EXPECT_EQ(rulesOf(kInPlace, {{"run n4 on compute in [r5] out [r5]",
                                 "run n4 on host in [r5] out [r5] wait [c6]"},
                                {"c4 = run n2 on compute in [r0] out [r5] wait [c3]",
@@ -136,7 +136,7 @@ TEST(Verify, V25WholeStepGraphs) {
 }
 
 // What a graph holds was read on the host once, when it was recorded.
-TEST(Verify, V25RecordedRunsThatReadChangingBytesOfTheHost) {
+TEST(Verify, V25RecordedLaunchesThatReadChangingBytesOfTheHost) {
   const auto withRate = [](const char* mode, const Patch& reader, const Patch& run) {
     return rulesOf(kRecompute, {{"mode=none flowing", std::string("mode=") + mode + " flowing"},
                                 {"  parameter %w", "  input %h host : f32[]\n  parameter %w"},
@@ -156,7 +156,7 @@ TEST(Verify, V25RecordedRunsThatReadChangingBytesOfTheHost) {
   EXPECT_EQ(withRate("no_update", inUpdate, runUpdate), "");
 }
 
-TEST(Verify, V25RecordedRunsThatLeaveResultsOnTheHost) {
+TEST(Verify, V25RecordedLaunchesThatLeaveResultsOnTheHost) {
   const auto withResult = [](const char* mode) {
     return rulesOf(kRecompute, {{"mode=none flowing", std::string("mode=") + mode + " flowing"},
                                 {"%d : f32[16] =", "%d host : f32[16] ="},
@@ -191,11 +191,11 @@ TEST(Verify, V7StaleCopyOnTheHost) {
 }
 
 TEST(Verify, V7UpdateBeforeALastReader) {
-  // The clone of n0 reads %w after n6 has changed it.
-  EXPECT_EQ(rulesOf(kRecompute, {{"c6 = run n0 clone 1 on compute in [r0] out [r9, r10] rng 0",
+  // The recompute of n0 reads %w after n6 has changed it.
+  EXPECT_EQ(rulesOf(kRecompute, {{"c6 = run n0 recompute 1 on compute in [r0] out [r9, r10] rng 0",
                                   "c6 = run n6 on compute in [r0, r13] out [r0]"},
                                  {"c9 = run n6 on compute in [r0, r12] out [r0]",
-                                  "c9 = run n0 clone 1 on compute in [r0] out [r9, r10] rng 0"},
+                                  "c9 = run n0 recompute 1 on compute in [r0] out [r9, r10] rng 0"},
                                  {"  boundary %w", "  residency r13 %d device 384\n  boundary %w"}})
                 .substr(0, 2),
             "V7");
@@ -277,8 +277,8 @@ TEST(Verify, V13BytesHeldIntoTheNextStep) {
   EXPECT_EQ(rulesOf(kInPlace, {{"%c device 320", "%c device 64"}}), "V13");
 }
 
-// A stay that begins late in a step, reaches over the step boundary and serves the next step's
-// first run.
+// A live range that begins late in a step, crosses the step boundary and serves the next step's
+// first launch.
 constexpr const char* kOverTheBoundary = R"ir(
 graph @boundary version=1 device="cpu" target="cpu" {
   input %x "x" : f32[16]
@@ -307,7 +307,7 @@ schedule @boundary level=ordered graph="" target="" ops=0 mode=none flowing {
 }
 )ir";
 
-TEST(Verify, V7BeforeCopiesAStayOverTheBoundaryIsFilledAgain) {
+TEST(Verify, V7BeforeCopiesALiveRangeOverTheBoundaryIsFilledAgain) {
   EXPECT_EQ(rulesOf(kOverTheBoundary), "");
   EXPECT_EQ(rulesOf(kOverTheBoundary, {{"boundary %b at [r0]", "boundary %b at [r1]"}}), "V7");
 }

@@ -51,7 +51,7 @@ TEST_P(Arena, WhatIsAliveTogetherIsApart) {
   for (size_t i = 0; i < items.size(); ++i) {
     const ArenaItem& a = items[i];
     EXPECT_GE(placement.offsets[i], 128);
-    EXPECT_LE(placement.offsets[i] + a.bytes, placement.height);
+    EXPECT_LE(placement.offsets[i] + a.bytes, placement.peak);
     const int64_t most = a.alive.end - a.alive.begin < kPeriod ? a.latest - a.alive.begin : 0;
     EXPECT_GE(placement.delays[i], 0);
     EXPECT_LE(placement.delays[i], most);
@@ -77,13 +77,13 @@ struct Piece {
   ir::TickRange alive;
   int64_t bytes = 0;
 };
-std::vector<ArenaItem> cutIntoItems(uint64_t seed, int64_t height, size_t count) {
+std::vector<ArenaItem> cutIntoItems(uint64_t seed, int64_t peak, size_t count) {
   std::mt19937_64 random(seed);
   const auto between = [&](int64_t low, int64_t high) {
     return low + static_cast<int64_t>(random() % static_cast<uint64_t>(high - low));
   };
   const int64_t boundary = between(0, kLongPeriod);  // so that pieces lie across tick 0
-  std::vector<Piece> pieces = {{{.begin = boundary, .end = boundary + kLongPeriod}, height}};
+  std::vector<Piece> pieces = {{{.begin = boundary, .end = boundary + kLongPeriod}, peak}};
   while (pieces.size() < count) {
     const auto which = static_cast<size_t>(between(0, static_cast<int64_t>(pieces.size())));
     Piece& piece = pieces[which];
@@ -112,9 +112,9 @@ TEST(ArenaQuality, LittleIsLostBetweenItemsThatFitTogether) {
   double sum = 0;
   for (uint64_t seed = 0; seed < kCuts; ++seed) {
     const std::vector<ArenaItem> items = cutIntoItems(seed, 4096, 60);
-    ASSERT_EQ(findLeastHeight(items, kLongPeriod, 0), 512 * 4096);
+    ASSERT_EQ(findLeastPeak(items, kLongPeriod, 0), 512 * 4096);
     const Placement placement = placeItems(items, kLongPeriod, 0, 0);
-    sum += static_cast<double>(placement.height) / (512 * 4096);
+    sum += static_cast<double>(placement.peak) / (512 * 4096);
   }
   EXPECT_LT(sum / kCuts, 1.03);
 }
@@ -128,7 +128,7 @@ TEST(ArenaDelays, ABeginIsPutOffWhereThatMakesRoomAndNoFurther) {
       {.bytes = 64, .alive = {.begin = 5, .end = 90}, .latest = 60},
       {.bytes = 64, .alive = {.begin = 92, .end = 98}, .latest = 96}};
   const Placement placement = placeItems(items, kPeriod, 0, 0);
-  EXPECT_EQ(placement.height, 64);
+  EXPECT_EQ(placement.peak, 64);
   EXPECT_EQ(placement.delays, (std::vector<int64_t>{0, 0, 45, 0}));
 }
 

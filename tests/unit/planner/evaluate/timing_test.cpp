@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a schedule's steps take when one thread hands over its commands: by hand on a few commands,
-// and against the waits of a graph's nodes alone, which are found in another way.
+// What a schedule's steps take with launch overhead: by hand on a few commands, and against the
+// launch waits of a graph's nodes alone, which are found in another way.
 #include "planner/evaluate/timing.h"
 
 #include <gtest/gtest.h>
@@ -9,7 +9,7 @@
 #include <numeric>
 #include <string>
 
-#include "ir/costs/issue_waits.h"
+#include "ir/costs/launch_waits.h"
 #include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random.h"
@@ -25,20 +25,22 @@ struct Steps {
   std::vector<Stream> streams;
   std::vector<int64_t> durations;
   Dependencies dependencies;
-  Issuing issuing;
+  LaunchOverheads launchOverheads;
 
-  void add(Stream stream, int64_t duration, int64_t issue) {
+  void add(Stream stream, int64_t duration, int64_t launch) {
     streams.push_back(stream);
     durations.push_back(duration);
-    issuing.durations.push_back(issue);
-    issuing.firstUpdate = durations.size();
+    launchOverheads.durations.push_back(launch);
+    launchOverheads.firstUpdate = durations.size();
     dependencies.wait.emplace_back();
     dependencies.prev.emplace_back();
   }
-  Timeline time() const { return simulateTiming({streams, durations, dependencies, {}, issuing}); }
+  Timeline time() const {
+    return simulateTiming({streams, durations, dependencies, {}, launchOverheads});
+  }
 };
 
-TEST(Issuing, CopiesAreHandedOverInTurnAndHoldUpTheRunsBehindThem) {
+TEST(LaunchOverhead, CopiesAreEnqueuedInTurnAndDelayTheLaunchesBehindThem) {
   Steps steps;
   steps.add(Stream::kCompute, 3, 10);
   steps.add(Stream::kDeviceToHost, 2, 7);
@@ -46,12 +48,12 @@ TEST(Issuing, CopiesAreHandedOverInTurnAndHoldUpTheRunsBehindThem) {
   const Timeline timeline = steps.time();
   EXPECT_EQ(timeline.stepTime, Nanoseconds(27));
   EXPECT_EQ(timeline.start[2] - timeline.end[0], Nanoseconds(17 - 3));
-  EXPECT_EQ(timeline.handedOver[2] - timeline.handedOver[0], Nanoseconds(17));
-  steps.issuing.durations[1] = 0;
+  EXPECT_EQ(timeline.enqueued[2] - timeline.enqueued[0], Nanoseconds(17));
+  steps.launchOverheads.durations[1] = 0;
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(20));
 }
 
-TEST(Issuing, AThreadThatIsAheadHoldsNothingUp) {
+TEST(LaunchOverhead, AThreadThatIsAheadHoldsNothingUp) {
   Steps steps;
   steps.add(Stream::kCompute, 30, 10);
   steps.add(Stream::kHostToDevice, 2, 7);
@@ -59,7 +61,7 @@ TEST(Issuing, AThreadThatIsAheadHoldsNothingUp) {
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(33));
 }
 
-TEST(Issuing, ComputeThatWaitsForBytesGivesTheThreadTime) {
+TEST(LaunchOverhead, ComputeThatWaitsForBytesGivesTheThreadTime) {
   Steps steps;
   steps.add(Stream::kCompute, 1, 10);
   steps.add(Stream::kHostToDevice, 50, 5);
@@ -68,23 +70,23 @@ TEST(Issuing, ComputeThatWaitsForBytesGivesTheThreadTime) {
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(50)) << "the link is busy all the time";
 }
 
-TEST(Issuing, AStepIsHandedOverWhenTheOneBeforeTheLastIsDone) {
+TEST(LaunchOverhead, AStepIsEnqueuedWhenTheOneBeforeTheLastIsDone) {
   Steps steps;
   steps.add(Stream::kCompute, 100, 1);
   const Timeline timeline = steps.time();
   EXPECT_EQ(timeline.stepTime, Nanoseconds(100));
-  EXPECT_EQ(timeline.start[0] - timeline.handedOver[0], Nanoseconds(100 - 1));
+  EXPECT_EQ(timeline.start[0] - timeline.enqueued[0], Nanoseconds(100 - 1));
 }
 
-TEST(Issuing, AGraphIsHandedOverInOneGoAndUpdatesWaitForScalars) {
+TEST(LaunchOverhead, AGraphIsLaunchedInOneGoAndUpdatesWaitForScalars) {
   Steps steps;
   for (int i = 0; i < 4; ++i) steps.add(Stream::kCompute, 5, 50);
-  steps.issuing.firstUpdate = 3;
-  steps.issuing.firstIssued = 3;
+  steps.launchOverheads.firstUpdate = 3;
+  steps.launchOverheads.firstOutsideGraph = 3;
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(50));
-  steps.issuing.scalars = 30;
+  steps.launchOverheads.scalars = 30;
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(30 + 50));
-  steps.issuing.firstIssued = 4;
+  steps.launchOverheads.firstOutsideGraph = 4;
   EXPECT_EQ(steps.time().stepTime, Nanoseconds(30));
 }
 
@@ -100,7 +102,7 @@ ir::Graph makeChain(int64_t nodes, int64_t update) {
 
 // Node times as the search reckons with them add up to the step of a schedule that does nothing
 // else.
-TEST(Issuing, WithoutCopiesAStepTakesWhatItsNodesDo) {
+TEST(LaunchOverhead, WithoutCopiesAStepTakesWhatItsNodesDo) {
   int bound = 0;
   for (uint64_t seed = 1; seed <= 3000; ++seed) {
     tests::Random random(seed);
@@ -110,24 +112,25 @@ TEST(Issuing, WithoutCopiesAStepTakesWhatItsNodesDo) {
     std::vector<ir::Command> commands;
     int64_t work = 0;
     for (int64_t i = 0; i < nodes; ++i) {
-      costs.nodes.push_back({.time = Nanoseconds(random.between(0, 100)),
-                             .issue = Nanoseconds(random.between(0, 100))});
-      work += costs.nodes.back().time.value();
+      costs.nodes.push_back({.work = Nanoseconds(random.between(0, 100)),
+                             .launch = Nanoseconds(random.between(0, 100))});
+      work += costs.nodes.back().work.value();
       commands.push_back({.kind = ir::CommandKind::kRun, .node = ir::NodeId(size_t(i))});
     }
     costs.scalars = Nanoseconds(random.chance(30) ? random.between(0, 500) : 0);
     for (const ir::GraphMode mode :
          {ir::GraphMode::kNone, ir::GraphMode::kNoUpdate, ir::GraphMode::kWhole}) {
       int64_t sum = work;
-      for (const Nanoseconds wait : ir::findIssueWaits(graph, {costs.nodes, costs.scalars}, mode)) {
+      for (const Nanoseconds wait :
+           ir::findLaunchWaits(graph, {costs.nodes, costs.scalars}, mode)) {
         sum += wait.value();
       }
       Steps steps;
-      for (const ir::OpCost& cost : costs.nodes) steps.add(Stream::kCompute, cost.time.value(), 0);
-      steps.issuing = findIssuing(graph, mode, costs, commands);
+      for (const ir::OpCost& cost : costs.nodes) steps.add(Stream::kCompute, cost.work.value(), 0);
+      steps.launchOverheads = findLaunchOverheads(graph, mode, costs, commands);
       const std::vector<size_t> meetings = findMeetings(graph, mode, commands);
       const Timeline timeline = simulateTiming(
-          {steps.streams, steps.durations, steps.dependencies, meetings, steps.issuing});
+          {steps.streams, steps.durations, steps.dependencies, meetings, steps.launchOverheads});
       // The search rounds each wait down.
       ASSERT_LE(sum, timeline.stepTime.value()) << "seed " << seed;
       ASSERT_GE(sum + nodes + 1, timeline.stepTime.value()) << "seed " << seed;

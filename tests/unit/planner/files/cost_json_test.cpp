@@ -20,15 +20,15 @@ CostFile makeSample() {
   costs.table.outside = Bytes(750'000'000);
   costs.table.scalars = Nanoseconds(6'500'000);
   ir::OpCost measured;
-  measured.time = Nanoseconds(1234);
-  measured.issue = Nanoseconds(77);
+  measured.work = Nanoseconds(1234);
+  measured.launch = Nanoseconds(77);
   measured.temporary = Bytes(512);
   measured.allocations = 3;
   measured.resultOrdinals = {1, 2};
   measured.source = ir::CostSource::kMeasured;
   costs.table.bySignature["aten.mm.default(%0:f32[4,4])->(%1:f32[4,4])"] = measured;
   ir::OpCost estimated;
-  estimated.time = Nanoseconds(1);
+  estimated.work = Nanoseconds(1);
   estimated.source = ir::CostSource::kRoofline;
   costs.table.bySignature["aten.add.Tensor()->()"] = estimated;
   return costs;
@@ -63,14 +63,14 @@ TEST(CostJson, EveryFieldIsReadBack) {
   EXPECT_EQ(costs->table.scalars, Nanoseconds(6'500'000));
   ASSERT_EQ(costs->table.bySignature.size(), 2U);
   const ir::OpCost& row = costs->table.bySignature.rbegin()->second;
-  EXPECT_EQ(row.time, Nanoseconds(1234));
-  EXPECT_EQ(row.issue, Nanoseconds(77));
+  EXPECT_EQ(row.work, Nanoseconds(1234));
+  EXPECT_EQ(row.launch, Nanoseconds(77));
   EXPECT_EQ(row.temporary, Bytes(512));
   EXPECT_EQ(row.allocations, 3);
   EXPECT_EQ(row.resultOrdinals, (std::vector<int32_t>{1, 2}));
   EXPECT_EQ(row.source, ir::CostSource::kMeasured);
   EXPECT_EQ(costs->table.bySignature.begin()->second.allocations, -1);
-  EXPECT_EQ(costs->table.bySignature.begin()->second.issue, Nanoseconds(0));
+  EXPECT_EQ(costs->table.bySignature.begin()->second.launch, Nanoseconds(0));
 }
 
 TEST(CostJson, TheFingerprintCoversTheTableAndNotItsWriter) {
@@ -83,12 +83,13 @@ TEST(CostJson, TheFingerprintCoversTheTableAndNotItsWriter) {
 }
 
 TEST(CostJson, BrokenTablesAreRefusedWithThePlace) {
-  EXPECT_EQ(readingError("\"ns\":1234", "\"ns\":-1"),
-            "costs.json:7: at /ops/1/ns: found -1, expected a whole number from 0 to "
+  EXPECT_EQ(readingError("\"work_ns\":1234", "\"work_ns\":-1"),
+            "costs.json:7: at /ops/1/work_ns: found -1, expected a whole number from 0 to "
             "1000000000000");
-  EXPECT_EQ(readingError("\"ns\":1234", "\"ns\":4611686018427387904"),
-            "costs.json:7: at /ops/1/ns: found 4611686018427387904, expected a whole number from 0 "
-            "to 1000000000000");
+  EXPECT_EQ(
+      readingError("\"work_ns\":1234", "\"work_ns\":4611686018427387904"),
+      "costs.json:7: at /ops/1/work_ns: found 4611686018427387904, expected a whole number from 0 "
+      "to 1000000000000");
   EXPECT_EQ(readingError("\"temp_bytes\":512", "\"temp_bytes\":4611686018427387904"),
             "costs.json:7: at /ops/1/temp_bytes: found 4611686018427387904, expected a whole "
             "number from 0 to 1125899906842624");

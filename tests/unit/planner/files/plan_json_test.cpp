@@ -54,7 +54,7 @@ TEST(PlanJson, EveryFieldIsReadBack) {
   EXPECT_EQ(again.costs.source, plan.costs.source);
   EXPECT_EQ(again.costs.file, plan.costs.file);
   EXPECT_EQ(again.budget, plan.budget);
-  EXPECT_EQ(again.prefetch, plan.prefetch);
+  EXPECT_EQ(again.prefetchLimit, plan.prefetchLimit);
   EXPECT_EQ(again.schedule, plan.schedule);
   EXPECT_EQ(again.labels[1].name, "a \"quoted\" name");
   EXPECT_EQ(again.labels[1].bytes, Bytes(16));
@@ -74,7 +74,7 @@ TEST(PlanJson, TheTargetIsReadBackWhole) {
   EXPECT_EQ(again.memory, target.memory);
   EXPECT_EQ(again.outside, target.outside);
   EXPECT_EQ(again.memoryBandwidth, target.memoryBandwidth);
-  EXPECT_EQ(again.launchOverhead, target.launchOverhead);
+  EXPECT_EQ(again.kernelOverhead, target.kernelOverhead);
   EXPECT_EQ(again.flopsPerSecond.size(), 2U);
   EXPECT_EQ(again.links.deviceToHost.bandwidth, target.links.deviceToHost.bandwidth);
   EXPECT_EQ(again.links.deviceToHost.latency, target.links.deviceToHost.latency);
@@ -117,7 +117,7 @@ TEST(PlanJson, WritesOneCommandPerLineInThePublishedForm) {
             "{\"op\":\"copy\",\"stream\":2,\"from\":0,\"to\":1,\"prev\":[3,5]},\n"
             "{\"op\":\"run\",\"node\":0,\"stream\":0,\"in\":[1,2],\"out\":[3],\"temp\":[2048,100],"
             "\"rng\":0,\"wait\":[0]},\n"
-            "{\"op\":\"run\",\"node\":0,\"clone\":1,\"stream\":0,\"in\":[1,2],\"out\":[3],"
+            "{\"op\":\"run\",\"node\":0,\"recompute\":1,\"stream\":0,\"in\":[1,2],\"out\":[3],"
             "\"rng\":0},\n"
             "{\"op\":\"run\",\"node\":1,\"stream\":0,\"in\":[3,2],\"out\":[5],\"takes\":3},\n"
             "{\"op\":\"run\",\"node\":2,\"stream\":5,\"in\":[2,5],\"out\":[2]},\n"
@@ -224,7 +224,7 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenPlan{",\"from\":0", "",
                    "at /commands/0/from: found nothing, expected it to be there"},
         BrokenPlan{"\"op\":\"copy\",\"stream\":2", "\"op\":\"copy\",\"stream\":2,\"node\":1",
-                   "at /commands/0/node: found 1, expected no such member in a copy"},
+                   "at /commands/0/node: found 1, expected no such member in a copy command"},
         BrokenPlan{"[2,1,\"device\",0]", "[3,1,\"device\",0]",
                    "at /residencies/2/0: found 3, expected a whole number from 2 to 2"},
         BrokenPlan{"[2,1,\"device\",0]", "[2,1,\"moon\",0]",
@@ -260,10 +260,9 @@ INSTANTIATE_TEST_SUITE_P(
         BrokenPlan{"\"nodes\":3", "\"nodes\":[[[[[[[[[[[[[[[[[[3]]]]]]]]]]]]]]]]]]",
                    "nested deeper than 16"},
         BrokenPlan{"\"dirty\":false", "\"dirty\":fals", "syntax error"},
-        BrokenPlan{
-            "\"takes\":3", "\"takes\":3,\"colour\":\"red\"",
-            "at /commands/3/colour: found \"red\", expected no such member: there are clone, "
-            "from, in, node"},
+        BrokenPlan{"\"takes\":3", "\"takes\":3,\"colour\":\"red\"",
+                   "at /commands/3/colour: found \"red\", expected no such member: there are from, "
+                   "in, node, op"},
         BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"colour\":{}",
                    "at /graph/colour: found an object, expected no such member: there are file, "
                    "fingerprint, nodes, steps_captured, storages, text"},

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A "no" names what would do: the device's bytes, the host's, or the pin that is in the way.
+// An infeasible error names what would do: the device's bytes, the host's, or the pin in the way.
 #include <gtest/gtest.h>
 
 #include "planner/plan.h"
@@ -12,7 +12,7 @@ namespace {
 using ir::Role;
 
 /// Four weights of 4 units, each read by two nodes of its own, updated in between; an activation of
-/// 6 that is made early, read late and may run again; at the widest node 5 units are needed.
+/// 6 that is made early, read late and is recomputable; at the widest node 5 units are needed.
 tests::SmallStep makeStep() {
   tests::SmallStep step{.items = {{Role::kParameter, 4},
                                   {Role::kParameter, 4},
@@ -28,16 +28,16 @@ tests::SmallStep makeStep() {
   return step;
 }
 
-class Refusal : public testing::Test {
+class InfeasibleBudget : public testing::Test {
  protected:
-  Refusal()
+  InfeasibleBudget()
       : step_(makeStep()),
         graph_(tests::toGraph(step_)),
         target_(tests::smallTarget()),
         problem_(tests::toProblem(step_, graph_, target_)) {}
 
   static Bytes units(int count) { return Bytes(count * tests::kUnitBytes); }
-  ir::PlanError refusalOf(const Problem& problem, Bytes budget) {
+  ir::PlanError errorFor(const Problem& problem, Bytes budget) {
     ir::Expected<PlanResult> result = plan(problem, budget);
     EXPECT_FALSE(static_cast<bool>(result));
     if (result) return ir::PlanError(ir::ErrorCode::kInternal, "planned");
@@ -50,16 +50,16 @@ class Refusal : public testing::Test {
   Problem problem_;
 };
 
-TEST_F(Refusal, SaysHowMuchMoreEvenIfThatIsLittle) {
-  const Bytes smallest = refusalOf(problem_, units(3)).infeasible()->smallestBudget;
+TEST_F(InfeasibleBudget, SaysHowMuchMoreEvenIfThatIsLittle) {
+  const Bytes smallest = errorFor(problem_, units(3)).infeasible()->smallestBudget;
   const Bytes less = smallest - Bytes(1);
-  const std::string text = refusalOf(problem_, less).text();
+  const std::string text = errorFor(problem_, less).text();
   EXPECT_NE(text.find(std::to_string(less.value()) + " B"), std::string::npos) << text;
   EXPECT_NE(text.find(std::to_string(smallest.value()) + " B"), std::string::npos) << text;
 }
 
-TEST_F(Refusal, OfTheDeviceNamesTheNodeAndTheBudget) {
-  const ir::PlanError error = refusalOf(problem_, units(3));
+TEST_F(InfeasibleBudget, OfTheDeviceNamesTheNodeAndTheBudget) {
+  const ir::PlanError error = errorFor(problem_, units(3));
   ASSERT_TRUE(error.infeasible());
   EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
   EXPECT_EQ(error.infeasible()->space, "device");
@@ -69,9 +69,9 @@ TEST_F(Refusal, OfTheDeviceNamesTheNodeAndTheBudget) {
   EXPECT_TRUE(static_cast<bool>(plan(problem_, units(6))));
 }
 
-TEST_F(Refusal, NamesTheTemporariesOfTheNode) {
+TEST_F(InfeasibleBudget, NamesTheTemporariesOfTheNode) {
   problem_.costs.nodes[1].temporary = units(50);
-  const ir::PlanError error = refusalOf(problem_, units(20));
+  const ir::PlanError error = errorFor(problem_, units(20));
   ASSERT_TRUE(error.infeasible());
   ASSERT_FALSE(error.infeasible()->holders.empty());
   EXPECT_EQ(error.infeasible()->holders[0].storage, "temporaries of the node");
@@ -79,9 +79,9 @@ TEST_F(Refusal, NamesTheTemporariesOfTheNode) {
 }
 
 // At 10 units two weights at least are on the host at any time; the host gives room for one.
-TEST_F(Refusal, OfTheHostNamesTheHost) {
+TEST_F(InfeasibleBudget, OfTheHostNamesTheHost) {
   problem_.limits.host = units(4);
-  const ir::PlanError error = refusalOf(problem_, units(10));
+  const ir::PlanError error = errorFor(problem_, units(10));
   ASSERT_TRUE(error.infeasible());
   EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible);
   EXPECT_EQ(error.infeasible()->space, "host");
@@ -92,27 +92,27 @@ TEST_F(Refusal, OfTheHostNamesTheHost) {
   problem_.limits.host = error.infeasible()->smallestBudget;
   ir::Expected<PlanResult> result = plan(problem_, units(10));
   ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
-  EXPECT_LE(result->timetable.hostHeight, problem_.limits.host);
-  EXPECT_LE(result->timetable.deviceHeight, units(10));
+  EXPECT_LE(result->timetable.hostPeak, problem_.limits.host);
+  EXPECT_LE(result->timetable.devicePeak, units(10));
 }
 
-TEST_F(Refusal, NeverUsesMoreOfTheHostThanItMay) {
+TEST_F(InfeasibleBudget, NeverUsesMoreOfTheHostThanItMay) {
   for (int host = 0; host <= 20; host += 4) {
     problem_.limits.host = units(host);
     ir::Expected<PlanResult> result = plan(problem_, units(22));
     ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
-    EXPECT_LE(result->timetable.hostHeight, units(host));
+    EXPECT_LE(result->timetable.hostPeak, units(host));
   }
 }
 
 // Inputs arrive on the host: with less than that not even keeping everything is possible.
-TEST_F(Refusal, KeepingAllNeedsTheHostForInputs) {
+TEST_F(InfeasibleBudget, KeepingAllNeedsTheHostForInputs) {
   step_.items.push_back({Role::kInput, 5});
   step_.nodes[0].reads = {5};
   graph_ = tests::toGraph(step_);
   Problem problem = tests::toProblem(step_, graph_, target_);
   problem.limits.host = units(4);
-  const ir::PlanError error = refusalOf(problem, units(100));
+  const ir::PlanError error = errorFor(problem, units(100));
   ASSERT_TRUE(error.infeasible());
   EXPECT_EQ(error.infeasible()->space, "host");
   EXPECT_EQ(error.infeasible()->smallestBudget, units(5));
@@ -120,11 +120,11 @@ TEST_F(Refusal, KeepingAllNeedsTheHostForInputs) {
   EXPECT_EQ(error.infeasible()->holders[0].storage, "s5");
 }
 
-TEST_F(Refusal, NamesThePinThatIsInTheWay) {
+TEST_F(InfeasibleBudget, NamesThePinThatIsInTheWay) {
   problem_.pins = {{.pattern = "s4", .action = ir::GapAction::kHost},
                    {.pattern = "s1", .action = ir::GapAction::kKeep},
                    {.pattern = "s2*", .action = ir::GapAction::kHost}};
-  const ir::PlanError error = refusalOf(problem_, units(8));
+  const ir::PlanError error = errorFor(problem_, units(8));
   ASSERT_TRUE(error.infeasible());
   EXPECT_EQ(error.infeasible()->space, "device");
   ASSERT_EQ(error.notes().size(), 1U);
@@ -132,9 +132,9 @@ TEST_F(Refusal, NamesThePinThatIsInTheWay) {
   EXPECT_TRUE(static_cast<bool>(plan(problem_, error.infeasible()->smallestBudget)));
 }
 
-TEST_F(Refusal, APinThatMatchesNothingOrCanDoNothingIsAnError) {
+TEST_F(InfeasibleBudget, APinThatMatchesNothingOrCanDoNothingIsAnError) {
   problem_.pins = {{.pattern = "s0", .action = ir::GapAction::kRecompute}};
-  const ir::PlanError error = refusalOf(problem_, units(100));
+  const ir::PlanError error = errorFor(problem_, units(100));
   EXPECT_EQ(error.code(), ir::ErrorCode::kInvalidArgument);
   EXPECT_EQ(error.text(), "pin 's0=recompute': found no gap in which that is possible");
 
@@ -144,7 +144,7 @@ TEST_F(Refusal, APinThatMatchesNothingOrCanDoNothingIsAnError) {
 }
 
 // A pinned storage does what the pin says at every budget.
-TEST_F(Refusal, PinsHold) {
+TEST_F(InfeasibleBudget, PinsHold) {
   problem_.pins = {{.pattern = "s0", .action = ir::GapAction::kHost},
                    {.pattern = "s4", .action = ir::GapAction::kRecompute}};
   for (const int budget : {8, 14, 100}) {

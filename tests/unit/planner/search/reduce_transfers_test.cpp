@@ -28,7 +28,7 @@ struct Case {
   }
   int64_t keepAllUnits() const {
     const Bytes most(INT64_MAX / 4);
-    return llvm::cantFail(planner::plan(problem, most)).keepAllHeight.value() / tests::kUnitBytes;
+    return llvm::cantFail(planner::plan(problem, most)).keepAllPeak.value() / tests::kUnitBytes;
   }
 
   tests::SmallStep step;
@@ -65,7 +65,7 @@ tests::SmallStep makeNested() {
   return step;
 }
 
-TEST(GiveBack, MovesWhatIsOverTheBudgetAndNothingElse) {
+TEST(ReduceTransfers, MovesWhatIsOverTheBudgetAndNothingElse) {
   const Case nested(makeNested());
   for (int64_t k = 1; k <= kLayers - 7; ++k) {
     const PlanResult result = nested.planAt(kPeak - k * kUnits);
@@ -76,7 +76,7 @@ TEST(GiveBack, MovesWhatIsOverTheBudgetAndNothingElse) {
 
 // A small activation of long life and a large one, which must leave for a node that comes late.
 // Something must leave for an earlier node too, but the large one is gone by then anyway.
-TEST(GiveBack, WhatTurnsOutNotToBeNeededStays) {
+TEST(ReduceTransfers, WhatTurnsOutNotToBeNeededStays) {
   const Case pair({.items = {{Role::kParameter, 1}, {Role::kActivation, 1}, {Role::kActivation, 8}},
                    .nodes = {{.op = "test.a.default", .time = 40, .reads = {0}, .results = {1}},
                              {.op = "test.a.default", .time = 40, .reads = {0}, .results = {2}},
@@ -93,7 +93,7 @@ TEST(GiveBack, WhatTurnsOutNotToBeNeededStays) {
   EXPECT_EQ(movedUnits(result), 16);
 }
 
-TEST(GiveBack, NothingWaitsForAnInputThatIsThereInTime) {
+TEST(ReduceTransfers, NothingWaitsForAnInputThatIsThereInTime) {
   const Case nested(makeNested());
   const PlanResult result = nested.planAt(nested.keepAllUnits());
   EXPECT_EQ(result.timetable.stepTime, result.timetable.computeTime);

@@ -102,8 +102,8 @@ TEST(Calibrate, AnOpThatTakesNoneOfTheValuesIsNamed) {
       << error;
 }
 
-/// The CPU, as a device that works on a call for less time than issuing it takes.
-class SlowlyIssued final : public runtime::OpBench {
+/// The CPU, as a device on which a call has less work than launch overhead.
+class SlowlyLaunched final : public runtime::OpBench {
  public:
   void clear() override { buffers_.clear(); }
   ir::Expected<uint8_t*> place(ir::Space /*home*/, Bytes bytes) override {
@@ -119,7 +119,8 @@ class SlowlyIssued final : public runtime::OpBench {
                                        llvm::function_ref<void()> call) override {
     call();
     ++calls_;
-    return runtime::CallTime{.work = Nanoseconds(100 - calls_), .issue = Nanoseconds(500 + calls_)};
+    return runtime::CallTime{.work = Nanoseconds(100 - calls_),
+                             .launch = Nanoseconds(500 + calls_)};
   }
   runtime::AllocationSource& allocations() override { return allocations_; }
 
@@ -129,7 +130,7 @@ class SlowlyIssued final : public runtime::OpBench {
   runtime::AllocationSource allocations_;
 };
 
-TEST(Calibrate, WorkAndIssuingAreToldApart) {
+TEST(Calibrate, WorkAndLaunchOverheadAreToldApart) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
                             "input %x : f32[8]\n"
@@ -138,7 +139,7 @@ TEST(Calibrate, WorkAndIssuingAreToldApart) {
   ir::CostTable table;
   std::thread measuring([&] {
     runtime::installServedAllocator();
-    SlowlyIssued bench;
+    SlowlyLaunched bench;
     runtime::registerAllocatingThreads(&bench.allocations());
     orFail(runtime::measureOps(graph, {.intraOpThreads = 1, .runs = 3, .known = {}, .report = {}},
                                c10::Device(c10::DeviceType::CPU), bench, table));
@@ -147,8 +148,8 @@ TEST(Calibrate, WorkAndIssuingAreToldApart) {
   measuring.join();
   // Two calls came before the three that are timed. Each figure is the least of its own.
   const ir::OpCost& cost = table.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
-  EXPECT_EQ(cost.time, Nanoseconds(100 - 5));
-  EXPECT_EQ(cost.issue, Nanoseconds(500 + 3));
+  EXPECT_EQ(cost.work, Nanoseconds(100 - 5));
+  EXPECT_EQ(cost.launch, Nanoseconds(500 + 3));
 }
 
 }  // namespace

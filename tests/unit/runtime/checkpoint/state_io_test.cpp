@@ -68,7 +68,7 @@ struct Process {
   }
   void step(int64_t number) {
     const auto bytes = runtime::makeFakeBytes(graph, StorageId(size_t{0}), number);
-    EXPECT_TRUE(static_cast<bool>(executor->issueStep({{StorageId(size_t{0}), bytes}})));
+    EXPECT_TRUE(static_cast<bool>(executor->enqueueStep({{StorageId(size_t{0}), bytes}})));
   }
   std::vector<std::vector<uint8_t>> drain() {
     std::vector<std::vector<uint8_t>> all;

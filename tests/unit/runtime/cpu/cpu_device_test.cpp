@@ -55,7 +55,7 @@ struct Fixture {
     target.intraOpThreads = 2;
     schedule = makeKeepAllSchedule(graph, target);
   }
-  /// Every run may use this much behind what is there.
+  /// Every launch may use this much behind what is there.
   void giveTemporary(Bytes bytes) {
     Bytes& arena = schedule.arenas.front().bytes;
     for (ir::Command& command : schedule.commands) {

@@ -2,7 +2,7 @@
 //
 // What the executor is told about a schedule's inputs: when their bytes may be replaced, and
 // whether they may follow on a stream.
-#include "runtime/executor/issue_plan.h"
+#include "runtime/executor/enqueue_plan.h"
 
 #include <gtest/gtest.h>
 
@@ -44,9 +44,9 @@ schedule @step level=synced graph="" target="" ops=0 mode=no_update flowing {
 }
 )IR";
 
-runtime::IssuePlan planOf(const std::string& text) {
+runtime::EnqueuePlan planOf(const std::string& text) {
   const ir::Module module = orFail(ir::parseModule(text));
-  return orFail(runtime::makeIssuePlan(module.graph, *module.schedule));
+  return orFail(runtime::makeEnqueuePlan(module.graph, *module.schedule));
 }
 
 runtime::InputPort inputOf(const std::string& text, size_t index) {
@@ -59,20 +59,20 @@ std::string replaced(std::string text, const std::string& from, const std::strin
   return text.replace(at, from.size(), to);
 }
 
-TEST(IssuePlan, AnInputThatIsCopiedFollowsOnTheStreamOfItsCopy) {
+TEST(EnqueuePlan, AnInputThatIsCopiedFollowsOnTheStreamOfItsCopy) {
   const runtime::InputPort x = inputOf(kStep, 0);
   EXPECT_EQ(x.copiedOn, ir::Stream::kHostToDevice);
   EXPECT_EQ(x.users.size(), 1U);
 }
 
-// A run reads a number on the host when it is handed over: bytes that come later come too late.
-TEST(IssuePlan, AnInputThatARunReadsOnTheHostIsThereBefore) {
+// An op reads a number on the host at its launch: bytes that come later come too late.
+TEST(EnqueuePlan, AnInputThatALaunchReadsOnTheHostIsThereBefore) {
   const runtime::InputPort lr = inputOf(kStep, 1);
   EXPECT_EQ(lr.copiedOn, std::nullopt);
   EXPECT_EQ(lr.users.size(), 1U);
 }
 
-TEST(IssuePlan, BytesAreNotReplacedBeforeACopyIntoTheirPlaceIsDone) {
+TEST(EnqueuePlan, BytesAreNotReplacedBeforeACopyIntoTheirPlaceIsDone) {
   const runtime::InputPort x = inputOf(
       replaced(
           kStep, "  c3 = run n2 on compute in [r2, r4] out [r2]\n",
@@ -114,11 +114,11 @@ schedule @step level=synced graph="" target="" ops=0 mode=none flowing {
 }
 )IR";
 
-TEST(IssuePlan, AStepWithoutUpdatesLeavesOutCopiesOfWhatTheyMake) {
-  const runtime::IssuePlan plan = planOf(kReplaces);
+TEST(EnqueuePlan, AStepWithoutUpdatesLeavesOutCopiesOfWhatTheyMake) {
+  const runtime::EnqueuePlan plan = planOf(kReplaces);
   EXPECT_TRUE(plan.canEndWithoutUpdates);
   std::vector<bool> leftOut;
-  for (const runtime::IssueRecord& record : plan.records) leftOut.push_back(record.updates);
+  for (const runtime::EnqueueRecord& record : plan.records) leftOut.push_back(record.updates);
   // What is set to zero in each step is so without the updates, too.
   EXPECT_EQ(leftOut, (std::vector<bool>{false, false, true, true, false}));
   EXPECT_EQ(plan.firstUpdate, 2U);
@@ -126,7 +126,7 @@ TEST(IssuePlan, AStepWithoutUpdatesLeavesOutCopiesOfWhatTheyMake) {
   EXPECT_TRUE(plan.writtenByLoss.empty());
 }
 
-TEST(IssuePlan, StateWhoseOldBytesOthersMayHaveIsNotThereWithoutTheUpdates) {
+TEST(EnqueuePlan, StateWhoseOldBytesOthersMayHaveIsNotThereWithoutTheUpdates) {
   const std::string shared = replaced(kReplaces, "residency r4 %m device 128\n",
                                       "residency r4 %m device 128\n  residency r5 %g host 64\n");
   EXPECT_FALSE(planOf(shared).canEndWithoutUpdates);

@@ -198,13 +198,13 @@ TEST(Executor, WrongInputsStopNothing) {
   ASSERT_EQ(ir::describe(fillState(**executor)), "");
   const auto bytes = tokens(f, 0);
   const ir::StorageId x(size_t{0});
-  EXPECT_EQ(ir::describe((*executor)->issueStep({}).takeError()), "found 0 inputs, expected 1");
+  EXPECT_EQ(ir::describe((*executor)->enqueueStep({}).takeError()), "found 0 inputs, expected 1");
   const llvm::ArrayRef<uint8_t> all(bytes);
-  EXPECT_EQ(ir::describe((*executor)->issueStep({{x, all.drop_back()}}).takeError()),
+  EXPECT_EQ(ir::describe((*executor)->enqueueStep({{x, all.drop_back()}}).takeError()),
             "input 'tokens' has 127 bytes, expected 128");
-  EXPECT_EQ(ir::describe((*executor)->issueStep({{ir::StorageId(1), all}}).takeError()),
+  EXPECT_EQ(ir::describe((*executor)->enqueueStep({{ir::StorageId(1), all}}).takeError()),
             "input 'tokens' is missing");
-  auto step = (*executor)->issueStep({{x, all}});
+  auto step = (*executor)->enqueueStep({{x, all}});
   ASSERT_TRUE(static_cast<bool>(step));
   EXPECT_EQ(*step, 0);
 }
@@ -218,7 +218,7 @@ TEST(Executor, KeepsOutputsOfTwoSteps) {
   ASSERT_EQ(ir::describe(fillState(**executor)), "");
   const auto bytes = tokens(f, 0);
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(static_cast<bool>((*executor)->issueStep({{ir::StorageId(size_t{0}), bytes}})));
+    ASSERT_TRUE(static_cast<bool>((*executor)->enqueueStep({{ir::StorageId(size_t{0}), bytes}})));
   }
   const ir::StorageId loss(3);
   ASSERT_EQ(f.graph.storage(loss).name, "loss");
@@ -241,7 +241,7 @@ TEST(Executor, CountsHowOftenAStepIsRecorded) {
   std::vector<int64_t> counts;
   for (int64_t step = 0; step < 6; ++step) {
     const auto bytes = tokens(f, step);
-    ASSERT_TRUE(static_cast<bool>((*executor)->issueStep({{ir::StorageId(size_t{0}), bytes}})));
+    ASSERT_TRUE(static_cast<bool>((*executor)->enqueueStep({{ir::StorageId(size_t{0}), bytes}})));
     counts.push_back((*executor)->recordings());
   }
   EXPECT_EQ(counts, (std::vector<int64_t>{0, 1, 2, 2, 3, 3}));
@@ -263,13 +263,13 @@ TEST(Executor, AFeedThatFailsLeavesTheModelAsItWas) {
   ASSERT_TRUE(static_cast<bool>(executor));
   ASSERT_EQ(ir::describe(fillState(**executor)), "");
   const auto bytes = tokens(f, 0);
-  auto step = (*executor)->issueStep({{ir::StorageId(size_t{0}), bytes}});
+  auto step = (*executor)->enqueueStep({{ir::StorageId(size_t{0}), bytes}});
   ASSERT_FALSE(static_cast<bool>(step));
   const ir::PlanError error = ir::takePayload(step.takeError());
   EXPECT_EQ(error.code(), ir::ErrorCode::kUnsupported);
   EXPECT_EQ(error.text(), "the step changed at op 812; capture again");
   // It takes no more steps, with the same error; its state can be read.
-  auto again = (*executor)->issueStep({{ir::StorageId(size_t{0}), bytes}});
+  auto again = (*executor)->enqueueStep({{ir::StorageId(size_t{0}), bytes}});
   ASSERT_FALSE(static_cast<bool>(again));
   EXPECT_EQ(ir::takePayload(again.takeError()).text(), error.text());
   EXPECT_TRUE((*executor)->stateIsWhole());
@@ -303,9 +303,9 @@ class FailsInStepOne : public CountingFeed {
 TEST(Executor, ARefusedStepLeavesTheOutputsOfTheOneBefore) {
   const Fixture f;
   const ir::StorageId loss(3);
-  const auto issue = [&](Executor& executor, int64_t step) {
+  const auto enqueue = [&](Executor& executor, int64_t step) {
     const auto bytes = tokens(f, step);
-    return static_cast<bool>(executor.issueStep({{ir::StorageId(size_t{0}), bytes}}));
+    return static_cast<bool>(executor.enqueueStep({{ir::StorageId(size_t{0}), bytes}}));
   };
   const auto lossOf = [&](Executor& executor, int64_t step) {
     return orFail(executor.output(step, loss)).vec();
@@ -313,7 +313,7 @@ TEST(Executor, ARefusedStepLeavesTheOutputsOfTheOneBefore) {
   const auto runFirstStep = [&](FakeDevice& device, runtime::ScalarFeed& feed) {
     std::unique_ptr<Executor> executor = orFail(Executor::create(device, f.plan(&feed)));
     EXPECT_EQ(ir::describe(fillState(*executor)), "");
-    EXPECT_TRUE(issue(*executor, 0));
+    EXPECT_TRUE(enqueue(*executor, 0));
     return executor;
   };
   FakeDevice device = f.makeDevice();
@@ -324,7 +324,7 @@ TEST(Executor, ARefusedStepLeavesTheOutputsOfTheOneBefore) {
   FakeDevice other = f.makeDevice();
   FailsInStepOne failing(f.graph);
   const auto refused = runFirstStep(other, failing);
-  EXPECT_FALSE(issue(*refused, 1));
+  EXPECT_FALSE(enqueue(*refused, 1));
   EXPECT_EQ(lossOf(*refused, 0), expected);
   EXPECT_FALSE(static_cast<bool>(refused->output(1, loss)));
 }
@@ -356,8 +356,8 @@ TEST(Executor, PlansTakeTurnsOnOneState) {
   const auto bytes = tokens(train, 0);
   const std::vector<runtime::InputBytes> inputs = {{ir::StorageId(size_t{0}), bytes}};
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(static_cast<bool>((*first)->issueStep(inputs)));
-    ASSERT_TRUE(static_cast<bool>((*second)->issueStep(inputs)));
+    ASSERT_TRUE(static_cast<bool>((*first)->enqueueStep(inputs)));
+    ASSERT_TRUE(static_cast<bool>((*second)->enqueueStep(inputs)));
   }
   const auto alternating = drainWeights(**second);
   EXPECT_EQ(alternating, drainWeights(**first));
@@ -369,9 +369,9 @@ TEST(Executor, PlansTakeTurnsOnOneState) {
   ASSERT_TRUE(one && two);
   ASSERT_EQ(ir::describe(fillState(**one)), "");
   for (int i = 0; i < 3; ++i) {
-    ASSERT_TRUE(static_cast<bool>((*one)->issueStep(inputs)));
+    ASSERT_TRUE(static_cast<bool>((*one)->enqueueStep(inputs)));
     ASSERT_EQ(ir::describe((*one)->finish()), "");
-    ASSERT_TRUE(static_cast<bool>((*two)->issueStep(inputs)));
+    ASSERT_TRUE(static_cast<bool>((*two)->enqueueStep(inputs)));
     ASSERT_EQ(ir::describe((*two)->finish()), "");
   }
   EXPECT_EQ(alternating, drainWeights(**one));

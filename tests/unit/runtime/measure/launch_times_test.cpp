@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/issue_times.h"
+#include "runtime/measure/launch_times.h"
 
 #include <gtest/gtest.h>
 
@@ -11,14 +11,14 @@ namespace {
 
 using runtime::CommandTimes;
 using runtime::StepTimes;
-using Issue = std::vector<std::optional<Nanoseconds>>;
+using Overheads = std::vector<std::optional<Nanoseconds>>;
 
-/// Handed over in [issueBegin, issueEnd), done at `end`.
-CommandTimes times(int64_t issueBegin, int64_t issueEnd, int64_t end) {
-  return {Nanoseconds(issueBegin), Nanoseconds(issueEnd), Nanoseconds(end - 1), Nanoseconds(end)};
+/// Enqueued in [launchBegin, launchEnd), done at `end`.
+CommandTimes times(int64_t launchBegin, int64_t launchEnd, int64_t end) {
+  return {Nanoseconds(launchBegin), Nanoseconds(launchEnd), Nanoseconds(end - 1), Nanoseconds(end)};
 }
 
-/// A prefetch of an input, then two runs.
+/// A prefetch of an input, then two launches.
 ir::Schedule makeSchedule() {
   ir::Schedule schedule;
   schedule.commands.resize(3);
@@ -34,26 +34,26 @@ StepTimes makeStep(int64_t at) {
                        times(at + 21, at + 30, at + 35)}};
 }
 
-TEST(IssueTimes, EachCommandHasItsOwnAndTheFirstRunWhatComesBetweenSteps) {
+TEST(LaunchTimes, EachCommandHasItsOwnAndTheFirstLaunchWhatComesBetweenSteps) {
   const auto found =
-      runtime::findIssueTimes(makeSchedule(), {makeStep(0), makeStep(100), makeStep(200)});
+      runtime::findLaunchTimes(makeSchedule(), {makeStep(0), makeStep(100), makeStep(200)});
   ASSERT_EQ(found.size(), 3U);
-  EXPECT_EQ(found[0], Issue(3)) << "what was under way is not known";
-  EXPECT_EQ(found[1], (Issue{Nanoseconds(2), Nanoseconds(20 - 12), Nanoseconds(30 - 20)}))
+  EXPECT_EQ(found[0], Overheads(3)) << "what was under way is not known";
+  EXPECT_EQ(found[1], (Overheads{Nanoseconds(2), Nanoseconds(20 - 12), Nanoseconds(30 - 20)}))
       << "when its thread was free is not known";
-  // Free since the step before was handed over, at 130, until the copy began to be, at 210.
-  EXPECT_EQ(found[2], (Issue{Nanoseconds(2), Nanoseconds(8 + 80), Nanoseconds(10)}));
+  // The thread was free from 130, the end of the step before, to 210, when it began the copy.
+  EXPECT_EQ(found[2], (Overheads{Nanoseconds(2), Nanoseconds(8 + 80), Nanoseconds(10)}));
 }
 
-TEST(IssueTimes, WaitingForEarlierStepsIsNotIssuing) {
+TEST(LaunchTimes, WaitingForEarlierStepsIsNoLaunchOverhead) {
   StepTimes slow = makeStep(0);
   slow.commands[2]->end = Nanoseconds(195);
-  const auto found = runtime::findIssueTimes(makeSchedule(), {slow, makeStep(100), makeStep(200)});
+  const auto found = runtime::findLaunchTimes(makeSchedule(), {slow, makeStep(100), makeStep(200)});
   EXPECT_EQ(found[2][1], Nanoseconds(8 + 210 - 195));
   StepTimes prefetched = makeStep(100);
   prefetched.commands[0]->end = Nanoseconds(205);
   const auto bound =
-      runtime::findIssueTimes(makeSchedule(), {makeStep(0), prefetched, makeStep(200)});
+      runtime::findLaunchTimes(makeSchedule(), {makeStep(0), prefetched, makeStep(200)});
   EXPECT_EQ(bound[2][1], Nanoseconds(8 + 210 - 205)) << "its input's place was free then";
   // A prefetch of what the step itself brings to the host is waited for by nobody.
   ir::Schedule offloads = makeSchedule();
@@ -61,36 +61,36 @@ TEST(IssueTimes, WaitingForEarlierStepsIsNotIssuing) {
   offloads.commands.back().to = ir::ResidencyId(0);
   std::vector<StepTimes> steps = {makeStep(0), prefetched, makeStep(200)};
   for (StepTimes& step : steps) step.commands.emplace_back();
-  EXPECT_EQ(runtime::findIssueTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
+  EXPECT_EQ(runtime::findLaunchTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
 }
 
-TEST(IssueTimes, WaitingForAStepsNumbersIsNotIssuing) {
+TEST(LaunchTimes, WaitingForAStepsNumbersIsNoLaunchOverhead) {
   std::vector<StepTimes> steps = {makeStep(0), makeStep(100), makeStep(200)};
   for (StepTimes& step : steps) {
-    step.commands[2]->issueBegin += Nanoseconds(50);
-    step.commands[2]->issueEnd += Nanoseconds(50);
+    step.commands[2]->launchBegin += Nanoseconds(50);
+    step.commands[2]->launchEnd += Nanoseconds(50);
     step.commands[2]->end += Nanoseconds(50);
   }
-  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
-  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
+  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
+  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
             Nanoseconds(30 - 21));
   for (StepTimes& step : steps) step.commands[1].reset();  // an update that launched nothing
-  EXPECT_EQ(runtime::findIssueTimes(makeSchedule(), steps, /*firstUpdate=*/1)[2][2],
+  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/1)[2][2],
             Nanoseconds(30 - 21 + 210 - 180))
-      << "it is the first run, and has what came between the steps";
+      << "it is the first launch, and has what came between the steps";
 }
 
-TEST(IssueTimes, AThreadThatMayBeHeldBackSaysNothing) {
-  constexpr int64_t kRuns = 200;
+TEST(LaunchTimes, AThreadThatMayBeHeldBackSaysNothing) {
+  constexpr int64_t kLaunches = 200;
   ir::Schedule schedule;
-  schedule.commands.resize(kRuns);
-  // A run is handed over every 10, and done when so many others were handed over.
+  schedule.commands.resize(kLaunches);
+  // An op is launched every 10, and done when `ahead` others have been launched.
   const auto found = [&](int64_t ahead) {
     std::vector<StepTimes> steps(2);
-    for (int64_t i = 0; i < 2 * kRuns; ++i) {
-      steps[i / kRuns].commands.emplace_back(times(10 * i, 10 * i + 5, 10 * (i + ahead) + 7));
+    for (int64_t i = 0; i < 2 * kLaunches; ++i) {
+      steps[i / kLaunches].commands.emplace_back(times(10 * i, 10 * i + 5, 10 * (i + ahead) + 7));
     }
-    return runtime::findIssueTimes(schedule, steps)[1];
+    return runtime::findLaunchTimes(schedule, steps)[1];
   };
   EXPECT_EQ(found(100)[150], Nanoseconds(10));
   EXPECT_EQ(found(150)[150], std::nullopt);

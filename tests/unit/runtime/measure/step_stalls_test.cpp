@@ -23,7 +23,7 @@ constexpr size_t kReader = 2;
 constexpr size_t kOffload = 3;
 constexpr size_t kLast = 4;
 
-/// Three runs; the second reads what is prefetched, the first of the next step writes what is
+/// Three launches; the second reads what is prefetched, the first of the next step writes what is
 /// copied out.
 ir::Schedule makeSchedule() {
   ir::Schedule schedule;
@@ -40,8 +40,8 @@ ir::Schedule makeSchedule() {
   return schedule;
 }
 
-CommandTimes times(int64_t issueEnd, int64_t begin, int64_t end) {
-  return {Nanoseconds(issueEnd - 1), Nanoseconds(issueEnd), Nanoseconds(begin), Nanoseconds(end)};
+CommandTimes times(int64_t launchEnd, int64_t begin, int64_t end) {
+  return {Nanoseconds(launchEnd - 1), Nanoseconds(launchEnd), Nanoseconds(begin), Nanoseconds(end)};
 }
 
 StepTimes makeStep(int64_t step, int64_t at) {
@@ -68,21 +68,21 @@ TEST(StepStalls, DividesAWaitAmongItsCauses) {
   expectStall(stalls[0], kReader, StallCause::kHostToDevice, 30);
   EXPECT_EQ(stalls[0].awaited, ir::CommandId(kPrefetch));
   EXPECT_EQ(stalls[0].begin, Nanoseconds(20));
-  expectStall(stalls[1], kReader, StallCause::kStart, 2);
+  expectStall(stalls[1], kReader, StallCause::kLaunchLatency, 2);
   EXPECT_FALSE(stalls[1].awaited.isValid());
-  expectStall(stalls[2], kLast, StallCause::kIssue, 10);
-  expectStall(stalls[3], kLast, StallCause::kStart, 3);
+  expectStall(stalls[2], kLast, StallCause::kLaunchOverhead, 10);
+  expectStall(stalls[3], kLast, StallCause::kLaunchLatency, 3);
 }
 
 TEST(StepStalls, SeesWhatTheStepBeforeLeftBehind) {
   const ir::Schedule schedule = makeSchedule();
   const StepTimes before = makeStep(0, 0);
-  // Its first run begins at 115, the copy of the step before ended at 110, its last run at 100.
+  // First launch: 115. Of the step before, the copy ended at 110 and the last launch at 100.
   const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(1, 105), &before);
   ASSERT_GE(stalls.size(), 2U);
   expectStall(stalls[0], kFirst, StallCause::kDeviceToHost, 10);
   EXPECT_EQ(stalls[0].awaited, ir::CommandId(kOffload));
-  expectStall(stalls[1], kFirst, StallCause::kStart, 5);
+  expectStall(stalls[1], kFirst, StallCause::kLaunchLatency, 5);
 }
 
 TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
@@ -92,7 +92,7 @@ TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
   step.commands[kLast].reset();
   const std::vector<Stall> stalls = runtime::findStalls(schedule, step, nullptr);
   ASSERT_EQ(stalls.size(), 1U);
-  expectStall(stalls[0], kReader, StallCause::kStart, 32);
+  expectStall(stalls[0], kReader, StallCause::kLaunchLatency, 32);
 }
 
 TEST(StepStalls, SumsUpWholeSteps) {
@@ -104,7 +104,7 @@ TEST(StepStalls, SumsUpWholeSteps) {
   EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kCompute)], Nanoseconds(45));
   EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)], Nanoseconds(90));
   EXPECT_EQ(sum.stalls[static_cast<size_t>(StallCause::kHostToDevice)], Nanoseconds(30));
-  EXPECT_EQ(sum.issuing, Nanoseconds(5));
+  EXPECT_EQ(sum.launchOverhead, Nanoseconds(5));
   EXPECT_EQ(runtime::summarize(schedule, {}).steps, 0);
 }
 
@@ -155,7 +155,7 @@ TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
 /// Costs of the schedule's only node.
 ir::NodeCosts aloneFor(int64_t time) {
   ir::NodeCosts costs;
-  costs.nodes.push_back({.time = Nanoseconds(time)});
+  costs.nodes.push_back({.work = Nanoseconds(time)});
   return costs;
 }
 
@@ -166,7 +166,7 @@ runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
   const auto scale = [](Nanoseconds& time) { time = Nanoseconds(time.value() * kMicrosecond); };
   for (auto& times : step.commands) {
     if (!times) continue;
-    for (Nanoseconds* time : {&times->issueBegin, &times->issueEnd, &times->begin, &times->end}) {
+    for (Nanoseconds* time : {&times->launchBegin, &times->launchEnd, &times->begin, &times->end}) {
       scale(*time);
     }
   }
@@ -178,42 +178,42 @@ runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
   return typical;
 }
 
-TEST(StepStalls, TypicalTimesCountWorkFromWhereARunCouldHaveBegun) {
+TEST(StepStalls, TypicalTimesCountWorkFromWhereALaunchCouldHaveBegun) {
   const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
   EXPECT_EQ(times.work[kReader], Nanoseconds(8 + 2));
   EXPECT_EQ(times.work[kFirst], Nanoseconds(10));
   EXPECT_EQ(times.work[kPrefetch], Nanoseconds(40));
 }
 
-TEST(StepStalls, TypicalWorkOfARunThatWasHandedOverLate) {
+TEST(StepStalls, TypicalWorkOfALaunchThatWasLate) {
   const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
   // Of the 3 in which the device began it, so much is work as others have: the reader has 2.
   EXPECT_EQ(times.work[kLast], Nanoseconds(27 + 2));
   EXPECT_TRUE(runtime::typicalTimes(makeSchedule(), {}, aloneFor(1)).work.empty());
 }
 
-TEST(StepStalls, ARunThatBeganBeforeItWasHandedOverMayHaveWaitedInside) {
+TEST(StepStalls, ALaunchThatBeganBeforeItsLastKernelWasLaunchedMayHaveWaitedInside) {
   StepTimes step = makeStep(0, 0);
-  step.commands[kLast] = times(/*issueEnd=*/80, /*begin=*/63, /*end=*/100);
+  step.commands[kLast] = times(/*launchEnd=*/80, /*begin=*/63, /*end=*/100);
   const auto expectDivided = [&](int64_t alone, int64_t work) {
     const runtime::TypicalTimes times = typicalOf(step, alone);
     EXPECT_EQ(times.work[kLast], Nanoseconds(work + 2)) << "alone " << alone;
   };
   expectDivided(/*alone=*/25, /*work=*/25);
-  expectDivided(/*alone=*/5, /*work=*/20);   // what came after it was handed over
+  expectDivided(/*alone=*/5, /*work=*/20);   // what came after its last kernel was launched
   expectDivided(/*alone=*/90, /*work=*/37);  // all of it
 }
 
-// A run that was handed over just before compute was free had not reached the device by then.
-TEST(StepStalls, HandingOverJustInTimeIsLate) {
+// A launch just before compute is free has not reached the device by then.
+TEST(StepStalls, ALaunchJustInTimeIsLate) {
   StepTimes step = makeStep(0, 0);
-  step.commands[kReader] = times(/*issueEnd=*/47, /*begin=*/52, /*end=*/60);
+  step.commands[kReader] = times(/*launchEnd=*/47, /*begin=*/52, /*end=*/60);
   EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8)) << "of 2 nothing is work";
-  step.commands[kReader] = times(/*issueEnd=*/45, /*begin=*/52, /*end=*/60);
+  step.commands[kReader] = times(/*launchEnd=*/45, /*begin=*/52, /*end=*/60);
   EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8 + 2));
 }
 
-TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
+TEST(StepStalls, CorrectedCostsKeepWorkAndLaunchOverheadApart) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
                             "input %x : f32[64]\n"
@@ -225,29 +225,29 @@ TEST(StepStalls, CorrectedCostsHoldWorkAndIssueApart) {
   ir::CostTable table;
   for (size_t i = 0; i < 3; ++i) {
     schedule.commands[i].node = ir::NodeId(i);
-    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.time = Nanoseconds(1),
-                                                                  .issue = Nanoseconds(2)};
+    table.bySignature[ir::nodeSignature(graph, ir::NodeId(i))] = {.work = Nanoseconds(1),
+                                                                  .launch = Nanoseconds(2)};
   }
-  table.bySignature[ir::nodeSignature(graph, ir::NodeId(2))].issue = Nanoseconds(50);
+  table.bySignature[ir::nodeSignature(graph, ir::NodeId(2))].launch = Nanoseconds(50);
   const runtime::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(7)},
-                                       .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
+                                       .launch = {std::nullopt, Nanoseconds(8), std::nullopt}};
   const ir::CostTable corrected =
-      runtime::correctTimes(table, graph, schedule, times, /*issueShare=*/0.5);
+      runtime::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
   const ir::OpCost& neg = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
-  EXPECT_EQ(neg.time, Nanoseconds(15));
-  EXPECT_EQ(neg.issue, Nanoseconds(4));
+  EXPECT_EQ(neg.work, Nanoseconds(15));
+  EXPECT_EQ(neg.launch, Nanoseconds(4));
   const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
-  EXPECT_EQ(exp.time, Nanoseconds(7));
-  EXPECT_EQ(exp.issue, Nanoseconds(25)) << "issuing it was never seen: half of what it takes alone";
+  EXPECT_EQ(exp.work, Nanoseconds(7));
+  EXPECT_EQ(exp.launch, Nanoseconds(25)) << "never seen: half of what it is alone";
   const runtime::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
-                                        .issue = {std::nullopt, Nanoseconds(8), std::nullopt}};
+                                        .launch = {std::nullopt, Nanoseconds(8), std::nullopt}};
   const ir::CostTable without = runtime::correctTimes(table, graph, schedule, silent);
   const ir::OpCost& nothing = without.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
-  EXPECT_EQ(nothing.time, Nanoseconds(1));
-  EXPECT_EQ(nothing.issue, Nanoseconds(0)) << "it launched nothing";
+  EXPECT_EQ(nothing.work, Nanoseconds(1));
+  EXPECT_EQ(nothing.launch, Nanoseconds(0)) << "it launched nothing";
 }
 
-TEST(StepStalls, WhatWasNotSeenHandedOverIsAsMuchSlowerAsWhatWas) {
+TEST(StepStalls, LaunchOverheadThatWasNotSeenIsScaledLikeThatSeen) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
                             "input %x : f32[64]\n"
@@ -258,30 +258,30 @@ TEST(StepStalls, WhatWasNotSeenHandedOverIsAsMuchSlowerAsWhatWas) {
   const ir::NodeId exp(1);
   const ir::NodeId sin(2);
   ir::CostTable table;
-  table.links.issue = Nanoseconds(100);
-  table.bySignature[ir::nodeSignature(graph, neg)].issue = Nanoseconds(2);
-  table.bySignature[ir::nodeSignature(graph, exp)].issue = Nanoseconds(50);
-  table.bySignature[ir::nodeSignature(graph, sin)] = {};  // of a file that knows no issuing
-  const auto issueWhen = [&](size_t runs) {
+  table.links.launch = Nanoseconds(100);
+  table.bySignature[ir::nodeSignature(graph, neg)].launch = Nanoseconds(2);
+  table.bySignature[ir::nodeSignature(graph, exp)].launch = Nanoseconds(50);
+  table.bySignature[ir::nodeSignature(graph, sin)] = {};  // of a file without launch overhead
+  const auto launchWhen = [&](size_t launches) {
     ir::Schedule schedule;
-    schedule.commands.resize(runs + 2);
-    runtime::TypicalTimes times = {.issue = {runs, Nanoseconds(8)}};
+    schedule.commands.resize(launches + 2);
+    runtime::TypicalTimes times = {.launch = {launches, Nanoseconds(8)}};
     for (ir::Command& command : schedule.commands) command.node = neg;
-    schedule.commands[runs].node = exp;
-    times.issue.emplace_back(std::nullopt);
-    schedule.commands[runs + 1].node = sin;
-    times.issue.emplace_back(Nanoseconds(1000));
-    times.work.assign(runs + 2, Nanoseconds(1));
+    schedule.commands[launches].node = exp;
+    times.launch.emplace_back(std::nullopt);
+    schedule.commands[launches + 1].node = sin;
+    times.launch.emplace_back(Nanoseconds(1000));
+    times.work.assign(launches + 2, Nanoseconds(1));
     const ir::CostTable corrected =
-        runtime::correctTimes(table, graph, schedule, times, /*issueShare=*/0.5);
-    return std::pair(corrected.bySignature.at(ir::nodeSignature(graph, exp)).issue,
-                     corrected.links.issue);
+        runtime::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
+    return std::pair(corrected.bySignature.at(ir::nodeSignature(graph, exp)).launch,
+                     corrected.links.launch);
   };
-  EXPECT_EQ(issueWhen(16), std::pair(Nanoseconds(100), Nanoseconds(200)));
-  EXPECT_EQ(issueWhen(15), std::pair(Nanoseconds(25), Nanoseconds(50))) << "too few to tell";
+  EXPECT_EQ(launchWhen(16), std::pair(Nanoseconds(100), Nanoseconds(200)));
+  EXPECT_EQ(launchWhen(15), std::pair(Nanoseconds(25), Nanoseconds(50))) << "too few to tell";
 }
 
-TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
+TEST(StepStalls, CorrectedCostsHoldTheLaunchOverheadOfACopy) {
   ir::Schedule schedule;
   schedule.residencies.push_back({.storage = ir::StorageId(0)});
   constexpr size_t kCopies = 20;
@@ -295,19 +295,19 @@ TEST(StepStalls, CorrectedCostsHoldWhatHandingOverACopyTakes) {
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\ninput %x : f32[64]\n"
                             "%y : f32[64] = aten.neg.default(%x)\n}\n"));
   ir::CostTable table;
-  table.links.issue = Nanoseconds(100);
+  table.links.launch = Nanoseconds(100);
   runtime::TypicalTimes times;
   times.work.resize(kCopies);
   for (size_t i = 0; i < kCopies; ++i) {
-    times.issue.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
+    times.launch.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
   }
-  const auto issueAfter = [&](double share) {
-    return runtime::correctTimes(table, graph, schedule, times, share).links.issue;
+  const auto launchAfter = [&](double share) {
+    return runtime::correctTimes(table, graph, schedule, times, share).links.launch;
   };
-  EXPECT_EQ(issueAfter(1), Nanoseconds(15));
-  EXPECT_EQ(issueAfter(0.5), Nanoseconds(7));
-  std::fill_n(times.issue.begin(), 10, std::nullopt);
-  EXPECT_EQ(issueAfter(0.5), Nanoseconds(50)) << "too few: half of what it takes alone";
+  EXPECT_EQ(launchAfter(1), Nanoseconds(15));
+  EXPECT_EQ(launchAfter(0.5), Nanoseconds(7));
+  std::fill_n(times.launch.begin(), 10, std::nullopt);
+  EXPECT_EQ(launchAfter(0.5), Nanoseconds(50)) << "too few: half of what it is alone";
 }
 
 /// Copies of a large storage and of a small one, three each way; the rates after they took that
@@ -331,7 +331,7 @@ ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,
       command.from = ir::ResidencyId(i < 2 ? 0 : 1);  // large, large, small
       times.work.push_back(durations[i] < 0 ? std::nullopt
                                             : std::optional(Nanoseconds(durations[i])));
-      times.issue.push_back(std::nullopt);
+      times.launch.push_back(std::nullopt);
     }
   };
   add(ir::Stream::kDeviceToHost, out);

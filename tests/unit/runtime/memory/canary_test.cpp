@@ -35,8 +35,8 @@ Bytes sizeOf(const std::vector<uint8_t>& arena) {
   return Bytes(static_cast<int64_t>(arena.size()));
 }
 
-int64_t heightOf(const std::vector<uint8_t>& arena) {
-  return orFail(runtime::touchedHeight(sizeOf(arena), readerOf(arena))).value();
+int64_t markOf(const std::vector<uint8_t>& arena) {
+  return orFail(runtime::findHighWaterMark(sizeOf(arena), readerOf(arena))).value();
 }
 
 std::optional<int64_t> strayIn(const std::vector<uint8_t>& arena,
@@ -46,11 +46,11 @@ std::optional<int64_t> strayIn(const std::vector<uint8_t>& arena,
 
 const size_t kPeriod = runtime::canaryPattern().size();
 
-TEST(Canary, AnUntouchedArenaHasNoHeight) {
+TEST(Canary, AnUntouchedArenaHasNoHighWaterMark) {
   for (const size_t bytes :
        {size_t{0}, size_t{1}, size_t{7}, size_t{4099}, kPeriod, kPeriod + 1, 3 * kPeriod - 1}) {
     const std::vector<uint8_t> arena = filled(bytes);
-    EXPECT_EQ(heightOf(arena), 0) << bytes;
+    EXPECT_EQ(markOf(arena), 0) << bytes;
     EXPECT_EQ(strayIn(arena), std::nullopt) << bytes;
   }
 }
@@ -59,7 +59,7 @@ TEST(Canary, EveryByteShows) {
   std::vector<uint8_t> arena = filled(101);
   for (size_t i = 0; i < arena.size(); ++i) {
     arena[i] ^= 0x40;
-    EXPECT_EQ(heightOf(arena), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(markOf(arena), static_cast<int64_t>(i) + 1);
     EXPECT_EQ(strayIn(arena), static_cast<int64_t>(i));
     arena[i] ^= 0x40;
   }
@@ -69,7 +69,7 @@ TEST(Canary, BytesOfEveryRepetitionShow) {
   std::vector<uint8_t> arena = filled(3 * kPeriod + 5);
   for (const size_t i : {size_t{0}, kPeriod - 1, kPeriod, 2 * kPeriod + 3, 3 * kPeriod + 4}) {
     arena[i] ^= 0x40;
-    EXPECT_EQ(heightOf(arena), static_cast<int64_t>(i) + 1);
+    EXPECT_EQ(markOf(arena), static_cast<int64_t>(i) + 1);
     EXPECT_EQ(strayIn(arena), static_cast<int64_t>(i));
     arena[i] ^= 0x40;
   }
@@ -79,14 +79,14 @@ TEST(Canary, ZerosAndRepetitionsShow) {
   // What allocators and kernels like to write must not look like the pattern.
   std::vector<uint8_t> arena = filled(4096);
   std::fill(arena.begin() + 1024, arena.begin() + 2048, 0);
-  EXPECT_EQ(heightOf(arena), 2048);
+  EXPECT_EQ(markOf(arena), 2048);
   arena = filled(4096);
   std::copy(arena.begin(), arena.begin() + 1024, arena.begin() + 2048);
-  EXPECT_EQ(heightOf(arena), 3072);
+  EXPECT_EQ(markOf(arena), 3072);
   // Bytes copied over a distance that alignments like.
   arena = filled(8 << 20);
   std::copy(arena.begin(), arena.begin() + (1 << 20), arena.begin() + (4 << 20));
-  EXPECT_EQ(heightOf(arena), 5 << 20);
+  EXPECT_EQ(markOf(arena), 5 << 20);
 }
 
 TEST(Canary, OnlyBytesOutsideOfThePlanAreStray) {

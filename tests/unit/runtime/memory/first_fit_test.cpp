@@ -22,7 +22,7 @@ TEST(FirstFit, TakesTheLowestGapThatHoldsTheBlock) {
   EXPECT_TRUE(line.release(64));
   EXPECT_EQ(line.take(Bytes(192), kNoLimit), 0);
   EXPECT_EQ(line.top(), Bytes(256));
-  EXPECT_EQ(line.height(), Bytes(256));
+  EXPECT_EQ(line.peak(), Bytes(256));
 }
 
 TEST(FirstFit, RefusesWhatEndsBeyondTheLimit) {
@@ -48,7 +48,7 @@ TEST(FirstFit, ReleasesOnlyWhatIsThere) {
   EXPECT_TRUE(line.isEmpty());
 }
 
-TEST(FirstFit, BlocksNeverOverlapAndTheHeightIsAtMostTheSumOfAllSizes) {
+TEST(FirstFit, BlocksNeverOverlapAndThePeakIsAtMostTheSumOfAllSizes) {
   for (uint64_t seed = 0; seed < 20; ++seed) {
     std::mt19937_64 engine(seed);
     FirstFit line(64);
@@ -74,7 +74,7 @@ TEST(FirstFit, BlocksNeverOverlapAndTheHeightIsAtMostTheSumOfAllSizes) {
         ASSERT_LE(before->first + before->second, offset);
       }
       live[offset] = size.value();
-      ASSERT_LE(line.height(), asked);
+      ASSERT_LE(line.peak(), asked);
     }
   }
 }

@@ -19,7 +19,7 @@ namespace {
 
 using runtime::AllocatingThread;
 using runtime::AllocationLog;
-using runtime::RunPlacement;
+using runtime::LaunchPlacement;
 using runtime::StepAllocator;
 
 constexpr AllocatingThread kMain = AllocatingThread::kMain;
@@ -30,14 +30,14 @@ struct Fixture {
   std::vector<uint8_t> arena = std::vector<uint8_t>(1 << 20);
   StepAllocator allocator{arena.data(), Bytes(1 << 20), kUnit};
   // 4096 bytes of temporaries at 8192; allocation 1 is a result of 1000 bytes at 512.
-  RunPlacement placement{{{1, 512, Bytes(1000)}}, 8192, Bytes(4096)};
+  LaunchPlacement placement{{{1, 512, Bytes(1000)}}, 8192, Bytes(4096)};
 
   int64_t offset(const uint8_t* address) const { return address - arena.data(); }
 };
 
 TEST(StepAllocator, ServesResultsByOrdinalAndTheRestFromTheRegion) {
   Fixture f;
-  f.allocator.beginRun(f.placement, "aten.op");
+  f.allocator.beginLaunch(f.placement, "aten.op");
   uint8_t* temporary = f.allocator.allocate(Bytes(600), kMain);
   EXPECT_EQ(f.offset(temporary), 8192);
   EXPECT_EQ(f.offset(f.allocator.allocate(Bytes(1000), kMain)), 512);
@@ -45,20 +45,20 @@ TEST(StepAllocator, ServesResultsByOrdinalAndTheRestFromTheRegion) {
   f.allocator.release(f.arena.data() + 8192 + 4096 - 512);
   f.allocator.release(temporary);
   f.allocator.release(f.arena.data() + 512);
-  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endLaunch()), "");
 }
 
 TEST(StepAllocator, KnowsHowHighItServed) {
   Fixture f;
   const auto serve = [&](Bytes temporary, AllocatingThread thread) {
-    f.allocator.beginRun(f.placement, "aten.op");
+    f.allocator.beginLaunch(f.placement, "aten.op");
     uint8_t* address = f.allocator.allocate(temporary, thread);
     f.allocator.allocate(Bytes(1000), kMain);
     f.allocator.release(address);
-    (void)ir::describe(f.allocator.endRun());
-    return f.allocator.servedHeight();
+    (void)ir::describe(f.allocator.endLaunch());
+    return f.allocator.servedPeak();
   };
-  EXPECT_EQ(f.allocator.servedHeight(), Bytes(0));
+  EXPECT_EQ(f.allocator.servedPeak(), Bytes(0));
   EXPECT_EQ(serve(Bytes(1), kMain), Bytes(8192 + 512));
   EXPECT_EQ(serve(Bytes(1), kOther), Bytes(8192 + 4096));
   f.placement.operandsEnd = 32768;
@@ -70,13 +70,13 @@ TEST(StepAllocator, KnowsHowHighItServed) {
 
 TEST(StepAllocator, RefusesOneByteTooMuchAndNamesTheOp) {
   Fixture f;
-  f.allocator.beginRun(f.placement, "aten.op (fc, forward)");
+  f.allocator.beginLaunch(f.placement, "aten.op (fc, forward)");
   uint8_t* all = f.allocator.allocate(Bytes(4096), kMain);
   ASSERT_NE(all, nullptr);
   f.allocator.allocate(Bytes(1000), kMain);
   EXPECT_EQ(f.allocator.allocate(Bytes(1), kOther), nullptr);
   f.allocator.release(all);
-  ir::PlanError error = ir::takePayload(f.allocator.endRun());
+  ir::PlanError error = ir::takePayload(f.allocator.endLaunch());
   EXPECT_EQ(error.code(), ir::ErrorCode::kOutOfDeviceMemory);
   EXPECT_EQ(error.text(),
             "aten.op (fc, forward) asks for 1 bytes of temporaries with 4096 in use, its temp "
@@ -86,10 +86,10 @@ TEST(StepAllocator, RefusesOneByteTooMuchAndNamesTheOp) {
 TEST(StepAllocator, RefusesAResultOfAnotherSize) {
   for (const int64_t bytes : {999, 1001}) {
     Fixture f;
-    f.allocator.beginRun(f.placement, "aten.op");
+    f.allocator.beginLaunch(f.placement, "aten.op");
     f.allocator.release(f.allocator.allocate(Bytes(1), kMain));
     EXPECT_EQ(f.allocator.allocate(Bytes(bytes), kMain), nullptr);
-    EXPECT_EQ(ir::describe(f.allocator.endRun()),
+    EXPECT_EQ(ir::describe(f.allocator.endLaunch()),
               "aten.op asks for " + std::to_string(bytes) +
                   " bytes in allocation 1, expected a result of 1000");
   }
@@ -97,27 +97,27 @@ TEST(StepAllocator, RefusesAResultOfAnotherSize) {
 
 TEST(StepAllocator, ReportsAResultThatWasNotAskedFor) {
   Fixture f;
-  f.allocator.beginRun(f.placement, "aten.op");
+  f.allocator.beginLaunch(f.placement, "aten.op");
   f.allocator.release(f.allocator.allocate(Bytes(8), kMain));
-  EXPECT_NE(ir::describe(f.allocator.endRun()).find("made 0 of the results"), std::string::npos);
+  EXPECT_NE(ir::describe(f.allocator.endLaunch()).find("made 0 of the results"), std::string::npos);
 }
 
 TEST(StepAllocator, ReportsTemporariesThatStay) {
   Fixture f;
-  f.allocator.beginRun(f.placement, "aten.op");
+  f.allocator.beginLaunch(f.placement, "aten.op");
   f.allocator.allocate(Bytes(8), kMain);
   f.allocator.allocate(Bytes(1000), kMain);
-  EXPECT_EQ(ir::describe(f.allocator.endRun()),
+  EXPECT_EQ(ir::describe(f.allocator.endLaunch()),
             "aten.op keeps 512 bytes of temporaries after its call");
 }
 
 TEST(StepAllocator, OrdinalsCountOnTheMainThreadAlone) {
   Fixture f;
-  f.allocator.beginRun(f.placement, "aten.op");
+  f.allocator.beginLaunch(f.placement, "aten.op");
   for (int i = 0; i < 3; ++i) f.allocator.release(f.allocator.allocate(Bytes(8), kOther));
   f.allocator.release(f.allocator.allocate(Bytes(8), kMain));
   EXPECT_EQ(f.offset(f.allocator.allocate(Bytes(1000), kMain)), 512);
-  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endLaunch()), "");
 }
 
 // One made-up op: what its main thread and its workers allocate and release, in order.
@@ -185,7 +185,7 @@ TEST(StepAllocator, MeasuredNeedFitsUnderAnyInterleaving) {
     Fixture f;
     f.placement = {{}, 8192, cost.temporary};
     ASSERT_LE(8192 + cost.temporary.value(), 1 << 20);
-    f.allocator.beginRun(f.placement, "aten.op");
+    f.allocator.beginLaunch(f.placement, "aten.op");
     std::vector<const std::vector<Script::Action>*> threads{&script.main};
     for (const auto& worker : script.workers) threads.push_back(&worker);
     std::vector<size_t> at(threads.size(), 0);
@@ -205,7 +205,7 @@ TEST(StepAllocator, MeasuredNeedFitsUnderAnyInterleaving) {
         f.allocator.release(blocks[t][action.block]);
       }
     }
-    ASSERT_EQ(ir::describe(f.allocator.endRun()), "") << "seed " << seed;
+    ASSERT_EQ(ir::describe(f.allocator.endLaunch()), "") << "seed " << seed;
   }
 }
 
@@ -217,7 +217,7 @@ TEST(StepAllocator, OneUnitLessThanTheMeasuredNeedIsRefused) {
     const ir::OpCost cost = measure(script);
     Fixture f;
     f.placement = {{}, 8192, cost.temporary - Bytes(kUnit)};
-    f.allocator.beginRun(f.placement, "aten.op");
+    f.allocator.beginLaunch(f.placement, "aten.op");
     std::vector<uint8_t*> blocks;
     for (const Script::Action& action : script.main) {
       if (action.bytes > 0) {
@@ -226,14 +226,14 @@ TEST(StepAllocator, OneUnitLessThanTheMeasuredNeedIsRefused) {
         f.allocator.release(blocks[action.block]);
       }
     }
-    EXPECT_NE(ir::describe(f.allocator.endRun()), "") << "seed " << seed;
+    EXPECT_NE(ir::describe(f.allocator.endLaunch()), "") << "seed " << seed;
   }
 }
 
 TEST(StepAllocator, ThreadsAllocateAtTheSameTime) {
   Fixture f;
   f.placement = {{}, 0, Bytes(1 << 20)};
-  f.allocator.beginRun(f.placement, "aten.op");
+  f.allocator.beginLaunch(f.placement, "aten.op");
   std::vector<std::thread> threads;
   for (int t = 0; t < 4; ++t) {
     threads.emplace_back([&, t] {
@@ -246,10 +246,10 @@ TEST(StepAllocator, ThreadsAllocateAtTheSameTime) {
     });
   }
   for (std::thread& thread : threads) thread.join();
-  EXPECT_EQ(ir::describe(f.allocator.endRun()), "");
+  EXPECT_EQ(ir::describe(f.allocator.endLaunch()), "");
 }
 
-TEST(AllocationLog, FindsResultsAndTheHeightOfTheRest) {
+TEST(AllocationLog, FindsResultsAndThePeakOfTheRest) {
   AllocationLog log;
   const auto block = [](uintptr_t n) { return reinterpret_cast<const void*>(n); };
   log.addAllocation(block(1), Bytes(512), kMain);  // temporary at 0

@@ -233,7 +233,7 @@ std::vector<std::string> logOfStep(AdamW& optimizer, const Tensors& parameters, 
   return log;
 }
 
-TEST(AdamWTest, HandsOverTheSameNumbersInEveryStepAndReadsNothingBack) {
+TEST(AdamWTest, PassesTheSameNumbersInEveryStepAndReadsNothingBack) {
   const Tensors parameters = makeParameters(at::kBFloat16);
   AdamW optimizer(parameters, testOptions().master_weights(true));
   logOfStep(optimizer, parameters, 1);  // makes the state

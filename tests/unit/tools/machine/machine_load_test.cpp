@@ -34,8 +34,8 @@ TEST(MachineLoad, SaysBothTimesAndWhatToDo) {
             "machine; profile the step and plan again");
 }
 
-TEST(MachineLoad, IssuingManySmallCommandsIsNoBusyMachine) {
-  StepTimes step = {
+TEST(MachineLoad, LaunchOverheadOfManySmallCommandsIsNoBusyMachine) {
+  StepComparison step = {
       .predicted = Nanoseconds(416'810), .measured = Nanoseconds(4'410'000), .commands = 329};
   EXPECT_EQ(describeOffPrediction(step), "");
   step.measured = Nanoseconds(8'000'000);
@@ -43,7 +43,7 @@ TEST(MachineLoad, IssuingManySmallCommandsIsNoBusyMachine) {
 }
 
 TEST(MachineLoad, AReferenceThatWasHeldUpIsNoGain) {
-  StepTimes step = {.predicted = Nanoseconds(20'000'000), .measured = Nanoseconds(40'000'000)};
+  StepComparison step = {.predicted = Nanoseconds(20'000'000), .measured = Nanoseconds(40'000'000)};
   EXPECT_EQ(describeSlowReference(step), "");
   step.measured = Nanoseconds(1'000'000);
   EXPECT_EQ(describeSlowReference(step), "");

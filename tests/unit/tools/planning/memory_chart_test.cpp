@@ -50,9 +50,9 @@ TEST(MemoryChart, StacksTheGroupsOverTime) {
 TEST(MemoryChart, SaysPeaksStepsAndBudget) {
   const std::string text = draw(sample());
   for (const char* words :
-       {">everything kept: peak 10.00 MiB, step 80.00 ms<", ">planned: peak 5.00 MiB, step 100.00 ms<",
-        ">budget 5.00 MiB<", ">device bytes (MiB)<", ">time in the step (ms)<", ">activations<",
-        "'a &lt;b&gt;'"}) {
+       {">everything kept: peak 10.00 MiB, step 80.00 ms<",
+        ">planned: peak 5.00 MiB, step 100.00 ms<", ">budget 5.00 MiB<", ">device bytes (MiB)<",
+        ">time in the step (ms)<", ">activations<", "'a &lt;b&gt;'"}) {
     EXPECT_NE(text.find(words), std::string::npos) << words;
   }
 }

@@ -9,14 +9,14 @@
 namespace stowage::tests {
 namespace {
 
-/// Two runs of 10 each, handed over in 30 each while times are taken: a step takes 60 then.
+/// Two ops of 10 each, with launch overhead 30 each while times are taken: a step takes 60 then.
 class StepCosts : public testing::Test {
  protected:
   StepCosts() {
     schedule_.commands.resize(2);
     for (size_t i = 0; i < 2; ++i) {
       schedule_.commands[i].node = ir::NodeId(i);
-      alone_.bySignature[ir::nodeSignature(graph_, ir::NodeId(i))] = {.time = Nanoseconds(10)};
+      alone_.bySignature[ir::nodeSignature(graph_, ir::NodeId(i))] = {.work = Nanoseconds(10)};
     }
     for (int64_t at = 0; at < 300; at += 60) {
       runtime::StepTimes step;
@@ -39,8 +39,9 @@ class StepCosts : public testing::Test {
   std::vector<int64_t> timesOf(const ir::CostTable& table,
                                ir::GraphMode mode = ir::GraphMode::kNone) const {
     std::vector<int64_t> times;
-    for (const ir::OpCost& cost : orFail(ir::resolveCosts(graph_, table, mode)).nodes) {
-      times.push_back(cost.time.value());
+    const ir::NodeCosts costs = orFail(ir::resolveCosts(graph_, table, mode));
+    for (size_t i = 0; i < costs.nodes.size(); ++i) {
+      times.push_back(costs.time(ir::NodeId(i)).value());
     }
     return times;
   }
@@ -57,17 +58,17 @@ class StepCosts : public testing::Test {
 
 using Times = std::vector<int64_t>;
 
-TEST_F(StepCosts, IssuingCountsAsFarAsStepsWithoutTimesAllow) {
+TEST_F(StepCosts, LaunchOverheadCountsAsFarAsStepsWithoutTimesAllow) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60))), (Times{30, 30}));
   EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
   EXPECT_EQ(timesOf(correct(Nanoseconds(90))), (Times{30, 30})) << "slower without times: noise";
-  // Not bound by issuing at all, but for the scale it could have at most.
+  // Not launch-bound at all, but for the scale it could have at most.
   EXPECT_EQ(timesOf(correct(Nanoseconds(15))), (Times{10, 10}));
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{30, 30}));
 }
 
-TEST_F(StepCosts, WhatIssuingTakesAloneIsScaledWhereItWasNotSeen) {
-  for (auto& [signature, cost] : alone_.bySignature) cost.issue = Nanoseconds(1000);
+TEST_F(StepCosts, LaunchOverheadAloneIsScaledWhereItWasNotSeen) {
+  for (auto& [signature, cost] : alone_.bySignature) cost.launch = Nanoseconds(1000);
   steps_.resize(1);
   EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{1000, 1000}));
@@ -78,10 +79,10 @@ TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
   alone_.scalars = Nanoseconds(400);
   const ir::CostTable kept = correct(Nanoseconds(60));
   EXPECT_EQ(kept.scalars, Nanoseconds(400)) << "what the steps say nothing of stays";
-  for (const auto& [signature, cost] : kept.bySignature) EXPECT_EQ(cost.time, Nanoseconds(10));
+  for (const auto& [signature, cost] : kept.bySignature) EXPECT_EQ(cost.work, Nanoseconds(10));
 }
 
-TEST_F(StepCosts, GraphsDoNotWaitForIssuing) {
+TEST_F(StepCosts, GraphsDoNotWaitForLaunches) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60)), ir::GraphMode::kWhole), (Times{10, 10}));
 }
 

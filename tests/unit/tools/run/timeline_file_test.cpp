@@ -53,7 +53,7 @@ class TimelineFile : public testing::Test {
   std::vector<runtime::StepTimes> steps_;
 };
 
-TEST_F(TimelineFile, HoldsEveryCommandOnItsEngineAndOnTheIssuingThread) {
+TEST_F(TimelineFile, HoldsEveryCommandOnItsEngineAndOnTheLaunchThread) {
   const nlohmann::json trace = write(measured());
   const auto counts = countSlices(trace);
   std::map<int, int> expected;
@@ -84,7 +84,7 @@ TEST_F(TimelineFile, PutsThePredictionBelow) {
     // Aligned with the measured step.
     const auto command = event["args"]["command"].get<int64_t>();
     const auto step = event["args"]["step"].get<int64_t>();
-    const double first = steps_[0].commands[0]->issueBegin.value();
+    const double first = steps_[0].commands[0]->launchBegin.value();
     EXPECT_DOUBLE_EQ(
         event["ts"].get<double>(),
         (1e6 * static_cast<double>(step) + 1000.0 * static_cast<double>(command) - first) / 1e3);

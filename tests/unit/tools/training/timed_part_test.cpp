@@ -30,12 +30,12 @@ TEST(TimedPart, AShortRunTakesTimesFirstOfAll) {
   EXPECT_EQ(splitOf(0, 10), Split(0, 0));
 }
 
-Split measured(Nanoseconds step, bool mayWaitForIssue) {
-  const tools::TimedPart part = tools::partToMeasure(step, mayWaitForIssue);
+Split measured(Nanoseconds step, bool mayBeLaunchBound) {
+  const tools::TimedPart part = tools::partToMeasure(step, mayBeLaunchBound);
   return {part.untimed, part.timed};
 }
 
-TEST(TimedPart, StepsBoundByIssuingAreMeasuredForSeconds) {
+TEST(TimedPart, LaunchBoundStepsAreMeasuredForSeconds) {
   constexpr int64_t kMillisecond = 1'000'000;
   EXPECT_EQ(measured(Nanoseconds(15 * kMillisecond), true), Split(200, 20));
   EXPECT_EQ(measured(Nanoseconds(kMillisecond), true), Split(500, 20));
@@ -44,7 +44,7 @@ TEST(TimedPart, StepsBoundByIssuingAreMeasuredForSeconds) {
   EXPECT_EQ(measured(Nanoseconds(0), true), Split(500, 20)) << "nothing is predicted";
 }
 
-TEST(TimedPart, WhatCannotWaitForIssuingNeedsNoStepsWithoutTimes) {
+TEST(TimedPart, WhatCannotBeLaunchBoundNeedsNoStepsWithoutTimes) {
   EXPECT_EQ(measured(Nanoseconds(15'000'000), false), Split(0, 20));
 }
 

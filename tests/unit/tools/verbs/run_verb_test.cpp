@@ -122,7 +122,7 @@ TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   EXPECT_EQ(planned.code, 0) << planned.text;
   // Without --costs the run begins with times of nothing: every time there is comes from the steps.
   const std::string costs = readText(at("inside.json"));
-  EXPECT_EQ(costs.find("\"ns\":0,"), std::string::npos) << costs.substr(0, 2000);
+  EXPECT_EQ(costs.find("\"work_ns\":0,"), std::string::npos) << costs.substr(0, 2000);
   const Outcome once = run("--steps 2 --costs-out " + at("once.json"));
   EXPECT_EQ(once.code, 2) << once.text;
   EXPECT_TRUE(once.says("never of the first")) << once.text;
@@ -137,7 +137,7 @@ TEST_F(RunVerb, WritesWhenEveryCommandRan) {
   EXPECT_TRUE(measured.says("predicted ")) << measured.text;
   EXPECT_TRUE(measured.says("copies that were to be hidden are, for ")) << measured.text;
   const std::string trace = readText(at("steps.json"));
-  // Each command on its engine, on the issuing thread, and predicted; three steps of each.
+  // Each command on its engine, on the launch thread, and predicted; three steps of each.
   const std::string plan = readText(at("plan.json"));
   const size_t commands = countOf(plan, "{\"op\":");
   EXPECT_GT(commands, 10U);
@@ -272,7 +272,7 @@ TEST_F(RunVerb, NeverSavesOverItsInputs) {
 TEST_F(RunVerb, SaysWhenCostsAreNotThePlans) {
   ASSERT_EQ(run("--steps 1 -q --costs " + at("costs.json")).text.find("note:"), std::string::npos);
   std::string costs = readText(at("costs.json"));
-  const size_t place = costs.find("\"ns\":") + 5;
+  const size_t place = costs.find("\"work_ns\":") + 10;
   costs.insert(place, "1");
   writeText(at("other_costs.json"), costs);
   const std::string flag = " --costs " + at("other_costs.json");
