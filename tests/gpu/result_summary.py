@@ -14,9 +14,10 @@ from result_tables import (NOT_MEASURED, bold, error_of, is_own, mean_error, out
 WITHIN = 0.05  # of the measured step
 
 
-def unfinished(results):
-    names = results.unfinished()
-    return f"; {bold('not finished')}: {', '.join(names)}" if names else ""
+def unfinished(there):
+    """How many parts of these kinds the time limit cut off."""
+    count = sum(len(results.unfinished()) for results in there)
+    return f"; {bold('not finished')}: {count} parts" if count else ""
 
 
 def share(good, rows, word, bad_word="NOT"):
@@ -158,7 +159,7 @@ def summary_rows(found):
         there = [found[kind] for kind in kinds if found[kind]]
         text = show(found).strip("; ") if there else ""
         if text:
-            text += "".join(unfinished(results) for results in there)
+            text += unfinished(there)
         rows.append((promise, text or NOT_MEASURED, section))
     return rows
 
