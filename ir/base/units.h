@@ -59,11 +59,17 @@ constexpr Bytes roundUp(Bytes bytes, int64_t alignment) {
   return Bytes((bytes.value() + alignment - 1) & ~(alignment - 1));
 }
 
-/// Time to move `bytes` at `rate`, rounded up to a whole nanosecond. `rate` must be positive.
+/// The most that one command is taken to last, 1000 s: sums over a step then stay far from
+/// overflow.
+inline constexpr Nanoseconds kLongestCommand{1'000'000'000'000};
+
+/// Time to move `bytes` at `rate`, rounded up to a whole nanosecond, at most kLongestCommand.
+/// `rate` must be positive.
 constexpr Nanoseconds transferTime(Bytes bytes, BytesPerSecond rate) {
   assert(rate.value() > 0 && "transfer at no bandwidth");
   const __int128 scaled = static_cast<__int128>(bytes.value()) * 1'000'000'000;
-  return Nanoseconds(static_cast<int64_t>((scaled + rate.value() - 1) / rate.value()));
+  const __int128 time = (scaled + rate.value() - 1) / rate.value();
+  return time < kLongestCommand.value() ? Nanoseconds(static_cast<int64_t>(time)) : kLongestCommand;
 }
 
 /// "1.50 GiB", "512 B": for people. Files hold integers.

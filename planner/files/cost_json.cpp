@@ -15,7 +15,7 @@ namespace stowage::planner {
 namespace {
 
 // No op takes more; sums over a million nodes stay within 64 bits.
-constexpr int64_t kLongestOp = 1'000'000'000'000;        // nanoseconds: 1000 s
+constexpr int64_t kLongestOp = kLongestCommand.value();
 constexpr int64_t kLargestTemporary = int64_t{1} << 50;  // bytes: 1 PiB
 
 void writeOp(const std::string& signature, const ir::OpCost& cost, JsonWriter& writer) {

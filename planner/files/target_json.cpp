@@ -11,7 +11,7 @@ namespace {
 constexpr int64_t kLargestAlignment = int64_t{1} << 30;
 
 // Above this nothing is a link; sums over a million copies stay within 64 bits.
-constexpr int64_t kLongestLatency = 1'000'000'000'000;  // nanoseconds: 1000 s
+constexpr int64_t kLongestLatency = kLongestCommand.value();
 
 void writeRate(const char* name, const ir::LinkRate& rate, JsonWriter& writer) {
   writer.key(name).beginObject();
@@ -100,11 +100,12 @@ ir::Target readTarget(FieldReader reader) {
   target.memory = reader.field("memory_bytes").bytes();
   if (reader.has("outside_bytes")) target.outside = reader.field("outside_bytes").bytes();
   target.memoryBandwidth = BytesPerSecond(reader.field("memory_bytes_per_s").integer(1, INT64_MAX));
-  target.kernelOverhead = reader.field("kernel_overhead_ns").nanoseconds();
+  target.kernelOverhead =
+      Nanoseconds(reader.field("kernel_overhead_ns").integer(0, kLongestLatency));
   for (const auto& [name, rate] : reader.field("flops_per_s").members()) {
     const std::optional<ir::DType> dtype = ir::findDType(name);
     if (!dtype) rate.fail("found dtype '" + name + "', expected one such as bf16 or f32");
-    target.flopsPerSecond.emplace_back(dtype.value_or(ir::DType::kF32), rate.count());
+    target.flopsPerSecond.emplace_back(dtype.value_or(ir::DType::kF32), rate.integer(1, INT64_MAX));
   }
   target.links = readLinks(reader.field("links"));
   return target;
