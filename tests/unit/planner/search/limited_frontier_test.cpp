@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Answers under a limit of the host: what a limit costs, the smallest limit and the smallest budget
+// that work.
+#include "planner/search/limited_frontier.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/or_fail.h"
+#include "tests/support/worked_step.h"
+#include "tests/unit/planner/example_steps.h"
+
+namespace stowage::planner {
+namespace {
+
+using tests::orFail;
+
+constexpr int64_t kUnit = tests::kUnitBytes;
+constexpr int64_t kUs = tests::kUnitTime;
+
+// a cannot be recomputed. Below 8 units of the host it must stay, which takes 16 of the device.
+TEST(LimitedFrontier, TheWorkedStepNeedsTheHostOrTheDevice) {
+  const tests::WorkedStep step;
+  Problem problem = step.problem();
+  const GapTable table(problem);
+  LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+  EXPECT_FALSE(frontier.isLimited());
+  EXPECT_EQ(frontier.findLowest().budget, 8 * kUnit);
+  EXPECT_EQ(frontier.findLeastHost(8 * kUnit).bytes, 8 * kUnit);
+  EXPECT_EQ(frontier.findLeastHost(16 * kUnit).bytes, 0);
+
+  problem.limits.host = Bytes(8 * kUnit);
+  ASSERT_NE(frontier.findBest(8 * kUnit), nullptr);
+  EXPECT_EQ(frontier.findBest(8 * kUnit)->time, 21 * kUs);
+
+  problem.limits.host = Bytes(8 * kUnit - 1);
+  EXPECT_TRUE(frontier.isLimited());
+  EXPECT_EQ(frontier.findBest(8 * kUnit), nullptr);
+  EXPECT_EQ(frontier.findBest(16 * kUnit), &frontier.keepAll());
+  EXPECT_EQ(frontier.findLowest().budget, 16 * kUnit);
+}
+
+// The three ways of hostOrTimeStep. Limits are asked for in an order in which later questions could
+// be answered from what earlier ones left behind.
+TEST(LimitedFrontier, LessOfTheHostIsNeverFaster) {
+  const tests::SmallProblem step(tests::hostOrTimeStep());
+  Problem problem = step.problem;
+  const GapTable table(problem);
+  LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+  const auto timeWith = [&](int64_t host) {
+    problem.limits.host = Bytes(host);
+    const KnownPlan* best = frontier.findBest(8 * kUnit);
+    EXPECT_TRUE(best == nullptr || best->hostPeak <= host);
+    return best == nullptr ? -1 : best->time;
+  };
+  EXPECT_EQ(timeWith(4 * kUnit), 37 * kUs);
+  EXPECT_EQ(timeWith(0), 43 * kUs);
+  EXPECT_EQ(timeWith(8 * kUnit), 34 * kUs);
+  EXPECT_EQ(timeWith(8 * kUnit - 1), 37 * kUs);
+  EXPECT_EQ(timeWith(4 * kUnit - 1), 43 * kUs);
+  EXPECT_EQ(frontier.findLeastHost(8 * kUnit).bytes, 0);
+}
+
+// An input of 5 units arrives on the host in every step, whatever the plan.
+TEST(LimitedFrontier, InputsNeedTheirPlaceOnTheHost) {
+  const tests::SmallProblem step(
+      {.items = {{ir::Role::kInput, 5}}, .nodes = {{.op = "test.read.default", .reads = {0}}}});
+  Problem problem = step.problem;
+  const GapTable table(problem);
+  LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+  problem.limits.host = Bytes(5 * kUnit - 1);
+  EXPECT_EQ(frontier.findBest(100 * kUnit), nullptr);
+  EXPECT_EQ(frontier.findLowest().plan, nullptr);
+  EXPECT_EQ(frontier.findLeastHost(100 * kUnit).bytes, 5 * kUnit);
+  problem.limits.host = Bytes(5 * kUnit);
+  EXPECT_NE(frontier.findBest(100 * kUnit), nullptr);
+}
+
+}  // namespace
+}  // namespace stowage::planner
