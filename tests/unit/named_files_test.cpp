@@ -61,10 +61,11 @@ TEST(NamedFiles, AreThere) {
 }
 
 TEST(NamedFiles, ThatAreNotThereAreReported) {
-  EXPECT_EQ(findMissing({"ir/README.md",
+  EXPECT_EQ(findMissing({"ir/graph/README.md",
                          {"see `ir/graph/graph.h` and ir/no_graph.h", "[a](graph.h) [b](no.md#c)"}},
                         kSourceDir),
-            (std::vector<std::string>{"ir/README.md:1: ir/no_graph.h", "ir/README.md:2: no.md"}));
+            (std::vector<std::string>{"ir/graph/README.md:1: ir/no_graph.h",
+                                      "ir/graph/README.md:2: no.md"}));
 }
 
 }  // namespace
