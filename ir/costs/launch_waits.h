@@ -4,7 +4,7 @@
 //
 // Where launch overhead is modelled:
 //   measured  of ops: runtime/calibrate/op_measurement.cpp, of copies: runtime/cuda/link_bench.cpp,
-//             of both inside steps: runtime/measure/launch_times.cpp
+//             of both inside steps: planner/correct/launch_times.cpp
 //   applied   to a graph's nodes: this file, to a plan: planner/evaluate/timing.cpp
 //   printed   tools/verbs/profile_verb.cpp, tools/verbs/explain_verb.cpp, tools/run/run_output.cpp
 //

@@ -153,7 +153,7 @@ class CudaProgram : public Program {
     stepsToTime_ = steps;
     return ir::success();
   }
-  ir::Expected<std::vector<StepTimes>> takenTimes() override {
+  ir::Expected<std::vector<ir::StepTimes>> takenTimes() override {
     if (ir::Error error = finishTrace()) return error;
     return times_;
   }
@@ -283,7 +283,7 @@ class CudaProgram : public Program {
 
   ir::Error timed(ir::CommandId command, llvm::function_ref<ir::Error()> enqueue) {
     if (timedStep_ == nullptr) return enqueue();
-    CommandTimes& times = timedStep_->commands[command.index()].emplace();
+    ir::CommandTimes& times = timedStep_->commands[command.index()].emplace();
     times.launchBegin = ActivityTrace::now();
     trace_->beginWork(numberOf(times_.size() - 1, command.index()));
     ir::Error error = enqueue();
@@ -333,7 +333,7 @@ class CudaProgram : public Program {
     const DeviceClock clock(betweenMarks(*spans), *traced, *trace);
     for (size_t step = 0; step < times_.size(); ++step) {
       for (size_t i = 0; i < times_[step].commands.size(); ++i) {
-        std::optional<CommandTimes>& times = times_[step].commands[i];
+        std::optional<ir::CommandTimes>& times = times_[step].commands[i];
         if (!times) continue;
         const auto span = spans->find(numberOf(step, i));
         if (span == spans->end()) {
@@ -365,8 +365,8 @@ class CudaProgram : public Program {
   Stopwatch
       traced_;  // from behind the first timed launch to the last one's end, by the GPU's clock
   int64_t stepsToTime_ = 0;
-  std::vector<StepTimes> times_;    // complete when the trace is finished
-  StepTimes* timedStep_ = nullptr;  // of times_: the step that is enqueued, if it is timed
+  std::vector<ir::StepTimes> times_;    // complete when the trace is finished
+  ir::StepTimes* timedStep_ = nullptr;  // of times_: the step that is enqueued, if it is timed
 };
 
 }  // namespace

@@ -30,11 +30,11 @@
 #include "ir/base/error.h"
 #include "ir/base/units.h"
 #include "ir/costs/cost_table.h"
+#include "ir/costs/step_times.h"
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 #include "runtime/executor/scalar_feed.h"
-#include "runtime/measure/run_times.h"
 
 namespace stowage::runtime {
 
@@ -105,7 +105,9 @@ class Program {
   /// Errors: kUnsupported, kEnvironment when the machine does not let them be taken.
   virtual ir::Error takeTimes(int64_t steps);
   /// What was taken, by step; after everything enqueued is done.
-  virtual ir::Expected<std::vector<StepTimes>> takenTimes() { return std::vector<StepTimes>(); }
+  virtual ir::Expected<std::vector<ir::StepTimes>> takenTimes() {
+    return std::vector<ir::StepTimes>();
+  }
 
   /// Launch modes: called around the commands of a segment. The default enqueues one by one. Around
   /// what is recorded or launched all streams meet: it begins when everything enqueued before is

@@ -37,8 +37,8 @@ ir::Error QueuedProgram::takeTimes(int64_t steps) {
   return ir::success();
 }
 
-ir::Expected<std::vector<StepTimes>> QueuedProgram::takenTimes() {
-  std::vector<StepTimes> taken;
+ir::Expected<std::vector<ir::StepTimes>> QueuedProgram::takenTimes() {
+  std::vector<ir::StepTimes> taken;
   for (const auto& step : times_) taken.push_back(*step);
   return taken;
 }
@@ -47,7 +47,7 @@ ir::Error QueuedProgram::beginStep(int64_t step) {
   timedStep_ = nullptr;
   if (stepsToTime_ <= 0) return ir::success();
   --stepsToTime_;
-  times_.push_back(std::make_unique<StepTimes>());
+  times_.push_back(std::make_unique<ir::StepTimes>());
   timedStep_ = times_.back().get();
   timedStep_->step = step;
   timedStep_->commands.resize(source_.schedule.commands.size());
@@ -77,7 +77,7 @@ ir::Error QueuedProgram::copy(ir::CommandId command) {
 void QueuedProgram::pushCommand(ir::CommandId command, std::function<ir::Error()> work) {
   const ir::Stream stream = source_.schedule.command(command).stream;
   if (timedStep_ == nullptr) return pushWork(stream, std::move(work));
-  CommandTimes& times = timedStep_->commands[command.index()].emplace();
+  ir::CommandTimes& times = timedStep_->commands[command.index()].emplace();
   times.launchBegin = now();
   pushWork(stream, [&times, work = std::move(work)] {
     times.begin = now();

@@ -51,7 +51,7 @@ class QueuedProgram : public Program {
   ir::Error accept(const Arrival& arrival) override;
   ir::Error waitOnHost(EventRef event) override;
   ir::Error takeTimes(int64_t steps) override;
-  ir::Expected<std::vector<StepTimes>> takenTimes() override;
+  ir::Expected<std::vector<ir::StepTimes>> takenTimes() override;
 
  protected:
   /// On the command's thread; back when it is done.
@@ -69,8 +69,8 @@ class QueuedProgram : public Program {
   EventCounters events_;
   // Each step's times are written by the streams' threads while its work is under way, a command's
   // by one of them; the list is the launch thread's.
-  std::vector<std::unique_ptr<StepTimes>> times_;
-  StepTimes* timedStep_ = nullptr;  // the step that is enqueued, if it is timed
+  std::vector<std::unique_ptr<ir::StepTimes>> times_;
+  ir::StepTimes* timedStep_ = nullptr;  // the step that is enqueued, if it is timed
   int64_t stepsToTime_ = 0;
 };
 

@@ -23,10 +23,10 @@
 
 #include "ir/base/error.h"
 #include "ir/costs/cost_table.h"
+#include "ir/costs/step_times.h"
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
-#include "runtime/measure/run_times.h"
 #include "runtime/runner/runnable_step.h"
 
 namespace stowage::runtime {
@@ -140,7 +140,7 @@ class Runner {
   /// Errors: kEnvironment when the machine does not let them be taken.
   ir::Error takeTimes(int64_t steps);
   /// What was taken, by step. Waits for everything enqueued.
-  ir::Expected<std::vector<StepTimes>> takenTimes();
+  ir::Expected<std::vector<ir::StepTimes>> takenTimes();
   /// What a thread beside takes to work out a step's scalars (RetraceFeed::typicalTime); nothing in
   /// the first steps, or where they come from a feed of the caller's.
   std::optional<Nanoseconds> scalarsTime() const;

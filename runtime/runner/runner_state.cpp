@@ -175,7 +175,7 @@ ir::Error Runner::checkCanaries() {
 
 ir::Error Runner::takeTimes(int64_t steps) { return impl_->executor->program().takeTimes(steps); }
 
-ir::Expected<std::vector<StepTimes>> Runner::takenTimes() {
+ir::Expected<std::vector<ir::StepTimes>> Runner::takenTimes() {
   if (ir::Error error = impl_->executor->finish()) return error;
   return impl_->executor->program().takenTimes();
 }

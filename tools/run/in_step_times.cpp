@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "passes/plan_step.h"
+#include "planner/correct/correct_costs.h"
 #include "planner/evaluate/timeline.h"
 #include "planner/files/plan_file.h"
 #include "tools/cli/budget_flag.h"
@@ -14,7 +15,6 @@
 #include "tools/run/run_checks.h"
 #include "tools/run/run_data.h"
 #include "tools/run/run_source.h"
-#include "tools/run/step_costs.h"
 #include "tools/training/timed_part.h"
 #include "tools/training/training_run.h"
 
@@ -92,8 +92,8 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
-  ir::Expected<ir::CostTable> costs =
-      correctCosts(request.alone, {plan->graph, schedule, request.target, run->times, run->pace});
+  ir::Expected<ir::CostTable> costs = planner::correctCosts(
+      request.alone, {plan->graph, schedule, request.target, run->times, run->pace});
   if (!costs) return costs.takeError();
   times.costs = std::move(*costs);
   times.arena = run->arena;

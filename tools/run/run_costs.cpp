@@ -7,13 +7,13 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/correct/correct_costs.h"
 #include "planner/files/cost_json.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/executor/run_accesses.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/progress.h"
 #include "tools/run/run_checks.h"
-#include "tools/run/step_costs.h"
 
 namespace stowage::tools {
 
@@ -123,8 +123,8 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
 }
 
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
-                                             llvm::ArrayRef<runtime::StepTimes> steps,
-                                             const StepPace& pace) {
+                                             llvm::ArrayRef<ir::StepTimes> steps,
+                                             const ir::StepPace& pace) {
   ir::CostTable table = costs.table;
   if (!costs.hasLinks) {
     ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
@@ -132,7 +132,7 @@ ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const Costs
     table.links = *links;
   }
   ir::Expected<ir::CostTable> corrected =
-      correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, pace});
+      planner::correctCosts(table, {plan.graph, plan.file.schedule, plan.file.target, steps, pace});
   if (!corrected) return corrected.takeError();
   const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
                                   .torchVersion = runtime::torchVersion(),

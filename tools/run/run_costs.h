@@ -11,10 +11,9 @@
 
 #include "ir/base/error.h"
 #include "ir/costs/cost_table.h"
-#include "runtime/measure/run_times.h"
+#include "ir/costs/step_times.h"
 #include "tools/cli/verb.h"
 #include "tools/files/load_files.h"
-#include "tools/training/step_pace.h"
 
 namespace stowage::tools {
 
@@ -38,11 +37,11 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request);
 /// Errors: kPlanMismatch for a link that would carry a step's bytes for hours.
 ir::Error checkThrottle(const CostsHere& costs, const std::string& path);
 
-/// A costs file with what the plan's steps say (tools/run/step_costs.h); links are measured where
-/// the costs have none.
+/// A costs file corrected by the plan's steps (planner/correct/correct_costs.h); links are measured
+/// where the costs have none.
 ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const CostsHere& costs,
-                                             llvm::ArrayRef<runtime::StepTimes> steps,
-                                             const StepPace& pace);
+                                             llvm::ArrayRef<ir::StepTimes> steps,
+                                             const ir::StepPace& pace);
 
 }  // namespace stowage::tools
 

@@ -67,7 +67,7 @@ Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::St
 }
 
 void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
-  const runtime::StepSummary& measured = summary.measured;
+  const planner::StepSummary& measured = summary.measured;
   os << fmt::format(
       "timeline   {} steps of {}: compute {}, copies {} out, {} in, "
       "launch overhead {}\n",
@@ -79,7 +79,7 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
   os << "           compute waited";
   for (size_t i = 0; i < measured.stalls.size(); ++i) {
     os << (i == 0 ? " " : ", ") << millisecondsText(measured.stalls[i]) << " for "
-       << runtime::stallCauseName(static_cast<runtime::StallCause>(i));
+       << planner::stallCauseName(static_cast<planner::StallCause>(i));
   }
   os << fmt::format(
       "\n           the schedule with these times of its commands {}{}, from when each could begin "
@@ -107,10 +107,10 @@ nlohmann::ordered_json busyJson(const std::array<Nanoseconds, ir::kStreamCount>&
 }
 
 nlohmann::ordered_json timelineJson(const TimelineSummary& summary) {
-  const runtime::StepSummary& measured = summary.measured;
+  const planner::StepSummary& measured = summary.measured;
   nlohmann::ordered_json stalls;
   for (size_t i = 0; i < measured.stalls.size(); ++i) {
-    stalls[runtime::stallCauseName(static_cast<runtime::StallCause>(i))] =
+    stalls[planner::stallCauseName(static_cast<planner::StallCause>(i))] =
         measured.stalls[i].value();
   }
   nlohmann::ordered_json json = {{"steps", measured.steps},

@@ -8,13 +8,15 @@
 #include <limits>
 #include <nlohmann/json.hpp>
 
+#include "planner/correct/typical_times.h"
+
 namespace stowage::tools {
 
 namespace {
 
-using runtime::CommandTimes;
-using runtime::Stall;
-using runtime::StepTimes;
+using ir::CommandTimes;
+using ir::StepTimes;
+using planner::Stall;
 
 enum class Process : int { kMeasured = 1, kPredicted = 2 };
 // Rows below the engines'.
@@ -96,7 +98,7 @@ class TraceWriter {
       const Nanoseconds own = times.begin - startOf(i);
       if (command.stream == ir::Stream::kCompute && (!begin || own < *begin)) begin = own;
     }
-    for (const Stall& stall : runtime::findStalls(measured_.schedule, step, before)) {
+    for (const Stall& stall : planner::findStalls(measured_.schedule, step, before)) {
       writeStall(stall, step.step);
     }
     if (measured_.predicted && begin) writePrediction(step.step, *begin);
@@ -176,24 +178,24 @@ class TraceWriter {
 namespace {
 
 /// Two steps, so that what the second waits for from the first is seen.
-std::vector<runtime::StepTimes> asSteps(const planner::Timeline& timeline) {
-  std::vector<runtime::StepTimes> steps;
+std::vector<ir::StepTimes> asSteps(const planner::Timeline& timeline) {
+  std::vector<ir::StepTimes> steps;
   for (int64_t step = 0; step < 2; ++step) {
     const Nanoseconds begin(step * timeline.stepTime.value());
     steps.push_back({.step = step, .commands = {}});
     for (size_t i = 0; i < timeline.start.size(); ++i) {
       const Nanoseconds start = begin + timeline.start[i];
       steps.back().commands.emplace_back(
-          runtime::CommandTimes{start, start, start, begin + timeline.end[i]});
+          ir::CommandTimes{start, start, start, begin + timeline.end[i]});
     }
   }
   return steps;
 }
 
 /// Of the schedule, when each command lasts as long as it did.
-Nanoseconds periodWith(const MeasuredSteps& measured, runtime::CountedFrom from) {
+Nanoseconds periodWith(const MeasuredSteps& measured, planner::CountedFrom from) {
   std::vector<Nanoseconds> durations;
-  for (const auto& time : runtime::typicalDurations(measured.schedule, measured.steps, from)) {
+  for (const auto& time : planner::typicalDurations(measured.schedule, measured.steps, from)) {
     durations.push_back(time.value_or(Nanoseconds(0)));
   }
   if (durations.empty()) return {};
@@ -204,14 +206,14 @@ Nanoseconds periodWith(const MeasuredSteps& measured, runtime::CountedFrom from)
 
 TimelineSummary summarizeSteps(const MeasuredSteps& measured) {
   TimelineSummary summary;
-  summary.measured = runtime::summarize(measured.schedule, measured.steps);
+  summary.measured = planner::summarize(measured.schedule, measured.steps);
   summary.predicted = measured.predicted;
   if (measured.predicted) {
     summary.hidden =
-        runtime::hiddenShare(measured.schedule, asSteps(*measured.predicted), measured.steps);
+        planner::hiddenShare(measured.schedule, asSteps(*measured.predicted), measured.steps);
   }
-  summary.ownTimes = periodWith(measured, runtime::CountedFrom::kBegin);
-  summary.readyTimes = periodWith(measured, runtime::CountedFrom::kReady);
+  summary.ownTimes = periodWith(measured, planner::CountedFrom::kBegin);
+  summary.readyTimes = periodWith(measured, planner::CountedFrom::kReady);
   return summary;
 }
 

@@ -14,11 +14,11 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "ir/costs/step_times.h"
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
+#include "planner/correct/step_stalls.h"
 #include "planner/evaluate/timeline.h"
-#include "runtime/measure/run_times.h"
-#include "runtime/measure/step_stalls.h"
 
 namespace stowage::tools {
 
@@ -26,21 +26,21 @@ namespace stowage::tools {
 struct MeasuredSteps {
   const ir::Graph& graph;
   const ir::Schedule& schedule;
-  llvm::ArrayRef<runtime::StepTimes> steps;
+  llvm::ArrayRef<ir::StepTimes> steps;
   /// By the costs that the run was given; nothing without costs.
   std::optional<planner::Timeline> predicted;
 };
 
 /// How far the prediction was off, and why.
 struct TimelineSummary {
-  runtime::StepSummary measured;
+  planner::StepSummary measured;
   /// The period that the schedule has when every command lasts as long as it did: what is lost
   /// between the commands is the difference to the measured one. And the same with the moments that
   /// the device takes to begin each: what is lost otherwise.
   Nanoseconds ownTimes;
   Nanoseconds readyTimes;
   std::optional<planner::Timeline> predicted;
-  /// runtime::hiddenShare
+  /// planner::hiddenShare
   std::optional<double> hidden;
 };
 TimelineSummary summarizeSteps(const MeasuredSteps& measured);

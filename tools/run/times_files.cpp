@@ -67,7 +67,7 @@ ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files) {
 }
 
 MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
-                            const std::vector<runtime::StepTimes>& times) {
+                            const std::vector<ir::StepTimes>& times) {
   MeasuredSteps measured = {.graph = plan.graph,
                             .schedule = plan.file.schedule,
                             .steps = times,

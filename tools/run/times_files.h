@@ -11,12 +11,11 @@
 #include <vector>
 
 #include "ir/base/error.h"
-#include "runtime/measure/run_times.h"
+#include "ir/costs/step_times.h"
 #include "tools/cli/verb.h"
 #include "tools/files/load_files.h"
 #include "tools/run/run_costs.h"
 #include "tools/run/timeline_file.h"
-#include "tools/training/step_pace.h"
 
 namespace stowage::tools {
 
@@ -39,13 +38,13 @@ ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files);
 
 /// What was measured, and what was expected of it when the costs say so. Points into all three.
 MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,
-                            const std::vector<runtime::StepTimes>& times);
+                            const std::vector<ir::StepTimes>& times);
 
 struct TimesToKeep {
   const LoadedPlan& plan;
   const CostsHere& costs;
   const MeasuredSteps& measured;
-  StepPace pace;
+  ir::StepPace pace;
 };
 /// The files that were written: none, with a remark, when the run was stopped before two steps were
 /// timed.

@@ -208,7 +208,7 @@ ir::Error measureMemory(runtime::Runner& runner, RunRecord& record) {
   record.highWaterMark = *mark;
   record.peak = runner.peak();
   record.arena = runner.arenaBytes();
-  ir::Expected<std::vector<runtime::StepTimes>> times = runner.takenTimes();
+  ir::Expected<std::vector<ir::StepTimes>> times = runner.takenTimes();
   if (!times) return times.takeError();
   record.times = std::move(*times);
   record.allocationsOutside = runner.allocationsOutside();

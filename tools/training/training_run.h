@@ -15,13 +15,13 @@
 
 #include "ir/base/error.h"
 #include "ir/costs/cost_table.h"
+#include "ir/costs/step_times.h"
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 #include "runtime/runner/graph_step.h"
 #include "runtime/runner/runner.h"
 #include "tools/training/model_step.h"
-#include "tools/training/step_pace.h"
 #include "tools/training/timed_part.h"
 #include "tools/training/training_record.h"
 
@@ -78,10 +78,10 @@ struct RunRecord {
   std::optional<Bytes> peak;  // runtime::Runner::peak
   Bytes highWaterMark;        // runtime::Runner::highWaterMark
   int64_t allocationsOutside = 0;
-  int64_t recordings = 0;                 // launch modes: of steps or parts of them
-  std::optional<Bytes> memoryOutside;     // of a GPU
-  std::vector<runtime::StepTimes> times;  // when they were asked for
-  StepPace pace;
+  int64_t recordings = 0;              // launch modes: of steps or parts of them
+  std::optional<Bytes> memoryOutside;  // of a GPU
+  std::vector<ir::StepTimes> times;    // when they were asked for
+  ir::StepPace pace;
 };
 /// By plan. `step` is used up; one of a model was captured from the same recipe and seed.
 ir::Expected<RunRecord> runByPlan(ModelStep& step, const PlannedTraining& plan,

@@ -19,10 +19,10 @@ class TimelineFile : public testing::Test {
  protected:
   TimelineFile() {
     for (int64_t step = 1; step <= 3; ++step) {
-      runtime::StepTimes times{.step = step, .commands = {}};
+      ir::StepTimes times{.step = step, .commands = {}};
       for (size_t i = 0; i < schedule().commands.size(); ++i) {
         const Nanoseconds begin(1'000'000 * step + 1000 * static_cast<int64_t>(i));
-        times.commands.emplace_back(runtime::CommandTimes{
+        times.commands.emplace_back(ir::CommandTimes{
             begin - Nanoseconds(200), begin - Nanoseconds(100), begin, begin + Nanoseconds(500)});
       }
       steps_.push_back(std::move(times));
@@ -50,7 +50,7 @@ class TimelineFile : public testing::Test {
 
   ir::Graph graph_ = makeSampleGraph();
   planner::PlanFile plan_ = makeSamplePlan();
-  std::vector<runtime::StepTimes> steps_;
+  std::vector<ir::StepTimes> steps_;
 };
 
 TEST_F(TimelineFile, HoldsEveryCommandOnItsEngineAndOnTheLaunchThread) {

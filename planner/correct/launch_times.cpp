@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/launch_times.h"
+#include "planner/correct/launch_times.h"
 
 #include <algorithm>
 #include <functional>
@@ -7,7 +7,7 @@
 #include <set>
 #include <utility>
 
-namespace stowage::runtime {
+namespace stowage::planner {
 
 namespace {
 
@@ -34,14 +34,14 @@ std::vector<bool> findInputCopies(const ir::Schedule& schedule) {
 
 class LaunchTimes {
  public:
-  LaunchTimes(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate)
+  LaunchTimes(const ir::Schedule& schedule, llvm::ArrayRef<ir::StepTimes> steps, size_t firstUpdate)
       : schedule_(schedule),
         steps_(steps),
         firstUpdate_(firstUpdate),
         isInputCopy_(findInputCopies(schedule)) {}
 
   Durations find(size_t step) const {
-    const StepTimes& own = steps_[step];
+    const ir::StepTimes& own = steps_[step];
     Durations launch(own.commands.size());
     if (step == 0) return launch;
     const std::optional<Nanoseconds> begin = beginOfStep(step);
@@ -52,7 +52,7 @@ class LaunchTimes {
     for (size_t i = 0; i < own.commands.size(); ++i) {
       hasJoined |= i == firstUpdate_;
       if (!own.commands[i]) continue;
-      const CommandTimes& times = *own.commands[i];
+      const ir::CommandTimes& times = *own.commands[i];
       if (!free) {
         free = times.launchBegin;
         if (begin) between = std::max(*free - *begin, Nanoseconds(0));
@@ -73,7 +73,7 @@ class LaunchTimes {
   /// Ends of the commands enqueued, the earliest on top.
   using EndsUnderWay = std::priority_queue<Nanoseconds, std::vector<Nanoseconds>, std::greater<>>;
 
-  static EndsUnderWay endsOf(const StepTimes& step) {
+  static EndsUnderWay endsOf(const ir::StepTimes& step) {
     EndsUnderWay ends;
     for (const auto& times : step.commands) {
       if (times) ends.push(times->end);
@@ -91,7 +91,7 @@ class LaunchTimes {
     for (const auto& times : steps_[step - 2].commands) {
       if (times) begin = std::max(begin, times->end);
     }
-    const StepTimes& before = steps_[step - 1];
+    const ir::StepTimes& before = steps_[step - 1];
     for (size_t i = 0; i < before.commands.size(); ++i) {
       const auto& times = before.commands[i];
       if (!times) continue;
@@ -102,7 +102,7 @@ class LaunchTimes {
   }
 
   const ir::Schedule& schedule_;
-  llvm::ArrayRef<StepTimes> steps_;
+  llvm::ArrayRef<ir::StepTimes> steps_;
   size_t firstUpdate_;
   std::vector<bool> isInputCopy_;
 };
@@ -110,11 +110,11 @@ class LaunchTimes {
 }  // namespace
 
 std::vector<Durations> findLaunchTimes(const ir::Schedule& schedule,
-                                       llvm::ArrayRef<StepTimes> steps, size_t firstUpdate) {
+                                       llvm::ArrayRef<ir::StepTimes> steps, size_t firstUpdate) {
   const LaunchTimes times(schedule, steps, firstUpdate);
   std::vector<Durations> found;
   for (size_t step = 0; step < steps.size(); ++step) found.push_back(times.find(step));
   return found;
 }
 
-}  // namespace stowage::runtime
+}  // namespace stowage::planner

@@ -4,8 +4,8 @@
 // nothing because bytes were on their way, because the next command was not enqueued yet (launch
 // overhead), or because the device had not begun it yet (launch latency). Each such stretch is
 // divided among these causes, in that order of precedence.
-#ifndef STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
-#define STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
+#ifndef STOWAGE_PLANNER_CORRECT_STEP_STALLS_H_
+#define STOWAGE_PLANNER_CORRECT_STEP_STALLS_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
@@ -15,10 +15,10 @@
 #include <vector>
 
 #include "ir/base/units.h"
+#include "ir/costs/step_times.h"
 #include "ir/schedule/schedule.h"
-#include "runtime/measure/run_times.h"
 
-namespace stowage::runtime {
+namespace stowage::planner {
 
 enum class StallCause : uint8_t {
   kDeviceToHost,    // bytes had to leave
@@ -39,8 +39,8 @@ struct Stall {
 
 /// Of one step, in order of time. The first command's stall begins where the step before ended on
 /// the compute stream: only with `before`, which may be null.
-std::vector<Stall> findStalls(const ir::Schedule& schedule, const StepTimes& step,
-                              const StepTimes* before);
+std::vector<Stall> findStalls(const ir::Schedule& schedule, const ir::StepTimes& step,
+                              const ir::StepTimes* before);
 
 /// Steps together: means per step.
 struct StepSummary {
@@ -50,14 +50,15 @@ struct StepSummary {
   std::array<Nanoseconds, kStallCauseCount> stalls{};
   Nanoseconds launchOverhead;  // of the launch thread
 };
-StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps);
+StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<ir::StepTimes> steps);
 
 /// How far copies that were to be hidden are: of the time of those that no command was `predicted`
 /// to wait for, the share during which compute did not wait for them; 0 when it waited longer than
 /// they took. Nothing without such copies.
-std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
-                                  llvm::ArrayRef<StepTimes> measured);
+std::optional<double> hiddenShare(const ir::Schedule& schedule,
+                                  llvm::ArrayRef<ir::StepTimes> predicted,
+                                  llvm::ArrayRef<ir::StepTimes> measured);
 
-}  // namespace stowage::runtime
+}  // namespace stowage::planner
 
-#endif  // STOWAGE_RUNTIME_MEASURE_STEP_STALLS_H_
+#endif  // STOWAGE_PLANNER_CORRECT_STEP_STALLS_H_

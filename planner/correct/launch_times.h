@@ -5,8 +5,8 @@
 // includes what the thread does between two steps. Nothing is said where the thread may have
 // waited: for the driver when much is under way, for earlier steps at a step's begin, and for the
 // step's scalars before the first update.
-#ifndef STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_
-#define STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_
+#ifndef STOWAGE_PLANNER_CORRECT_LAUNCH_TIMES_H_
+#define STOWAGE_PLANNER_CORRECT_LAUNCH_TIMES_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
@@ -16,16 +16,17 @@
 #include <vector>
 
 #include "ir/base/units.h"
+#include "ir/costs/step_times.h"
 #include "ir/schedule/schedule.h"
-#include "runtime/measure/run_times.h"
 
-namespace stowage::runtime {
+namespace stowage::planner {
 
 /// By step and command; nothing for the first step, of which it is not known what was under way.
 /// `steps` follow each other. `firstUpdate`: the command before which the thread waits for scalars.
 std::vector<std::vector<std::optional<Nanoseconds>>> findLaunchTimes(
-    const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps, size_t firstUpdate = SIZE_MAX);
+    const ir::Schedule& schedule, llvm::ArrayRef<ir::StepTimes> steps,
+    size_t firstUpdate = SIZE_MAX);
 
-}  // namespace stowage::runtime
+}  // namespace stowage::planner
 
-#endif  // STOWAGE_RUNTIME_MEASURE_LAUNCH_TIMES_H_
+#endif  // STOWAGE_PLANNER_CORRECT_LAUNCH_TIMES_H_

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/step_stalls.h"
+#include "planner/correct/step_stalls.h"
 
 #include <algorithm>
 #include <optional>
 
-namespace stowage::runtime {
+namespace stowage::planner {
 
 namespace {
 
@@ -18,14 +18,14 @@ struct Awaited {
 
 class StallFinder {
  public:
-  StallFinder(const ir::Schedule& schedule, const StepTimes& step, const StepTimes* before)
+  StallFinder(const ir::Schedule& schedule, const ir::StepTimes& step, const ir::StepTimes* before)
       : schedule_(schedule), step_(step), before_(before) {}
 
   std::vector<Stall> find() {
     std::optional<Nanoseconds> free = endOfBefore();
     for (size_t i = 0; i < schedule_.commands.size(); ++i) {
       if (!isCompute(schedule_.commands[i]) || !step_.commands[i]) continue;
-      const CommandTimes& times = *step_.commands[i];
+      const ir::CommandTimes& times = *step_.commands[i];
       if (free && times.begin > *free) divide(ir::CommandId(i), times, *free);
       free = free ? std::max(*free, times.end) : times.end;
     }
@@ -44,7 +44,7 @@ class StallFinder {
     return end;
   }
 
-  void consider(llvm::ArrayRef<ir::CommandId> waits, const StepTimes& step,
+  void consider(llvm::ArrayRef<ir::CommandId> waits, const ir::StepTimes& step,
                 std::optional<Awaited>& last) const {
     for (const ir::CommandId id : waits) {
       if (schedule_.command(id).kind != ir::CommandKind::kCopy) continue;
@@ -54,7 +54,7 @@ class StallFinder {
   }
 
   // [free, begin) in up to three pieces.
-  void divide(ir::CommandId id, const CommandTimes& times, Nanoseconds free) {
+  void divide(ir::CommandId id, const ir::CommandTimes& times, Nanoseconds free) {
     const ir::Command& command = schedule_.command(id);
     std::optional<Awaited> awaited;
     consider(command.wait, step_, awaited);
@@ -76,13 +76,14 @@ class StallFinder {
   }
 
   const ir::Schedule& schedule_;
-  const StepTimes& step_;
-  const StepTimes* before_;
+  const ir::StepTimes& step_;
+  const ir::StepTimes* before_;
   std::vector<Stall> stalls_;
 };
 
 /// By command: how long compute waited for it, over all steps.
-std::vector<Nanoseconds> sumWaits(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
+std::vector<Nanoseconds> sumWaits(const ir::Schedule& schedule,
+                                  llvm::ArrayRef<ir::StepTimes> steps) {
   std::vector<Nanoseconds> waits(schedule.commands.size());
   for (size_t s = 0; s < steps.size(); ++s) {
     for (const Stall& stall : findStalls(schedule, steps[s], s == 0 ? nullptr : &steps[s - 1])) {
@@ -92,7 +93,7 @@ std::vector<Nanoseconds> sumWaits(const ir::Schedule& schedule, llvm::ArrayRef<S
   return waits;
 }
 
-std::optional<Nanoseconds> firstBegin(const ir::Schedule& schedule, const StepTimes& step) {
+std::optional<Nanoseconds> firstBegin(const ir::Schedule& schedule, const ir::StepTimes& step) {
   std::optional<Nanoseconds> first;
   for (size_t i = 0; i < schedule.commands.size(); ++i) {
     if (!isCompute(schedule.commands[i]) || !step.commands[i]) continue;
@@ -118,20 +119,20 @@ const char* stallCauseName(StallCause cause) {
   return "";
 }
 
-std::vector<Stall> findStalls(const ir::Schedule& schedule, const StepTimes& step,
-                              const StepTimes* before) {
+std::vector<Stall> findStalls(const ir::Schedule& schedule, const ir::StepTimes& step,
+                              const ir::StepTimes* before) {
   return StallFinder(schedule, step, before).find();
 }
 
-StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> steps) {
+StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<ir::StepTimes> steps) {
   StepSummary sum;
   sum.steps = static_cast<int64_t>(steps.size());
   if (steps.empty()) return sum;
   for (size_t s = 0; s < steps.size(); ++s) {
-    const StepTimes& step = steps[s];
+    const ir::StepTimes& step = steps[s];
     for (size_t i = 0; i < step.commands.size(); ++i) {
       if (!step.commands[i]) continue;
-      const CommandTimes& times = *step.commands[i];
+      const ir::CommandTimes& times = *step.commands[i];
       sum.busy[static_cast<size_t>(schedule.commands[i].stream)] += times.end - times.begin;
       sum.launchOverhead += times.launchEnd - times.launchBegin;
     }
@@ -150,8 +151,9 @@ StepSummary summarize(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> st
   return sum;
 }
 
-std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<StepTimes> predicted,
-                                  llvm::ArrayRef<StepTimes> measured) {
+std::optional<double> hiddenShare(const ir::Schedule& schedule,
+                                  llvm::ArrayRef<ir::StepTimes> predicted,
+                                  llvm::ArrayRef<ir::StepTimes> measured) {
   const std::vector<Nanoseconds> expected = sumWaits(schedule, predicted);
   const std::vector<Nanoseconds> found = sumWaits(schedule, measured);
   Nanoseconds copied;
@@ -161,7 +163,7 @@ std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<S
         schedule.commands[i].kind == ir::CommandKind::kCopy && expected[i] == Nanoseconds(0);
     if (!isHidden) continue;
     waited += found[i];
-    for (const StepTimes& step : measured) {
+    for (const ir::StepTimes& step : measured) {
       if (step.commands[i]) copied += step.commands[i]->end - step.commands[i]->begin;
     }
   }
@@ -171,4 +173,4 @@ std::optional<double> hiddenShare(const ir::Schedule& schedule, llvm::ArrayRef<S
                   1 - static_cast<double>(waited.value()) / static_cast<double>(copied.value()));
 }
 
-}  // namespace stowage::runtime
+}  // namespace stowage::planner

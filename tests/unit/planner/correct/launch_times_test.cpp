@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/launch_times.h"
+#include "planner/correct/launch_times.h"
 
 #include <gtest/gtest.h>
 
@@ -9,8 +9,8 @@
 namespace stowage::tests {
 namespace {
 
-using runtime::CommandTimes;
-using runtime::StepTimes;
+using ir::CommandTimes;
+using ir::StepTimes;
 using Overheads = std::vector<std::optional<Nanoseconds>>;
 
 /// Enqueued in [launchBegin, launchEnd), done at `end`.
@@ -36,7 +36,7 @@ StepTimes makeStep(int64_t at) {
 
 TEST(LaunchTimes, EachCommandHasItsOwnAndTheFirstLaunchWhatComesBetweenSteps) {
   const auto found =
-      runtime::findLaunchTimes(makeSchedule(), {makeStep(0), makeStep(100), makeStep(200)});
+      planner::findLaunchTimes(makeSchedule(), {makeStep(0), makeStep(100), makeStep(200)});
   ASSERT_EQ(found.size(), 3U);
   EXPECT_EQ(found[0], Overheads(3)) << "what was under way is not known";
   EXPECT_EQ(found[1], (Overheads{Nanoseconds(2), Nanoseconds(20 - 12), Nanoseconds(30 - 20)}))
@@ -48,12 +48,12 @@ TEST(LaunchTimes, EachCommandHasItsOwnAndTheFirstLaunchWhatComesBetweenSteps) {
 TEST(LaunchTimes, WaitingForEarlierStepsIsNoLaunchOverhead) {
   StepTimes slow = makeStep(0);
   slow.commands[2]->end = Nanoseconds(195);
-  const auto found = runtime::findLaunchTimes(makeSchedule(), {slow, makeStep(100), makeStep(200)});
+  const auto found = planner::findLaunchTimes(makeSchedule(), {slow, makeStep(100), makeStep(200)});
   EXPECT_EQ(found[2][1], Nanoseconds(8 + 210 - 195));
   StepTimes prefetched = makeStep(100);
   prefetched.commands[0]->end = Nanoseconds(205);
   const auto bound =
-      runtime::findLaunchTimes(makeSchedule(), {makeStep(0), prefetched, makeStep(200)});
+      planner::findLaunchTimes(makeSchedule(), {makeStep(0), prefetched, makeStep(200)});
   EXPECT_EQ(bound[2][1], Nanoseconds(8 + 210 - 205)) << "its input's place was free then";
   // A prefetch of what the step itself brings to the host is waited for by nobody.
   ir::Schedule offloads = makeSchedule();
@@ -61,7 +61,7 @@ TEST(LaunchTimes, WaitingForEarlierStepsIsNoLaunchOverhead) {
   offloads.commands.back().to = ir::ResidencyId(0);
   std::vector<StepTimes> steps = {makeStep(0), prefetched, makeStep(200)};
   for (StepTimes& step : steps) step.commands.emplace_back();
-  EXPECT_EQ(runtime::findLaunchTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
+  EXPECT_EQ(planner::findLaunchTimes(offloads, steps)[2][1], Nanoseconds(8 + 210 - 130));
 }
 
 TEST(LaunchTimes, WaitingForAStepsNumbersIsNoLaunchOverhead) {
@@ -71,11 +71,11 @@ TEST(LaunchTimes, WaitingForAStepsNumbersIsNoLaunchOverhead) {
     step.commands[2]->launchEnd += Nanoseconds(50);
     step.commands[2]->end += Nanoseconds(50);
   }
-  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
-  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
+  EXPECT_EQ(planner::findLaunchTimes(makeSchedule(), steps)[2][2], Nanoseconds(10 + 50));
+  EXPECT_EQ(planner::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/2)[2][2],
             Nanoseconds(30 - 21));
   for (StepTimes& step : steps) step.commands[1].reset();  // an update that launched nothing
-  EXPECT_EQ(runtime::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/1)[2][2],
+  EXPECT_EQ(planner::findLaunchTimes(makeSchedule(), steps, /*firstUpdate=*/1)[2][2],
             Nanoseconds(30 - 21 + 210 - 180))
       << "it is the first launch, and has what came between the steps";
 }
@@ -90,7 +90,7 @@ TEST(LaunchTimes, AThreadThatMayBeHeldBackSaysNothing) {
     for (int64_t i = 0; i < 2 * kLaunches; ++i) {
       steps[i / kLaunches].commands.emplace_back(times(10 * i, 10 * i + 5, 10 * (i + ahead) + 7));
     }
-    return runtime::findLaunchTimes(schedule, steps)[1];
+    return planner::findLaunchTimes(schedule, steps)[1];
   };
   EXPECT_EQ(found(100)[150], Nanoseconds(10));
   EXPECT_EQ(found(150)[150], std::nullopt);

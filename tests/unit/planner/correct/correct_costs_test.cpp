@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/run/step_costs.h"
+#include "planner/correct/correct_costs.h"
 
 #include <gtest/gtest.h>
 
@@ -10,20 +10,20 @@ namespace stowage::tests {
 namespace {
 
 /// Two ops of 10 each, with launch overhead 30 each while times are taken: a step takes 60 then.
-class StepCosts : public testing::Test {
+class CorrectCosts : public testing::Test {
  protected:
-  StepCosts() {
+  CorrectCosts() {
     schedule_.commands.resize(2);
     for (size_t i = 0; i < 2; ++i) {
       schedule_.commands[i].node = ir::NodeId(i);
       alone_.bySignature[ir::nodeSignature(graph_, ir::NodeId(i))] = {.work = Nanoseconds(10)};
     }
     for (int64_t at = 0; at < 300; at += 60) {
-      runtime::StepTimes step;
+      ir::StepTimes step;
       for (int64_t i = 0; i < 2; ++i) {
         const Nanoseconds begin(at + 30 * i);
         const Nanoseconds end = begin + Nanoseconds(30);
-        step.commands.emplace_back(runtime::CommandTimes{begin, end, end, end + Nanoseconds(10)});
+        step.commands.emplace_back(ir::CommandTimes{begin, end, end, end + Nanoseconds(10)});
       }
       steps_.push_back(step);
     }
@@ -31,7 +31,7 @@ class StepCosts : public testing::Test {
 
   ir::CostTable correct(std::optional<Nanoseconds> untimed,
                         std::optional<Nanoseconds> scalars = std::nullopt) const {
-    return orFail(tools::correctCosts(
+    return orFail(planner::correctCosts(
         alone_,
         {graph_, schedule_, ir::Target{}, steps_, {.untimed = untimed, .scalars = scalars}}));
   }
@@ -53,12 +53,12 @@ class StepCosts : public testing::Test {
                             "%u : f32[64] = aten.exp.default(%y)\n}\n"));
   ir::Schedule schedule_;
   ir::CostTable alone_;
-  std::vector<runtime::StepTimes> steps_;
+  std::vector<ir::StepTimes> steps_;
 };
 
 using Times = std::vector<int64_t>;
 
-TEST_F(StepCosts, LaunchOverheadCountsAsFarAsStepsWithoutTimesAllow) {
+TEST_F(CorrectCosts, LaunchOverheadCountsAsFarAsStepsWithoutTimesAllow) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60))), (Times{30, 30}));
   EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
   EXPECT_EQ(timesOf(correct(Nanoseconds(90))), (Times{30, 30})) << "slower without times: noise";
@@ -67,14 +67,14 @@ TEST_F(StepCosts, LaunchOverheadCountsAsFarAsStepsWithoutTimesAllow) {
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{30, 30}));
 }
 
-TEST_F(StepCosts, LaunchOverheadAloneIsScaledWhereItWasNotSeen) {
+TEST_F(CorrectCosts, LaunchOverheadAloneIsScaledWhereItWasNotSeen) {
   for (auto& [signature, cost] : alone_.bySignature) cost.launch = Nanoseconds(1000);
   steps_.resize(1);
   EXPECT_EQ(timesOf(correct(Nanoseconds(40))), (Times{20, 20}));
   EXPECT_EQ(timesOf(correct(std::nullopt)), (Times{1000, 1000}));
 }
 
-TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
+TEST_F(CorrectCosts, WhatScalarsTakeIsKeptAndNoWork) {
   EXPECT_EQ(correct(Nanoseconds(60), Nanoseconds(50)).scalars, Nanoseconds(50));
   alone_.scalars = Nanoseconds(400);
   const ir::CostTable kept = correct(Nanoseconds(60));
@@ -82,7 +82,7 @@ TEST_F(StepCosts, WhatScalarsTakeIsKeptAndNoWork) {
   for (const auto& [signature, cost] : kept.bySignature) EXPECT_EQ(cost.work, Nanoseconds(10));
 }
 
-TEST_F(StepCosts, GraphsDoNotWaitForLaunches) {
+TEST_F(CorrectCosts, GraphsDoNotWaitForLaunches) {
   EXPECT_EQ(timesOf(correct(Nanoseconds(60)), ir::GraphMode::kWhole), (Times{10, 10}));
 }
 

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/step_stalls.h"
+#include "planner/correct/step_stalls.h"
 
 #include <gtest/gtest.h>
 
@@ -7,15 +7,17 @@
 #include <optional>
 
 #include "ir/text/parser.h"
+#include "planner/correct/correct_costs.h"
+#include "planner/correct/typical_times.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {
 namespace {
 
-using runtime::CommandTimes;
-using runtime::Stall;
-using runtime::StallCause;
-using runtime::StepTimes;
+using ir::CommandTimes;
+using ir::StepTimes;
+using planner::Stall;
+using planner::StallCause;
 
 constexpr size_t kFirst = 0;
 constexpr size_t kPrefetch = 1;
@@ -57,13 +59,13 @@ StepTimes makeStep(int64_t step, int64_t at) {
 
 void expectStall(const Stall& stall, size_t command, StallCause cause, int64_t time) {
   EXPECT_EQ(stall.command, ir::CommandId(command));
-  EXPECT_EQ(stall.cause, cause) << runtime::stallCauseName(stall.cause);
+  EXPECT_EQ(stall.cause, cause) << planner::stallCauseName(stall.cause);
   EXPECT_EQ(stall.time, Nanoseconds(time));
 }
 
 TEST(StepStalls, DividesAWaitAmongItsCauses) {
   const ir::Schedule schedule = makeSchedule();
-  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(0, 0), nullptr);
+  const std::vector<Stall> stalls = planner::findStalls(schedule, makeStep(0, 0), nullptr);
   ASSERT_EQ(stalls.size(), 4U);
   expectStall(stalls[0], kReader, StallCause::kHostToDevice, 30);
   EXPECT_EQ(stalls[0].awaited, ir::CommandId(kPrefetch));
@@ -78,7 +80,7 @@ TEST(StepStalls, SeesWhatTheStepBeforeLeftBehind) {
   const ir::Schedule schedule = makeSchedule();
   const StepTimes before = makeStep(0, 0);
   // First launch: 115. Of the step before, the copy ended at 110 and the last launch at 100.
-  const std::vector<Stall> stalls = runtime::findStalls(schedule, makeStep(1, 105), &before);
+  const std::vector<Stall> stalls = planner::findStalls(schedule, makeStep(1, 105), &before);
   ASSERT_GE(stalls.size(), 2U);
   expectStall(stalls[0], kFirst, StallCause::kDeviceToHost, 10);
   EXPECT_EQ(stalls[0].awaited, ir::CommandId(kOffload));
@@ -90,7 +92,7 @@ TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
   StepTimes step = makeStep(0, 0);
   step.commands[kPrefetch].reset();
   step.commands[kLast].reset();
-  const std::vector<Stall> stalls = runtime::findStalls(schedule, step, nullptr);
+  const std::vector<Stall> stalls = planner::findStalls(schedule, step, nullptr);
   ASSERT_EQ(stalls.size(), 1U);
   expectStall(stalls[0], kReader, StallCause::kLaunchLatency, 32);
 }
@@ -98,28 +100,28 @@ TEST(StepStalls, CommandsThatLeftNoTraceCauseNothing) {
 TEST(StepStalls, SumsUpWholeSteps) {
   const ir::Schedule schedule = makeSchedule();
   const std::vector<StepTimes> steps = {makeStep(1, 0), makeStep(2, 200)};
-  const runtime::StepSummary sum = runtime::summarize(schedule, steps);
+  const planner::StepSummary sum = planner::summarize(schedule, steps);
   EXPECT_EQ(sum.steps, 2);
   EXPECT_EQ(sum.period, Nanoseconds(200));
   EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kCompute)], Nanoseconds(45));
   EXPECT_EQ(sum.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)], Nanoseconds(90));
   EXPECT_EQ(sum.stalls[static_cast<size_t>(StallCause::kHostToDevice)], Nanoseconds(30));
   EXPECT_EQ(sum.launchOverhead, Nanoseconds(5));
-  EXPECT_EQ(runtime::summarize(schedule, {}).steps, 0);
+  EXPECT_EQ(planner::summarize(schedule, {}).steps, 0);
 }
 
 TEST(StepStalls, TellsHowFarCopiesAreHiddenThatWereToBe) {
   const ir::Schedule schedule = makeSchedule();
   const std::vector<StepTimes> measured = {makeStep(1, 0), makeStep(2, 105)};
   std::vector<StepTimes> predicted = measured;
-  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, measured), std::nullopt);
+  EXPECT_EQ(planner::hiddenShare(schedule, predicted, measured), std::nullopt);
   for (size_t s = 0; s < 2; ++s) predicted[s].commands[kPrefetch]->end = Nanoseconds(105 * s + 15);
   // 40 each, waited for by 30 each.
-  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 0.25, 1e-9);
+  EXPECT_NEAR(*planner::hiddenShare(schedule, predicted, measured), 0.25, 1e-9);
   predicted[0].commands[kOffload]->end = Nanoseconds(90);
   // And 90 each, of which 10 once.
-  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, measured), 1 - 70.0 / 260, 1e-9);
-  EXPECT_NEAR(*runtime::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
+  EXPECT_NEAR(*planner::hiddenShare(schedule, predicted, measured), 1 - 70.0 / 260, 1e-9);
+  EXPECT_NEAR(*planner::hiddenShare(schedule, predicted, predicted), 1, 1e-9);
 }
 
 TEST(StepStalls, ACopyThatIsLateIsNotHiddenAtAll) {
@@ -129,7 +131,7 @@ TEST(StepStalls, ACopyThatIsLateIsNotHiddenAtAll) {
   std::vector<StepTimes> late = {makeStep(1, 0)};
   late[0].commands[kOffload].reset();
   late[0].commands[kPrefetch]->begin = Nanoseconds(48);  // compute waits for it from 20 to 50
-  EXPECT_EQ(runtime::hiddenShare(schedule, predicted, late), 0.0);
+  EXPECT_EQ(planner::hiddenShare(schedule, predicted, late), 0.0);
 }
 
 TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
@@ -140,16 +142,16 @@ TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
     steps.back().commands[kLast]->end += Nanoseconds(longer);
     steps.back().commands[kPrefetch].reset();
   }
-  using runtime::CountedFrom;
-  const auto typical = runtime::typicalDurations(schedule, steps, CountedFrom::kBegin);
+  using planner::CountedFrom;
+  const auto typical = planner::typicalDurations(schedule, steps, CountedFrom::kBegin);
   EXPECT_EQ(typical[kLast], Nanoseconds(27 + 4));
   EXPECT_EQ(typical[kPrefetch], std::nullopt);
   // Without the prefetch it waited for, the reader's bytes were there at 20.
-  const auto ready = runtime::typicalDurations(schedule, steps, CountedFrom::kReady);
+  const auto ready = planner::typicalDurations(schedule, steps, CountedFrom::kReady);
   EXPECT_EQ(ready[kReader], Nanoseconds(8 + 32));
   EXPECT_EQ(ready[kLast], Nanoseconds(27 + 4 + 3));
   EXPECT_EQ(ready[kPrefetch], std::nullopt);
-  EXPECT_TRUE(runtime::typicalDurations(schedule, {}, CountedFrom::kReady).empty());
+  EXPECT_TRUE(planner::typicalDurations(schedule, {}, CountedFrom::kReady).empty());
 }
 
 /// Costs of the schedule's only node.
@@ -162,7 +164,7 @@ ir::NodeCosts aloneFor(int64_t time) {
 constexpr int64_t kMicrosecond = 1000;
 
 /// All times in microseconds.
-runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
+planner::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
   const auto scale = [](Nanoseconds& time) { time = Nanoseconds(time.value() * kMicrosecond); };
   for (auto& times : step.commands) {
     if (!times) continue;
@@ -170,8 +172,8 @@ runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
       scale(*time);
     }
   }
-  runtime::TypicalTimes typical =
-      runtime::typicalTimes(makeSchedule(), {step}, aloneFor(alone * kMicrosecond));
+  planner::TypicalTimes typical =
+      planner::typicalTimes(makeSchedule(), {step}, aloneFor(alone * kMicrosecond));
   for (auto& time : typical.work) {
     if (time) time = Nanoseconds(time->value() / kMicrosecond);
   }
@@ -179,24 +181,24 @@ runtime::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
 }
 
 TEST(StepStalls, TypicalTimesCountWorkFromWhereALaunchCouldHaveBegun) {
-  const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
+  const planner::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
   EXPECT_EQ(times.work[kReader], Nanoseconds(8 + 2));
   EXPECT_EQ(times.work[kFirst], Nanoseconds(10));
   EXPECT_EQ(times.work[kPrefetch], Nanoseconds(40));
 }
 
 TEST(StepStalls, TypicalWorkOfALaunchThatWasLate) {
-  const runtime::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
+  const planner::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
   // Of the 3 in which the device began it, so much is work as others have: the reader has 2.
   EXPECT_EQ(times.work[kLast], Nanoseconds(27 + 2));
-  EXPECT_TRUE(runtime::typicalTimes(makeSchedule(), {}, aloneFor(1)).work.empty());
+  EXPECT_TRUE(planner::typicalTimes(makeSchedule(), {}, aloneFor(1)).work.empty());
 }
 
 TEST(StepStalls, ALaunchThatBeganBeforeItsLastKernelWasLaunchedMayHaveWaitedInside) {
   StepTimes step = makeStep(0, 0);
   step.commands[kLast] = times(/*launchEnd=*/80, /*begin=*/63, /*end=*/100);
   const auto expectDivided = [&](int64_t alone, int64_t work) {
-    const runtime::TypicalTimes times = typicalOf(step, alone);
+    const planner::TypicalTimes times = typicalOf(step, alone);
     EXPECT_EQ(times.work[kLast], Nanoseconds(work + 2)) << "alone " << alone;
   };
   expectDivided(/*alone=*/25, /*work=*/25);
@@ -229,19 +231,19 @@ TEST(StepStalls, CorrectedCostsKeepWorkAndLaunchOverheadApart) {
                                                                   .launch = Nanoseconds(2)};
   }
   table.bySignature[ir::nodeSignature(graph, ir::NodeId(2))].launch = Nanoseconds(50);
-  const runtime::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(7)},
+  const planner::TypicalTimes times = {.work = {Nanoseconds(10), Nanoseconds(20), Nanoseconds(7)},
                                        .launch = {std::nullopt, Nanoseconds(8), std::nullopt}};
   const ir::CostTable corrected =
-      runtime::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
+      planner::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
   const ir::OpCost& neg = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0)));
   EXPECT_EQ(neg.work, Nanoseconds(15));
   EXPECT_EQ(neg.launch, Nanoseconds(4));
   const ir::OpCost& exp = corrected.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
   EXPECT_EQ(exp.work, Nanoseconds(7));
   EXPECT_EQ(exp.launch, Nanoseconds(25)) << "never seen: half of what it is alone";
-  const runtime::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
+  const planner::TypicalTimes silent = {.work = {Nanoseconds(10), Nanoseconds(20), std::nullopt},
                                         .launch = {std::nullopt, Nanoseconds(8), std::nullopt}};
-  const ir::CostTable without = runtime::correctTimes(table, graph, schedule, silent);
+  const ir::CostTable without = planner::correctTimes(table, graph, schedule, silent);
   const ir::OpCost& nothing = without.bySignature.at(ir::nodeSignature(graph, ir::NodeId(2)));
   EXPECT_EQ(nothing.work, Nanoseconds(1));
   EXPECT_EQ(nothing.launch, Nanoseconds(0)) << "it launched nothing";
@@ -265,7 +267,7 @@ TEST(StepStalls, LaunchOverheadThatWasNotSeenIsScaledLikeThatSeen) {
   const auto launchWhen = [&](size_t launches) {
     ir::Schedule schedule;
     schedule.commands.resize(launches + 2);
-    runtime::TypicalTimes times = {.launch = {launches, Nanoseconds(8)}};
+    planner::TypicalTimes times = {.launch = {launches, Nanoseconds(8)}};
     for (ir::Command& command : schedule.commands) command.node = neg;
     schedule.commands[launches].node = exp;
     times.launch.emplace_back(std::nullopt);
@@ -273,7 +275,7 @@ TEST(StepStalls, LaunchOverheadThatWasNotSeenIsScaledLikeThatSeen) {
     times.launch.emplace_back(Nanoseconds(1000));
     times.work.assign(launches + 2, Nanoseconds(1));
     const ir::CostTable corrected =
-        runtime::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
+        planner::correctTimes(table, graph, schedule, times, /*launchShare=*/0.5);
     return std::pair(corrected.bySignature.at(ir::nodeSignature(graph, exp)).launch,
                      corrected.links.launch);
   };
@@ -296,13 +298,13 @@ TEST(StepStalls, CorrectedCostsHoldTheLaunchOverheadOfACopy) {
                             "%y : f32[64] = aten.neg.default(%x)\n}\n"));
   ir::CostTable table;
   table.links.launch = Nanoseconds(100);
-  runtime::TypicalTimes times;
+  planner::TypicalTimes times;
   times.work.resize(kCopies);
   for (size_t i = 0; i < kCopies; ++i) {
     times.launch.push_back(i == 5 ? std::nullopt : std::optional(Nanoseconds(i < 10 ? 10 : 19)));
   }
   const auto launchAfter = [&](double share) {
-    return runtime::correctTimes(table, graph, schedule, times, share).links.launch;
+    return planner::correctTimes(table, graph, schedule, times, share).links.launch;
   };
   EXPECT_EQ(launchAfter(1), Nanoseconds(15));
   EXPECT_EQ(launchAfter(0.5), Nanoseconds(7));
@@ -322,7 +324,7 @@ ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,
   ir::Schedule schedule;
   schedule.residencies.resize(2);
   for (size_t i = 0; i < 2; ++i) schedule.residencies[i].storage = ir::StorageId(i);
-  runtime::TypicalTimes times;
+  planner::TypicalTimes times;
   const auto add = [&](ir::Stream stream, std::array<int64_t, 3> durations) {
     for (size_t i = 0; i < 3; ++i) {
       ir::Command& command = schedule.commands.emplace_back();
@@ -339,7 +341,7 @@ ir::LinkModel linksAfter(Nanoseconds latency, std::array<int64_t, 3> out,
   ir::CostTable table;
   table.links.deviceToHost = {BytesPerSecond(7), latency};
   table.links.hostToDevice = {BytesPerSecond(8), latency};
-  return runtime::correctTimes(table, graph, schedule, times).links;
+  return planner::correctTimes(table, graph, schedule, times).links;
 }
 
 TEST(StepStalls, CorrectedCostsHoldTheRatesThatLinksHadInSteps) {
