@@ -34,7 +34,7 @@ TEST(NegativeControl, TheRecordHoldsEverythingThatTrainingLeaves) {
 }
 
 TEST(NegativeControl, AnotherRandomStateShows) {
-  EXPECT_NE(tools::firstDifference(chain().eager(), chain().trainEagerly(12345)), "");
+  EXPECT_NE(runtime::firstDifference(chain().eager(), chain().trainEagerly(12345)), "");
 }
 
 TEST(NegativeControl, RecomputesWithoutTheirRandomStateShow) {

@@ -28,8 +28,8 @@ ir::CostTable repeatableCosts(const ir::Graph& graph, const ir::Target& target) 
   return costs;
 }
 
-tools::BatchSource sourceOf(const std::vector<tools::Batch>& batches) {
-  return [&](int64_t i) -> ir::Expected<tools::Batch> { return batches[static_cast<size_t>(i)]; };
+runtime::BatchSource sourceOf(const std::vector<runtime::Batch>& batches) {
+  return [&](int64_t i) -> ir::Expected<runtime::Batch> { return batches[static_cast<size_t>(i)]; };
 }
 
 }  // namespace
@@ -74,8 +74,9 @@ std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
   return difference(planned, std::move(options));
 }
 
-tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
-                                   runtime::RunnerOptions runner, tools::RunOptions options) const {
+runtime::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
+                                     runtime::RunnerOptions runner,
+                                     runtime::TrainingOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
   const ir::NodeCosts costs = costsOf(planned.graph);
   if (!runner.checkEvery) runner.checkEvery = 1;
@@ -93,28 +94,28 @@ tools::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
 
 std::string Chain::difference(const passes::PlannedStep& planned,
                               runtime::RunnerOptions options) const {
-  tools::RunOptions keeping;
+  runtime::TrainingOptions keeping;
   keeping.keepState = true;
-  const tools::RunRecord run = runPlanned(planned, std::move(options), std::move(keeping));
+  const runtime::RunRecord run = runPlanned(planned, std::move(options), std::move(keeping));
   const Bytes predicted = planned.schedule.predicted.peakBytes;
   const Bytes peak = run.peak.value_or(Bytes(-1));
   if (peak != predicted) {
     return "its peak is " + std::to_string(peak.value()) + " bytes, predicted " +
            std::to_string(predicted.value());
   }
-  return tools::firstDifference(eager_, run.training);
+  return runtime::firstDifference(eager_, run.training);
 }
 
 void Chain::run(const passes::PlannedStep& planned,
                 const std::function<void(int64_t step)>& afterStep) const {
-  tools::RunOptions options;
+  runtime::TrainingOptions options;
   options.report = [&](int64_t number, double /*loss*/) { afterStep(number); };
   runtime::RunnerOptions runner;
   runner.checkEvery = 0;
   runPlanned(planned, std::move(runner), std::move(options));
 }
 
-tools::TrainingRecord Chain::trainEagerly(uint64_t seed) const {
+runtime::TrainingRecord Chain::trainEagerly(uint64_t seed) const {
   return orFail(tools::trainEagerly(recipe_, target_, seed, steps_, sourceOf(batches_)));
 }
 

@@ -14,7 +14,7 @@
 #include "passes/plan_step.h"
 #include "runtime/runner/runner.h"
 #include "tests/support/or_fail.h"
-#include "tools/training/training_run.h"
+#include "tools/training/model_training.h"
 
 namespace stowage::tests {
 
@@ -24,7 +24,7 @@ class Chain {
   Chain(tools::Recipe recipe, int64_t steps);
 
   const ir::Target& target() const { return target_; }
-  const tools::TrainingRecord& eager() const { return eager_; }
+  const runtime::TrainingRecord& eager() const { return eager_; }
   Bytes keepAll() const { return keepAll_; }
   ir::NodeCosts costsOf(const ir::Graph& planned) const {
     return orFail(ir::resolveCosts(planned, costs_));
@@ -46,22 +46,22 @@ class Chain {
   void run(const passes::PlannedStep& planned,
            const std::function<void(int64_t step)>& afterStep) const;
   /// Another eager training, with another random state.
-  tools::TrainingRecord trainEagerly(uint64_t seed) const;
+  runtime::TrainingRecord trainEagerly(uint64_t seed) const;
   /// The recipe, captured afresh with the same first values: what a Runner uses up.
   std::unique_ptr<tools::ModelStep> capture() const;
 
  private:
   /// With this chain's seed, steps and batches.
-  tools::RunRecord runPlanned(const passes::PlannedStep& planned, runtime::RunnerOptions runner,
-                              tools::RunOptions options) const;
+  runtime::RunRecord runPlanned(const passes::PlannedStep& planned, runtime::RunnerOptions runner,
+                                runtime::TrainingOptions options) const;
 
   tools::Recipe recipe_;
   int64_t steps_;
   ir::Target target_;
   ir::Graph graph_;
   ir::CostTable costs_;
-  std::vector<tools::Batch> batches_;
-  tools::TrainingRecord eager_;
+  std::vector<runtime::Batch> batches_;
+  runtime::TrainingRecord eager_;
   Bytes keepAll_;
 };
 

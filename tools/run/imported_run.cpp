@@ -91,8 +91,8 @@ ir::Error ImportedRun::findInputs(const ImportedRunOptions& options) {
   return ir::success();
 }
 
-Batch ImportedRun::withRates(Batch batch) const {
-  Batch whole;
+runtime::Batch ImportedRun::withRates(runtime::Batch batch) const {
+  runtime::Batch whole;
   size_t next = 0;
   for (const std::optional<at::Tensor>& rate : rates_) {
     whole.push_back(rate ? *rate : batch[next++]);

@@ -16,8 +16,8 @@
 #include "ir/graph/graph.h"
 #include "runtime/capture/pt2/pt2_weights.h"
 #include "runtime/runner/graph_step.h"
+#include "runtime/training/batch.h"
 #include "tools/models/model.h"
-#include "tools/training/training_run.h"
 
 namespace stowage::tools {
 
@@ -43,7 +43,7 @@ class ImportedRun {
   /// What batches hold: the step's inputs, without the rates when --lr gives them.
   const std::vector<TrainingStep::Input>& inputs() const { return inputs_; }
   /// A batch with the learning rates where the step wants them.
-  Batch withRates(Batch batch) const;
+  runtime::Batch withRates(runtime::Batch batch) const;
   /// "weights of step.pt2", for the answer.
   const std::string& origin() const { return origin_; }
 

@@ -8,6 +8,8 @@
 #include "planner/correct/correct_costs.h"
 #include "planner/evaluate/timeline.h"
 #include "planner/files/plan_file.h"
+#include "runtime/training/planned_training.h"
+#include "runtime/training/timed_part.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/progress.h"
 #include "tools/files/load_files.h"
@@ -15,8 +17,6 @@
 #include "tools/run/run_checks.h"
 #include "tools/run/run_data.h"
 #include "tools/run/run_source.h"
-#include "tools/training/timed_part.h"
-#include "tools/training/training_run.h"
 
 namespace stowage::tools {
 
@@ -49,8 +49,8 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   return plan;
 }
 
-ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& costs,
-                                 const CommonFlags& flags) {
+ir::Expected<runtime::RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& costs,
+                                          const CommonFlags& flags) {
   RunSourceOptions sourceOptions;
   sourceOptions.imported.randomWeights = true;
   sourceOptions.imported.seed = kSeed;
@@ -59,12 +59,12 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data = openRunData({}, source->inputs(), kSeed);
   if (!data) return data.takeError();
-  const TimedPart part =
-      partToMeasure(plan.file.schedule.predicted.stepTime,
-                    /*mayBeLaunchBound=*/plan.file.target.device == ir::DeviceKind::kCuda);
+  const runtime::TimedPart part =
+      runtime::partToMeasure(plan.file.schedule.predicted.stepTime,
+                             /*mayBeLaunchBound=*/plan.file.target.device == ir::DeviceKind::kCuda);
   const int64_t steps = 1 + part.untimed + part.timed;
   Progress progress(!flags.quiet);
-  RunOptions options;
+  runtime::TrainingOptions options;
   options.seed = kSeed;
   options.steps = steps;
   options.times = part;
@@ -72,10 +72,11 @@ ir::Expected<RunRecord> runSteps(const LoadedPlan& plan, const ir::NodeCosts& co
   options.report = [&progress, steps](int64_t step, double /*loss*/) {
     progress.show("measuring steps", static_cast<size_t>(step + 1), static_cast<size_t>(steps));
   };
-  PlannedTraining planned = {.graph = source->graph,
-                             .schedule = plan.file.schedule,
-                             .target = plan.file.target,
-                             .costs = &costs};
+  runtime::PlannedTraining planned = {.graph = source->graph,
+                                      .schedule = plan.file.schedule,
+                                      .target = plan.file.target,
+                                      .costs = &costs};
+  planned.options.checkEvery = 0;
   planned.options.pinning = showPinning(progress);
   return runByPlan(*source, planned, options);
 }
@@ -89,7 +90,7 @@ ir::Expected<InStepTimes> measureInSteps(const InStepRequest& request) {
   const ir::Schedule& schedule = plan->file.schedule;
   ir::Expected<ir::NodeCosts> alone = ir::resolveCosts(plan->graph, request.alone);
   if (!alone) return alone.takeError();
-  ir::Expected<RunRecord> run = runSteps(*plan, *alone, request.flags);
+  ir::Expected<runtime::RunRecord> run = runSteps(*plan, *alone, request.flags);
   if (!run) return run.takeError();
   InStepTimes times;
   ir::Expected<ir::CostTable> costs = planner::correctCosts(

@@ -100,7 +100,7 @@ class StoredData : public RunData {
     return takeFingerprint();
   }
 
-  ir::Expected<Batch> at(int64_t position) override {
+  ir::Expected<runtime::Batch> at(int64_t position) override {
     return row_ != nullptr ? windowAt(position % batches_) : rowAt(position % batches_);
   }
 
@@ -207,8 +207,8 @@ class StoredData : public RunData {
     return values;
   }
 
-  ir::Expected<Batch> rowAt(int64_t row) const {
-    Batch batch;
+  ir::Expected<runtime::Batch> rowAt(int64_t row) const {
+    runtime::Batch batch;
     for (const Input& input : inputs_) {
       const int64_t count = countOf(input.sizes);
       ir::Expected<at::Tensor> values = read(*file_.find(input.name), row * count, count, input);
@@ -218,13 +218,13 @@ class StoredData : public RunData {
     return batch;
   }
 
-  ir::Expected<Batch> windowAt(int64_t window) const {
+  ir::Expected<runtime::Batch> windowAt(int64_t window) const {
     const Input& input = inputs_[0];
     const int64_t count = countOf(input.sizes);
     ir::Expected<at::Tensor> values = read(*row_, window * count, count + 1, input);
     if (!values) return values.takeError();
-    return Batch{values->narrow(0, 0, count).view(input.sizes).clone(),
-                 values->narrow(0, 1, count).reshape(input.sizes).clone()};
+    return runtime::Batch{values->narrow(0, 0, count).view(input.sizes).clone(),
+                          values->narrow(0, 1, count).reshape(input.sizes).clone()};
   }
 
   SafetensorsReader file_;
@@ -238,10 +238,11 @@ class TextData : public RunData {
  public:
   TextData(TextBatches text, std::vector<int64_t> sizes)
       : text_(std::move(text)), sizes_(std::move(sizes)) {}
-  ir::Expected<Batch> at(int64_t position) override {
+  ir::Expected<runtime::Batch> at(int64_t position) override {
     text_.seek(position);
     const TextBatch batch = text_.next();
-    return Batch{at::tensor(batch.tokens).view(sizes_), at::tensor(batch.targets).view(sizes_)};
+    return runtime::Batch{at::tensor(batch.tokens).view(sizes_),
+                          at::tensor(batch.targets).view(sizes_)};
   }
   std::string describe() const override {
     return std::to_string(text_.textBytes()) + " bytes of text";
@@ -256,7 +257,7 @@ class TextData : public RunData {
 class RandomData : public RunData {
  public:
   RandomData(const std::vector<Input>& inputs, uint64_t seed) : inputs_(inputs), seed_(seed) {}
-  ir::Expected<Batch> at(int64_t position) override {
+  ir::Expected<runtime::Batch> at(int64_t position) override {
     return makeInputs(inputs_, seed_ * 1'000'003 + static_cast<uint64_t>(position));
   }
   std::string describe() const override { return "random numbers"; }

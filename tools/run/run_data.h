@@ -15,8 +15,8 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "runtime/training/batch.h"
 #include "tools/models/model.h"
-#include "tools/training/training_run.h"
 
 namespace stowage::tools {
 
@@ -25,7 +25,7 @@ class RunData {
   virtual ~RunData() = default;
   /// Batch number `position`, from 0. Errors: kIo; kParse with the file and the place of a value
   /// that is out of range.
-  virtual ir::Expected<Batch> at(int64_t position) = 0;
+  virtual ir::Expected<runtime::Batch> at(int64_t position) = 0;
   /// "tokens.safetensors, 812 batches".
   virtual std::string describe() const = 0;
   /// Says which data this is, wherever its files lie: "812 batches, xxh64:...". Long files are

@@ -30,13 +30,13 @@ std::string writtenText(Bytes below) {
   return fmt::format("written up to {} bytes below it", below.value());
 }
 
-std::string stepText(const TrainingRecord& training, const std::string& excess) {
+std::string stepText(const runtime::TrainingRecord& training, const std::string& excess) {
   if (training.secondsPerStep <= 0) return "step not measured: the first one does not count";
   return fmt::format("step {:.4f} s (measured{})", training.secondsPerStep, excess);
 }
 
 /// Null where nothing was measured.
-nlohmann::ordered_json stepNanoseconds(const TrainingRecord& training) {
+nlohmann::ordered_json stepNanoseconds(const runtime::TrainingRecord& training) {
   if (training.secondsPerStep <= 0) return nullptr;
   return training.meanStep().value();
 }
@@ -51,14 +51,14 @@ std::string againstText(Nanoseconds value, Nanoseconds base) {
 }
 
 /// Without deterministic mode: how much of the unplanned run repeats itself, and why not more.
-std::string repeatedText(const Comparison& comparison) {
+std::string repeatedText(const runtime::Comparison& comparison) {
   if (!comparison.repeated) return "";
   return fmt::format(" wherever it repeats itself ({} of {} losses and tensors in {} trainings)",
                      comparison.repeated->equal, comparison.repeated->compared,
                      comparison.repeated->trainings);
 }
 
-bool isComparable(const Comparison& comparison) {
+bool isComparable(const runtime::Comparison& comparison) {
   return !comparison.repeated || comparison.repeated->equal > 0;
 }
 
@@ -137,8 +137,8 @@ void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os) {
 }
 
 void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
-  const RunRecord& run = answer.run;
-  const TrainingRecord& training = run.training;
+  const runtime::RunRecord& run = answer.run;
+  const runtime::TrainingRecord& training = run.training;
   const double predicted =
       static_cast<double>(answer.plan.schedule.predicted.stepTime.value()) / 1e9;
   if (!answer.resume.empty()) {
@@ -170,7 +170,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
     os << fmt::format("           loss {:.4f} -> {:.4f}", training.losses.front(),
                       training.losses.back());
   }
-  if (const Comparison* comparison = answer.comparison) {
+  if (const runtime::Comparison* comparison = answer.comparison) {
     os << ", "
        << (!comparison->difference.empty()
                ? "DIFFERENT from the unplanned run: " + comparison->difference
@@ -193,7 +193,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
 }
 
 void printRunJson(const RunAnswer& answer) {
-  const RunRecord& run = answer.run;
+  const runtime::RunRecord& run = answer.run;
   nlohmann::ordered_json json = {{"steps", run.training.losses.size()},
                                  {"first_step", run.training.firstStep},
                                  {"stopped", run.stopped},
@@ -213,7 +213,7 @@ void printRunJson(const RunAnswer& answer) {
   if (!answer.resume.empty()) json["same_plan"] = run.samePlan;
   if (!answer.save.empty()) json["saved"] = answer.save;
   if (answer.timeline) json["timeline"] = timelineJson(*answer.timeline);
-  if (const Comparison* comparison = answer.comparison) {
+  if (const runtime::Comparison* comparison = answer.comparison) {
     json["unplanned"] = {{"identical", comparison->difference.empty() && isComparable(*comparison)},
                          {"difference", comparison->difference},
                          {"step_ns", stepNanoseconds(comparison->eager)}};

@@ -9,10 +9,10 @@
 #include <string>
 
 #include "planner/files/plan_file.h"
+#include "runtime/training/comparison.h"
+#include "runtime/training/planned_training.h"
 #include "tools/run/timeline_file.h"
 #include "tools/run/times_files.h"
-#include "tools/training/comparison.h"
-#include "tools/training/training_run.h"
 
 namespace llvm {
 class raw_ostream;
@@ -22,14 +22,14 @@ namespace stowage::tools {
 
 struct RunAnswer {
   const planner::PlanFile& plan;
-  const RunRecord& run;
+  const runtime::RunRecord& run;
   std::string data;
   std::string weights;  // where first values came from; "": of the example model
   std::string resume;   // folders; "": none
   std::string save;
   TimesFiles times = {};  // that were written
   std::optional<TimelineSummary> timeline = std::nullopt;
-  const Comparison* comparison = nullptr;
+  const runtime::Comparison* comparison = nullptr;
 };
 /// Before the first step.
 void printExpected(const planner::PlanFile& plan, llvm::raw_ostream& os);

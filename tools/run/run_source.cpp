@@ -8,6 +8,7 @@
 
 #include "ir/schedule/fingerprint.h"
 #include "tools/files/loaded_calls.h"
+#include "tools/training/model_training.h"
 
 namespace stowage::tools {
 
@@ -88,18 +89,19 @@ ir::Error arrangeAs(const LoadedPlan& plan, RunSource& source) {
   return ir::success();
 }
 
-BatchSource batchesOf(const RunSource& source, RunData& data) {
-  return [&](int64_t position) -> ir::Expected<Batch> {
-    ir::Expected<Batch> batch = data.at(position);
+runtime::BatchSource batchesOf(const RunSource& source, RunData& data) {
+  return [&](int64_t position) -> ir::Expected<runtime::Batch> {
+    ir::Expected<runtime::Batch> batch = data.at(position);
     if (!batch || source.model) return batch;
     return source.imported->withRates(std::move(*batch));
   };
 }
 
-ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
-                                  const RunOptions& options) {
-  ir::Expected<RunRecord> record = source.model ? runByPlan(*source.model, plan, options)
-                                                : runByPlan(source.imported->step(), plan, options);
+ir::Expected<runtime::RunRecord> runByPlan(RunSource& source, const runtime::PlannedTraining& plan,
+                                           const runtime::TrainingOptions& options) {
+  ir::Expected<runtime::RunRecord> record =
+      source.model ? runByPlan(*source.model, plan, options)
+                   : runtime::runByPlan(source.imported->step(), plan, options);
   if (record) return record;
   return inInput(ofStepFile(record.takeError(), source.file), source.file);
 }

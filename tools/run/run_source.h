@@ -12,11 +12,11 @@
 
 #include "ir/base/error.h"
 #include "ir/graph/graph.h"
+#include "runtime/training/planned_training.h"
 #include "tools/files/load_files.h"
 #include "tools/run/imported_run.h"
 #include "tools/run/run_data.h"
 #include "tools/training/model_step.h"
-#include "tools/training/training_run.h"
 
 namespace stowage::tools {
 
@@ -45,11 +45,11 @@ ir::Expected<RunSource> openRunSource(const LoadedPlan& plan, RunSourceOptions o
 ir::Error arrangeAs(const LoadedPlan& plan, RunSource& source);
 
 /// The data's batches; an imported step's with its learning rates. Source and data outlive it.
-BatchSource batchesOf(const RunSource& source, RunData& data);
+runtime::BatchSource batchesOf(const RunSource& source, RunData& data);
 
 /// Trains the step by a plan; it is used up.
-ir::Expected<RunRecord> runByPlan(RunSource& source, const PlannedTraining& plan,
-                                  const RunOptions& options);
+ir::Expected<runtime::RunRecord> runByPlan(RunSource& source, const runtime::PlannedTraining& plan,
+                                           const runtime::TrainingOptions& options);
 
 }  // namespace stowage::tools
 

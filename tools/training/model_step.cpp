@@ -96,6 +96,15 @@ ir::Expected<Recipe> parseRecipe(const std::string& text) {
   return recipe;
 }
 
+runtime::StepFunctions functionsOf(const TrainingStep& training) {
+  runtime::StepFunctions functions;
+  functions.loss = training.loss;
+  functions.update = training.update;
+  functions.module = training.module;
+  functions.optimizer = training.optimizer.get();
+  return functions;
+}
+
 ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
                                                       const ModelStepOptions& options) {
   auto step = std::make_unique<ModelStep>();
@@ -116,13 +125,8 @@ ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,
   for (const TrainingStep::Input& input : step->training.inputs) {
     inputs.push_back({.name = input.name, .sizes = input.sizes, .dtype = input.dtype});
   }
-  runtime::StepFunctions functions;
-  functions.loss = step->training.loss;
-  functions.update = step->training.update;
-  functions.module = step->training.module;
-  functions.optimizer = step->training.optimizer.get();
   ir::Expected<std::unique_ptr<runtime::CapturedStep>> captured = runtime::captureStep(
-      std::move(functions), std::move(inputs),
+      functionsOf(step->training), std::move(inputs),
       {.target = options.target, .name = recipe.model, .recipe = recipe.text()});
   if (!captured) return captured.takeError();
   step->captured = std::move(*captured);

@@ -34,6 +34,10 @@ ir::Expected<Recipe> parseRecipe(const std::string& text);
 /// most so many bytes. Ids change, names of storages stay. Errors: those of the passes.
 ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes);
 
+/// The closures of an example model as capture and eager training take them. `training` outlives
+/// them.
+runtime::StepFunctions functionsOf(const TrainingStep& training);
+
 struct ModelStep {
   TrainingStep training;  // outlived by nothing that uses `captured`
   std::unique_ptr<runtime::CapturedStep> captured;
@@ -42,9 +46,8 @@ struct ModelStep {
 
 struct ModelStepOptions {
   ir::Target target;
-  uint64_t seed = 0;  // of the first values
-  bool withoutMemory =
-      true;  // construct without memory; false: an ordinary live module (the CPU only)
+  uint64_t seed = 0;          // of the first values
+  bool withoutMemory = true;  // false: an ordinary live module (the CPU only)
 };
 /// Errors: those of makeTrainingStep and captureStep.
 ir::Expected<std::unique_ptr<ModelStep>> captureModel(const Recipe& recipe,

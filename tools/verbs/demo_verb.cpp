@@ -32,7 +32,7 @@
 #include "tools/run/run_checks.h"
 #include "tools/run/run_data.h"
 #include "tools/run/text_batches.h"
-#include "tools/training/training_run.h"
+#include "tools/training/model_training.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -65,7 +65,8 @@ auto waitFor(const DemoFlags& flags, const char* what, Work work) {
 }
 
 /// Batches of the text, each made once and used by both trainings.
-ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const TrainingStep& training) {
+ir::Expected<std::vector<runtime::Batch>> makeBatches(const DemoFlags& flags,
+                                                      const TrainingStep& training) {
   const std::vector<std::string> files = flags.texts.empty() ? licenceTexts() : flags.texts;
   if (files.empty()) {
     return ir::makeError(ir::ErrorCode::kEnvironment,
@@ -73,9 +74,9 @@ ir::Expected<std::vector<Batch>> makeBatches(const DemoFlags& flags, const Train
   }
   ir::Expected<std::unique_ptr<RunData>> data = openRunData(files, training.inputs, kSeed);
   if (!data) return data.takeError();
-  std::vector<Batch> batches;
+  std::vector<runtime::Batch> batches;
   for (int64_t i = 0; i < flags.steps; ++i) {
-    ir::Expected<Batch> batch = (*data)->at(i);
+    ir::Expected<runtime::Batch> batch = (*data)->at(i);
     if (!batch) return batch.takeError();
     batches.push_back(std::move(*batch));
   }
@@ -118,14 +119,14 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   return inputs;
 }
 
-void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
+void printRun(const runtime::TrainingRecord& eager, const runtime::TrainingRecord& planned,
               const PlanningInputs& inputs, llvm::raw_ostream& os) {
   os << fmt::format(
       "ran        {} steps inside {}: {:.2f} s a step (measured), plain libtorch {:.2f} s ({:+.1f} "
       "%)\n",
       planned.losses.size(), formatBytes(inputs.options.budget), planned.secondsPerStep,
       eager.secondsPerStep, (planned.secondsPerStep / eager.secondsPerStep - 1) * 100);
-  const std::string difference = firstDifference(eager, planned);
+  const std::string difference = runtime::firstDifference(eager, planned);
   os << fmt::format("           loss {:.4f} -> {:.4f}, ", planned.losses.front(),
                     planned.losses.back());
   os << (difference.empty()
@@ -134,7 +135,8 @@ void printRun(const TrainingRecord& eager, const TrainingRecord& planned,
 }
 
 /// With the names that `run --json` has.
-nlohmann::ordered_json runJson(const TrainingRecord& eager, const TrainingRecord& planned,
+nlohmann::ordered_json runJson(const runtime::TrainingRecord& eager,
+                               const runtime::TrainingRecord& planned,
                                const std::string& difference) {
   return {{"steps", planned.losses.size()},
           {"losses", planned.losses},
@@ -210,16 +212,16 @@ VerbResult runDemo(const DemoFlags& flags) {
   os.flush();
   ir::Expected<ir::Target> target = chooseTarget((*step)->graph, "cpu", flags.threads);
   if (!target) return target.takeError();
-  ir::Expected<std::vector<Batch>> batches = makeBatches(flags, (*step)->training);
+  ir::Expected<std::vector<runtime::Batch>> batches = makeBatches(flags, (*step)->training);
   if (!batches) return batches.takeError();
-  const BatchSource source = [&](int64_t i) -> ir::Expected<Batch> {
+  const runtime::BatchSource source = [&](int64_t i) -> ir::Expected<runtime::Batch> {
     return (*batches)[static_cast<size_t>(i)];
   };
 
   ir::Expected<PlanningInputs> inputs = measureAndPrepare(flags, **step, *target, *size);
   if (!inputs) return inputs.takeError();
   inputs->costsPath = flags.costsFile();
-  ir::Expected<TrainingRecord> eager = waitFor(flags, "training by plain libtorch", [&] {
+  ir::Expected<runtime::TrainingRecord> eager = waitFor(flags, "training by plain libtorch", [&] {
     return trainEagerly(recipe, *target, kSeed, flags.steps, source);
   });
   if (!eager) return eager.takeError();
@@ -249,12 +251,12 @@ VerbResult runDemo(const DemoFlags& flags) {
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
   if (!costs) return costs.takeError();
-  RunOptions options;
+  runtime::TrainingOptions options;
   options.seed = kSeed;
   options.steps = flags.steps;
   options.batches = source;
   options.keepState = true;
-  ir::Expected<RunRecord> run = waitFor(flags, "training by the plan", [&] {
+  ir::Expected<runtime::RunRecord> run = waitFor(flags, "training by the plan", [&] {
     return runByPlan(**step,
                      {.graph = planned->graph,
                       .schedule = planned->schedule,
@@ -263,7 +265,7 @@ VerbResult runDemo(const DemoFlags& flags) {
                      options);
   });
   if (!run) return run.takeError();
-  const TrainingRecord& record = run->training;
+  const runtime::TrainingRecord& record = run->training;
   printRun(*eager, record, *inputs, os);
   remark(describeSlowReference({.predicted = planned->schedule.predicted.stepTime,
                                 .measured = eager->meanStep(),
@@ -272,7 +274,7 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = writeFiles(flags, *inputs, *planText)) return error;
   os << "wrote      " << flags.stepFile() << "  " << flags.costsFile() << "  " << flags.planFile()
      << '\n';
-  const std::string difference = firstDifference(*eager, record);
+  const std::string difference = runtime::firstDifference(*eager, record);
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},

@@ -17,6 +17,10 @@
 
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/torch/torch_version.h"
+#include "runtime/training/comparison.h"
+#include "runtime/training/replay_training.h"
+#include "runtime/training/timed_part.h"
+#include "runtime/training/training_notes.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/number_flag.h"
 #include "tools/cli/printable_stream.h"
@@ -34,10 +38,8 @@
 #include "tools/run/run_output.h"
 #include "tools/run/run_source.h"
 #include "tools/run/times_files.h"
-#include "tools/training/comparison.h"
-#include "tools/training/timed_part.h"
-#include "tools/training/training_notes.h"
-#include "tools/training/training_run.h"
+#include "tools/training/model_training.h"
+#include "tools/training/resume_check.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -72,7 +74,7 @@ struct RunFlags : CommonFlags {
 struct Beginning {
   uint64_t seed = 0;
   std::optional<double> learningRate;
-  TrainingNotes saved;  // of the checkpoint
+  runtime::TrainingNotes saved;  // of the checkpoint
 };
 
 /// --resume brings its own first values and random numbers.
@@ -93,24 +95,25 @@ ir::Expected<Beginning> readResume(const RunFlags& flags) {
   ir::Expected<runtime::Checkpoint> checkpoint = runtime::Checkpoint::open(flags.resume);
   if (!checkpoint) return checkpoint.takeError();
   beginning.saved = checkpoint->progress().notes;
-  beginning.seed = notedSeed(beginning.saved).value_or(0);
-  if (!beginning.learningRate) beginning.learningRate = notedLearningRate(beginning.saved);
+  beginning.seed = runtime::notedSeed(beginning.saved).value_or(0);
+  if (!beginning.learningRate) beginning.learningRate = runtime::notedLearningRate(beginning.saved);
   return beginning;
 }
 
 /// What this training is; the same as the checkpoint's, when it goes on from one.
-ir::Expected<TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& plan,
-                                     const Beginning& beginning, const RunData& data) {
-  TrainingNotes now =
-      toNotes({.recipe = plan.graph.provenance().recipe,
-               .seed = beginning.seed,
-               .data = data.identity(),
-               .learningRate = beginning.learningRate,
-               .numerics = describeNumerics(plan.file.target, runtime::torchVersion())});
+ir::Expected<runtime::TrainingNotes> identify(const RunFlags& flags, const LoadedPlan& plan,
+                                              const Beginning& beginning, const RunData& data) {
+  runtime::TrainingNotes now = runtime::toNotes(
+      {.recipe = plan.graph.provenance().recipe,
+       .seed = beginning.seed,
+       .data = data.identity(),
+       .learningRate = beginning.learningRate,
+       .numerics = runtime::describeNumerics(plan.file.target, runtime::torchVersion())});
   const ResumeCheck check = {
       .folder = flags.resume, .saved = beginning.saved, .now = now, .otherData = flags.otherData};
   if (ir::Error error = checkSameTraining(check)) return error;
-  remark(otherNumerics(check), flags);
+  const std::string numerics = runtime::otherNumerics(now, beginning.saved);
+  if (!numerics.empty()) remark(flags.resume + ": " + numerics, flags);
   return now;
 }
 
@@ -145,52 +148,52 @@ struct Training {
   const LoadedPlan& plan;
   RunSource& source;
   const ir::NodeCosts& costs;
-  const BatchSource& batches;
+  const runtime::BatchSource& batches;
   uint64_t seed = 0;
-  const TrainingNotes& notes;
+  const runtime::TrainingNotes& notes;
 };
 
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
-ir::Expected<Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
-                                          const RunRecord& run) {
+ir::Expected<runtime::Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
+                                                   const runtime::RunRecord& run) {
   const LoadedPlan& plan = training.plan;
   const RunSource& source = training.source;
   Progress progress(!flags.quiet && !flags.json);
   const auto steps = run.training.firstStep + static_cast<int64_t>(run.training.losses.size());
-  const BatchSource batches = [&](int64_t step) -> ir::Expected<Batch> {
+  const runtime::BatchSource batches = [&](int64_t step) -> ir::Expected<runtime::Batch> {
     if (stopSignal() != 0) return ir::makeError(ir::ErrorCode::kEnvironment, "stopped");
     progress.show(fmt::format("unplanned training, step {} of {}", step + 1, steps));
     return training.batches(step);
   };
-  const auto trainUnplanned = [&]() -> ir::Expected<TrainingRecord> {
-    ir::Expected<TrainingRecord> eager =
+  const auto trainUnplanned = [&]() -> ir::Expected<runtime::TrainingRecord> {
+    ir::Expected<runtime::TrainingRecord> eager =
         source.model ? trainEagerly(source.recipe, plan.file.target, training.seed, steps, batches,
                                     flags.weights)
-                     : trainByReplay({.step = source.imported->step(),
-                                      .schedule = plan.file.schedule,
-                                      .planned = plan.graph,
-                                      .target = plan.file.target,
-                                      .weights = flags.weights},
-                                     training.seed, steps, batches);
+                     : runtime::trainByReplay({.step = source.imported->step(),
+                                               .schedule = plan.file.schedule,
+                                               .planned = plan.graph,
+                                               .target = plan.file.target,
+                                               .weights = flags.weights},
+                                              training.seed, steps, batches);
     if (!eager) return ofStepFile(eager.takeError(), source.file);
     eager->dropBefore(run.training.firstStep);
     return eager;
   };
-  return compareWithUnplanned(plan.graph, run.training, trainUnplanned);
+  return runtime::compareWithUnplanned(plan.graph, run.training, trainUnplanned);
 }
 
-ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
+ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& training) {
   catchStopSignals();
   Progress progress(!flags.quiet && !flags.json);
-  PlannedTraining planned = {.graph = training.source.graph,
-                             .schedule = training.plan.file.schedule,
-                             .target = training.plan.file.target,
-                             .costs = &training.costs};
+  runtime::PlannedTraining planned = {.graph = training.source.graph,
+                                      .schedule = training.plan.file.schedule,
+                                      .target = training.plan.file.target,
+                                      .costs = &training.costs};
   if (flags.resume.empty()) planned.options.weights = flags.weights;
   planned.options.notes = training.notes;
   planned.options.checkEvery = flags.checkEvery;
   if (flags.throttle) planned.options.links = training.costs.links;
-  RunOptions options;
+  runtime::TrainingOptions options;
   options.seed = training.seed;
   options.steps = flags.steps;
   options.batches = training.batches;
@@ -198,7 +201,7 @@ ir::Expected<RunRecord> train(const RunFlags& flags, const Training& training) {
   options.save = flags.save;
   options.saveEvery = flags.saveEvery;
   options.keepState = flags.compare;
-  if (flags.times.any()) options.times = splitSteps(flags.steps, kTimedSteps);
+  if (flags.times.any()) options.times = runtime::splitSteps(flags.steps, kTimedSteps);
   options.stop = [] { return stopSignal() != 0; };
   planned.options.pinning = showPinning(progress);
   options.report = [&progress](int64_t step, double loss) {
@@ -232,9 +235,9 @@ VerbResult runRun(const RunFlags& flags) {
   ir::Expected<std::unique_ptr<RunData>> data =
       openRunData(flags.data, source->inputs(), beginning->seed);
   if (!data) return data.takeError();
-  ir::Expected<TrainingNotes> notes = identify(flags, *plan, *beginning, **data);
+  ir::Expected<runtime::TrainingNotes> notes = identify(flags, *plan, *beginning, **data);
   if (!notes) return notes.takeError();
-  const BatchSource batches = batchesOf(*source, **data);
+  const runtime::BatchSource batches = batchesOf(*source, **data);
   ir::Expected<CostsHere> costs =
       measureAllocations({.plan = *plan, .costs = flags.costs, .flags = flags});
   if (!costs) return costs.takeError();
@@ -252,7 +255,7 @@ VerbResult runRun(const RunFlags& flags) {
                              .seed = beginning->seed,
                              .notes = *notes};
   if (!flags.json) printExpected(plan->file, answers());
-  ir::Expected<RunRecord> run = train(flags, training);
+  ir::Expected<runtime::RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
   auto kept = keepTimes(flags.times, flags, {*plan, *costs, measured, run->pace});
@@ -267,9 +270,9 @@ VerbResult runRun(const RunFlags& flags) {
       .save = flags.save,
       .times = *kept};
   if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
-  std::optional<Comparison> comparison;
+  std::optional<runtime::Comparison> comparison;
   if (flags.compare && stopSignal() == 0) {
-    ir::Expected<Comparison> compared = compareUnplanned(flags, training, *run);
+    ir::Expected<runtime::Comparison> compared = compareUnplanned(flags, training, *run);
     if (!compared && stopSignal() == 0) return compared.takeError();
     if (compared) {
       comparison = std::move(*compared);

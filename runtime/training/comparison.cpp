@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/comparison.h"
+#include "runtime/training/comparison.h"
 
 #include <fmt/format.h>
 #include <llvm/ADT/STLExtras.h>
@@ -12,7 +12,7 @@
 
 #include "ir/graph/op_table.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 namespace {
 
@@ -100,4 +100,4 @@ ir::Expected<Comparison> compareWithUnplanned(const ir::Graph& graph, const Trai
   return comparison;
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/byte_digest.h"
+#include "runtime/training/byte_digest.h"
 
 #include <xxhash.h>
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 ByteDigest digestOf(llvm::ArrayRef<uint8_t> bytes) {
   const XXH128_hash_t hash = XXH3_128bits(bytes.data(), bytes.size());
@@ -16,4 +16,4 @@ ByteDigest digestOf(const at::Tensor& tensor) {
       llvm::ArrayRef<uint8_t>(static_cast<const uint8_t*>(own.const_data_ptr()), own.nbytes()));
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

@@ -1,12 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/training_notes.h"
+#include "tools/training/resume_check.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/base/error.h"
+#include "runtime/training/training_notes.h"
 
 namespace stowage::tools {
 namespace {
+
+using runtime::toNotes;
+using runtime::TrainingIdentity;
+using runtime::TrainingNotes;
 
 TrainingIdentity sample() {
   return {.recipe = "gpt2 preset=tiny lr=1e-3",
@@ -29,17 +34,7 @@ bool says(const std::string& text, const std::string& part) {
   return text.find(part) != std::string::npos;
 }
 
-TEST(TrainingNotes, NumbersReadBackAsTheyWere) {
-  TrainingIdentity identity = sample();
-  identity.learningRate = 0.1 + 0.2;
-  const TrainingNotes notes = toNotes(identity);
-  EXPECT_EQ(notedSeed(notes), 5U);
-  EXPECT_EQ(notedLearningRate(notes), 0.1 + 0.2);
-  EXPECT_EQ(notedSeed({}), std::nullopt);
-  EXPECT_EQ(notedLearningRate(toNotes(sample())), std::nullopt);
-}
-
-TEST(TrainingNotes, TheSameTrainingMayBeWrittenInOtherWords) {
+TEST(ResumeCheck, TheSameTrainingMayBeWrittenInOtherWords) {
   TrainingIdentity now = sample();
   EXPECT_EQ(refusalOf(now, sample()), "");
   now.recipe = "gpt2 lr=0.001 layers=2";  // the preset's value, the same number
@@ -52,7 +47,7 @@ TEST(TrainingNotes, TheSameTrainingMayBeWrittenInOtherWords) {
   EXPECT_EQ(refusalOf(now, archive), "");
 }
 
-TEST(TrainingNotes, AnotherTrainingIsRefusedWithAllThatDiffers) {
+TEST(ResumeCheck, AnotherTrainingIsRefusedWithAllThatDiffers) {
   TrainingIdentity now = sample();
   now.recipe = "gpt2 preset=tiny lr=2e-3 schedule=step";
   now.seed = 6;
@@ -71,7 +66,7 @@ TEST(TrainingNotes, AnotherTrainingIsRefusedWithAllThatDiffers) {
                    "recipe: found 'llama preset=tiny lr=1e-3', expected 'gpt2 preset=tiny"));
 }
 
-TEST(TrainingNotes, OtherDataMayBeAskedFor) {
+TEST(ResumeCheck, OtherDataMayBeAskedFor) {
   TrainingIdentity now = sample();
   now.data = "4 batches, xxh64:2";
   EXPECT_TRUE(says(refusalOf(now, sample()), "--other-data goes on"));
@@ -80,21 +75,16 @@ TEST(TrainingNotes, OtherDataMayBeAskedFor) {
   EXPECT_FALSE(says(refusalOf(now, sample(), /*otherData=*/true), "--other-data"));
 }
 
-TEST(TrainingNotes, ACheckpointWithoutNotesIsNotCompared) {
+TEST(ResumeCheck, ACheckpointWithoutNotesIsNotCompared) {
   const TrainingNotes now = toNotes(sample());
   const TrainingNotes seedAlone = {{"seed", "9"}};
   EXPECT_EQ(ir::describe(checkSameTraining({.folder = "out", .saved = seedAlone, .now = now})), "");
 }
 
-TEST(TrainingNotes, OtherThreadsAreNoOtherTraining) {
+TEST(ResumeCheck, OtherThreadsAreNoOtherTraining) {
   TrainingIdentity now = sample();
   now.numerics = "1 threads, deterministic, torch 2.11.0";
   EXPECT_EQ(refusalOf(now, sample()), "");
-  const TrainingNotes nowNotes = toNotes(now);
-  const TrainingNotes savedNotes = toNotes(sample());
-  const std::string text = otherNumerics({.folder = "out", .saved = savedNotes, .now = nowNotes});
-  EXPECT_TRUE(says(text, "ran with 2 threads, deterministic")) << text;
-  EXPECT_EQ(otherNumerics({.folder = "out", .saved = savedNotes, .now = savedNotes}), "");
 }
 
 }  // namespace

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A planned training held against an unplanned one. In deterministic mode every bit must be the
-// same. Without it libtorch does not repeat itself (attention's backward on a GPU adds in any
-// order), so the unplanned training is done twice: what it repeats, the plan must repeat too. Two
-// may agree by chance, so a difference is held against more of them before it counts. Of losses
-// that they do not repeat, the plan's must still be near theirs; states that they do not repeat are
-// not compared.
-#ifndef STOWAGE_TOOLS_TRAINING_COMPARISON_H_
-#define STOWAGE_TOOLS_TRAINING_COMPARISON_H_
+// Compares a planned training with an unplanned one. In deterministic mode every bit must be equal.
+// Without it libtorch does not repeat all bits (attention's backward on a GPU adds in any order),
+// so the unplanned training is run twice: bits that both have, the planned one must have too. Two
+// may agree by chance, so a difference counts only when further unplanned trainings confirm it.
+// Losses that are not repeated must be near those of the unplanned trainings; such state is not
+// compared.
+#ifndef STOWAGE_RUNTIME_TRAINING_COMPARISON_H_
+#define STOWAGE_RUNTIME_TRAINING_COMPARISON_H_
 
 #include <functional>
 #include <optional>
@@ -16,9 +16,9 @@
 
 #include "ir/base/error.h"
 #include "ir/graph/graph.h"
-#include "tools/training/training_run.h"
+#include "runtime/training/training_record.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 struct Comparison {
   TrainingRecord eager;
@@ -42,6 +42,6 @@ using UnplannedTraining = std::function<ir::Expected<TrainingRecord>()>;
 ir::Expected<Comparison> compareWithUnplanned(const ir::Graph& graph, const TrainingRecord& planned,
                                               const UnplannedTraining& train);
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime
 
-#endif  // STOWAGE_TOOLS_TRAINING_COMPARISON_H_
+#endif  // STOWAGE_RUNTIME_TRAINING_COMPARISON_H_

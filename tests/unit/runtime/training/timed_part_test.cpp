@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/timed_part.h"
+#include "runtime/training/timed_part.h"
 
 #include <gtest/gtest.h>
 
@@ -11,7 +11,7 @@ namespace {
 using Split = std::pair<int64_t, int64_t>;  // steps without times, then with
 
 Split splitOf(int64_t steps, int64_t most) {
-  const tools::TimedPart part = tools::splitSteps(steps, most);
+  const runtime::TimedPart part = runtime::splitSteps(steps, most);
   return {part.untimed, part.timed};
 }
 
@@ -31,7 +31,7 @@ TEST(TimedPart, AShortRunTakesTimesFirstOfAll) {
 }
 
 Split measured(Nanoseconds step, bool mayBeLaunchBound) {
-  const tools::TimedPart part = tools::partToMeasure(step, mayBeLaunchBound);
+  const runtime::TimedPart part = runtime::partToMeasure(step, mayBeLaunchBound);
   return {part.untimed, part.timed};
 }
 

@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Bytes by their length and the 128 bits of XXH3: what two trainings are compared by, because the
-// state of a large model fits no second time beside it.
-#ifndef STOWAGE_TOOLS_TRAINING_BYTE_DIGEST_H_
-#define STOWAGE_TOOLS_TRAINING_BYTE_DIGEST_H_
+// Digests of bytes: their length and the 128 bits of XXH3. Two trainings are compared by them,
+// because memory does not hold the state of a large model twice.
+#ifndef STOWAGE_RUNTIME_TRAINING_BYTE_DIGEST_H_
+#define STOWAGE_RUNTIME_TRAINING_BYTE_DIGEST_H_
 
 #include <ATen/core/Tensor.h>
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 struct ByteDigest {
   uint64_t bytes = 0;
@@ -23,6 +23,6 @@ ByteDigest digestOf(llvm::ArrayRef<uint8_t> bytes);
 /// Of its elements in row-major order, wherever it lies.
 ByteDigest digestOf(const at::Tensor& tensor);
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime
 
-#endif  // STOWAGE_TOOLS_TRAINING_BYTE_DIGEST_H_
+#endif  // STOWAGE_RUNTIME_TRAINING_BYTE_DIGEST_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/comparison.h"
+#include "runtime/training/comparison.h"
 
 #include <ATen/ops/full.h>
 #include <ATen/ops/scalar_tensor.h>
@@ -14,7 +14,7 @@
 #include "ir/text/parser.h"
 #include "tests/support/or_fail.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 namespace {
 
 constexpr const char* kBody = R"({
@@ -158,4 +158,4 @@ TEST(Comparison, WhereAllOpsRepeatTwoTrainingsAreEnough) {
 }
 
 }  // namespace
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

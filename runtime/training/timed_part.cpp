@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/timed_part.h"
+#include "runtime/training/timed_part.h"
 
 #include <algorithm>
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 TimedPart splitSteps(int64_t steps, int64_t most) {
   constexpr int64_t kFewestUntimed = 3;
@@ -24,4 +24,4 @@ TimedPart partToMeasure(Nanoseconds predictedStep, bool mayBeLaunchBound) {
           .timed = std::clamp(steps, kFewest, kMostTimed)};
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/training/batches_ahead.h"
+#include "runtime/training/batches_ahead.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 namespace {
 
@@ -45,4 +45,4 @@ ir::Error BatchesAhead::draw() {
   return ir::success();
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches drawn before the steps that take them, as many as there is room for, so that reading or
-// drawing them is no part of a step's measured time. Every batch is the source's, in its order.
-#ifndef STOWAGE_TOOLS_TRAINING_BATCHES_AHEAD_H_
-#define STOWAGE_TOOLS_TRAINING_BATCHES_AHEAD_H_
+// Batches are drawn before their steps, as many as there is room for, so that reading or drawing
+// them is no part of a step's measured time. They come from the source in its order, unchanged.
+#ifndef STOWAGE_RUNTIME_TRAINING_BATCHES_AHEAD_H_
+#define STOWAGE_RUNTIME_TRAINING_BATCHES_AHEAD_H_
 
 #include <cstdint>
 #include <deque>
@@ -11,9 +11,9 @@
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
-#include "tools/training/training_run.h"
+#include "runtime/training/batch.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 /// What batches that wait for their steps may take.
 constexpr Bytes kRoomForBatches = Bytes(int64_t{256} << 20);
@@ -48,6 +48,6 @@ class BatchesAhead {
   std::deque<Batch> drawn_;  // from step `next_` on
 };
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime
 
-#endif  // STOWAGE_TOOLS_TRAINING_BATCHES_AHEAD_H_
+#endif  // STOWAGE_RUNTIME_TRAINING_BATCHES_AHEAD_H_

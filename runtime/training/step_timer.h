@@ -2,15 +2,15 @@
 //
 // What trainings that are compared have in common: where their random numbers start, and how their
 // steps are timed.
-#ifndef STOWAGE_TOOLS_TRAINING_STEP_TIMER_H_
-#define STOWAGE_TOOLS_TRAINING_STEP_TIMER_H_
+#ifndef STOWAGE_RUNTIME_TRAINING_STEP_TIMER_H_
+#define STOWAGE_RUNTIME_TRAINING_STEP_TIMER_H_
 
 #include <ATen/Context.h>
 
 #include <chrono>
 #include <cstdint>
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 /// Random numbers of the steps start here in both trainings, whatever construction drew.
 inline void seedSteps(uint64_t seed) { at::manual_seed(seed ^ 0x5354455053ULL); }
@@ -45,6 +45,6 @@ class StepTimer {
   Clock::duration total_{};
 };
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime
 
-#endif  // STOWAGE_TOOLS_TRAINING_STEP_TIMER_H_
+#endif  // STOWAGE_RUNTIME_TRAINING_STEP_TIMER_H_

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-//
-// An imported step trained without a plan (tools/training/training_run.h): its ops one after
-// another with ordinary memory, from the first values that the planned run has.
+#include "runtime/training/replay_training.h"
+
 #include <ATen/ops/empty.h>
 #include <llvm/ADT/STLExtras.h>
 
@@ -15,16 +14,13 @@
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/runner/replay.h"
 #include "runtime/torch/torch_types.h"
-#include "tools/training/batches_ahead.h"
-#include "tools/training/reference_mode.h"
-#include "tools/training/step_timer.h"
-#include "tools/training/training_run.h"
+#include "runtime/training/batches_ahead.h"
+#include "runtime/training/reference_mode.h"
+#include "runtime/training/step_timer.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 namespace {
-
-using runtime::Replay;
 
 class ReplayRun {
  public:
@@ -35,7 +31,7 @@ class ReplayRun {
     if (!made) return made.takeError();
     run_ = std::move(*made);
     if (!replay_.weights.empty()) {
-      ir::Expected<runtime::StateFiles> files = runtime::StateFiles::open(replay_.weights);
+      ir::Expected<StateFiles> files = StateFiles::open(replay_.weights);
       if (!files) return files.takeError();
       weights_ = std::move(*files);
     }
@@ -51,20 +47,20 @@ class ReplayRun {
   }
 
   ir::Expected<at::Tensor> step(const Batch& batch) {
-    std::vector<runtime::InputBytes> inputs;
+    std::vector<InputBytes> inputs;
     Batch held;
     for (size_t i = 0; i < batch.size(); ++i) {
       const ir::Value& value = graph_.value(replay_.step.inputs()[i]);
-      held.push_back(runtime::layOutAs(value.type, batch[i]));
+      held.push_back(layOutAs(value.type, batch[i]));
       inputs.push_back(
           {value.storage, {static_cast<const uint8_t*>(held[i].data_ptr()), held[i].nbytes()}});
     }
-    const std::vector<runtime::ScalarValue> scalars = capturedScalars();
+    const std::vector<ScalarValue> scalars = capturedScalars();
     if (ir::Error error = run_->runStep(inputs, scalars)) return error;
     return loss();
   }
 
-  /// What the planned run has between steps as well.
+  /// Digests of the state that the planned run has between steps.
   ir::Error keepState(TrainingRecord& record) const {
     for (const ir::BoundaryEntry& entry : replay_.schedule.boundary) {
       const std::string& name = replay_.planned.storage(entry.storage).name;
@@ -81,8 +77,7 @@ class ReplayRun {
         record.state.emplace_back(name, digestOf(bytes));
       }
     }
-    std::sort(record.state.begin(), record.state.end(),
-              [](const auto& a, const auto& b) { return a.first < b.first; });
+    record.sortState();
     return ir::success();
   }
 
@@ -93,7 +88,7 @@ class ReplayRun {
 
   ir::Error fill(ir::StorageId storage) {
     std::vector<uint8_t> place(static_cast<size_t>(graph_.storage(storage).bytes.value()));
-    if (weights_ && runtime::isModelState(graph_.storage(storage))) {
+    if (weights_ && isModelState(graph_.storage(storage))) {
       if (ir::Error error = weights_->read(graph_, storage, {}, place)) return error;
       return run_->write(storage, place);
     }
@@ -110,8 +105,8 @@ class ReplayRun {
     return run_->write(storage, place);
   }
 
-  std::vector<runtime::ScalarValue> capturedScalars() const {
-    std::vector<runtime::ScalarValue> scalars;
+  std::vector<ScalarValue> capturedScalars() const {
+    std::vector<ScalarValue> scalars;
     for (const ir::StepScalar& scalar : graph_.scalars()) {
       scalars.push_back({scalar.isInteger, scalar.value, scalar.integer});
     }
@@ -120,8 +115,7 @@ class ReplayRun {
 
   ir::Expected<at::Tensor> loss() const {
     const ir::Value& value = graph_.value(replay_.step.reports().front());
-    at::Tensor tensor =
-        at::empty({value.type.numElements()}, runtime::toScalarType(value.type.dtype));
+    at::Tensor tensor = at::empty({value.type.numElements()}, toScalarType(value.type.dtype));
     const auto first = static_cast<size_t>(value.type.offset * ir::elementBytes(value.type.dtype));
     ir::Expected<std::vector<uint8_t>> bytes = run_->read(value.storage);
     if (!bytes) return bytes.takeError();
@@ -132,7 +126,7 @@ class ReplayRun {
   const ReplayTraining& replay_;
   const ir::Graph& graph_;
   std::unique_ptr<Replay> run_;
-  std::optional<runtime::StateFiles> weights_;
+  std::optional<StateFiles> weights_;
 };
 
 }  // namespace
@@ -161,4 +155,4 @@ ir::Expected<TrainingRecord> trainByReplay(const ReplayTraining& replay, uint64_
   return record;
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

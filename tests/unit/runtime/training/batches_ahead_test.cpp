@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Batches drawn before their steps: in the source's order, with the clock stopped, within the room.
-#include "tools/training/batches_ahead.h"
+#include "runtime/training/batches_ahead.h"
 
 #include <ATen/ops/full.h>
 #include <gtest/gtest.h>
@@ -10,7 +10,7 @@
 
 #include "tests/support/or_fail.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 namespace {
 
 using tests::orFail;
@@ -82,4 +82,4 @@ TEST(BatchesAhead, ABatchThatCannotBeHadIsAnErrorWhenItsStepIsDue) {
 }
 
 }  // namespace
-}  // namespace stowage::tools
+}  // namespace stowage::runtime

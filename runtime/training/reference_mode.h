@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How an unplanned run computes for as long as this lives: with the threads and the deterministic
-// mode of the target that its twin was planned for.
-#ifndef STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_
-#define STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_
+// Threads and deterministic mode of an unplanned training: those of the target of the plan that it
+// is compared with. The mode before comes back when the object is destroyed.
+#ifndef STOWAGE_RUNTIME_TRAINING_REFERENCE_MODE_H_
+#define STOWAGE_RUNTIME_TRAINING_REFERENCE_MODE_H_
 
 #include <ATen/Parallel.h>
 
@@ -12,11 +12,11 @@
 #include "runtime/cpu/thread_trial.h"
 #include "runtime/torch/deterministic_mode.h"
 
-namespace stowage::tools {
+namespace stowage::runtime {
 
 /// Whether this machine gives an unplanned run of `target` its threads and their memory.
 inline ir::Error checkReference(const ir::Target& target) {
-  return runtime::checkOpThreads(target.intraOpThreads);
+  return checkOpThreads(target.intraOpThreads);
 }
 
 class ReferenceMode {
@@ -31,9 +31,9 @@ class ReferenceMode {
 
  private:
   int threadsBefore_;
-  runtime::DeterministicMode mode_;
+  DeterministicMode mode_;
 };
 
-}  // namespace stowage::tools
+}  // namespace stowage::runtime
 
-#endif  // STOWAGE_TOOLS_TRAINING_REFERENCE_MODE_H_
+#endif  // STOWAGE_RUNTIME_TRAINING_REFERENCE_MODE_H_
