@@ -41,11 +41,11 @@ std::vector<GroupBytes> toColumns(const MemoryHistory& history, double nsPerColu
   size_t next = 0;
   for (size_t i = 0; i < columns.size(); ++i) {
     columns[i] = held;
-    const double end = static_cast<double>(i + 1) * nsPerColumn;
+    const int64_t end = std::llround(static_cast<double>(i + 1) * nsPerColumn);
     const bool isLast = i + 1 == columns.size();
     for (; next < history.points.size(); ++next) {
       const MemoryPoint& point = history.points[next];
-      if (!isLast && static_cast<double>(point.start.value()) >= end) break;
+      if (!isLast && point.start.value() >= end) break;
       held = point.bytes;
       if (sumOf(held) > sumOf(columns[i])) columns[i] = held;
     }

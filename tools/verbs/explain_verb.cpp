@@ -316,8 +316,9 @@ ir::Error writePicture(const ExplainFlags& flags, const LoadedPlan& plan,
                        const planner::ExplainInput& input) {
   if (flags.svg.empty()) return ir::success();
   const MemoryChart chart = {
-      .title = "'" + plan.graph.name() + "': device memory over one step, costs " +
-               ir::costSourceName(input.costs.source),
+      .title = "'" + plan.graph.name() + "': device memory over one step, " +
+               (input.costs.source == ir::CostSource::kRoofline ? "estimated" : "measured") +
+               " costs",
       .unplanned = planner::findUnplannedMemory(plan.graph, plan.file.target, input.costs),
       .planned = planner::findPlannedMemory(input),
       .budget = plan.file.budget};
