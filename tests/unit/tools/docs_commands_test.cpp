@@ -53,7 +53,8 @@ const std::vector<DocumentedCommand>& pageCommands() {
 /// Of large models, and for files that the reader has.
 bool needsMore(const DocumentedCommand& command) {
   return command.section == "An exported step" || command.section == "A large model on a GPU" ||
-         command.arguments.find("l.stow") != std::string::npos;
+         command.arguments.find("l.stow") != std::string::npos ||
+         command.arguments.find("l.plan.json") != std::string::npos;
 }
 
 TEST(DocsCommands, OfTheCommandLineRun) {

@@ -303,27 +303,6 @@ TEST_F(PlanVerbs, SweepSaysNoWhenNothingFits) {
   EXPECT_EQ(both.code, 2) << both.text;
 }
 
-TEST_F(PlanVerbs, SweepDrawsAPicture) {
-  const std::string sweep =
-      "sweep " + at("step.stow") + " --budgets 60%peak,100%peak --svg " + at("sweep.svg");
-  const Outcome outcome = stowage(sweep);
-  EXPECT_EQ(outcome.code, 0) << outcome.text;
-  EXPECT_TRUE(outcome.says("wrote      " + at("sweep.svg"))) << outcome.text;
-  const std::string picture = readText(at("sweep.svg"));
-  EXPECT_EQ(picture.find("<svg "), 0U);
-  const auto circles = [&] {
-    size_t count = 0;
-    for (size_t i = picture.find("<circle "); i != std::string::npos;
-         i = picture.find("<circle ", i + 1)) {
-      ++count;
-    }
-    return count;
-  };
-  EXPECT_EQ(circles(), 2U);
-  expectRefused(sweep, 2, "exists already; -f replaces it");
-  expectRefused("sweep " + at("step.stow") + " --svg -", 2, "--svg: found '-'");
-}
-
 TEST_F(PlanVerbs, EqualRoundedSizesAreSaidExactly) {
   ASSERT_EQ(stowage("capture gpt2 -o " + at("larger.stow")).code, 0);
   const std::string plan = "plan " + at("larger.stow") + " --budget ";
