@@ -51,7 +51,7 @@ ir::Expected<PassList> parsePipeline(llvm::StringRef text);
 
 /// Names of all passes in the order of the lists, "normalise" and "lower" last: for messages.
 std::vector<std::string> allPassNames();
-/// That `name` is none of `known`.
+/// The error for a pass `name` that is not among `known`.
 ir::Error refuseUnknownPass(const std::string& name, const std::vector<std::string>& known);
 
 }  // namespace stowage::passes

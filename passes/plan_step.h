@@ -53,8 +53,8 @@ struct PlannedStep {
 /// output.
 ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order);
 
-/// One step, any number of budgets: what one question made known serves the next. The answer to a
-/// budget is the same whatever was asked before. `graph` and `target` must outlive it.
+/// Plans one step for any number of budgets and reuses what earlier calls computed. The answer for
+/// a budget does not depend on earlier calls. `graph` and `target` must outlive it.
 class StepPlanner {
  public:
   /// `options.budget` is not used. Errors: of makeProblem and Planner::make; kInfeasible naming the
@@ -75,9 +75,9 @@ class StepPlanner {
   ir::GraphMode graphMode_ = ir::GraphMode::kNone;
 };
 
-/// May CUDA graphs hold what `mode` puts into them? V25, before hours of planning: what an op
-/// leaves or finds on the host, a graph would not leave or find again. Errors: kInfeasible naming
-/// the node.
+/// Checks before planning that CUDA graphs can hold the part of the step that `mode` records (V25).
+/// A CUDA graph does not repeat an op's work on host memory.
+/// Errors: kInfeasible naming the node.
 ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode);
 
 /// A StepPlanner for one budget. Errors: kInfeasible when no order has a plan, with the smallest

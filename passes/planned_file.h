@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Between what was planned and what a plan's file holds: a PlannedStep -> its PlanFile; a step's
-// graph and a PlanFile -> the graph in the order that the plan is about. Not here: JSON
+// Converts between planning results and plan files: from a PlannedStep to its PlanFile; from a
+// step's graph and a PlanFile to the graph in the plan's order. Not here: JSON
 // (planner/files/plan_json.h), files.
 #ifndef STOWAGE_PASSES_PLANNED_FILE_H_
 #define STOWAGE_PASSES_PLANNED_FILE_H_

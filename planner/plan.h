@@ -30,8 +30,8 @@ struct PlanResult {
   bool planNeeded = true;  // false: everything fits anyway, no copies, no recomputes
 };
 
-/// One problem, any number of budgets: what one question made known serves the next. The answer to
-/// a budget is the same whatever was asked before. Not for use by two threads at once.
+/// Plans one problem for any number of budgets and reuses what earlier calls computed. The answer
+/// for a budget does not depend on earlier calls. Not for use by two threads at once.
 class Planner {
  public:
   /// `problem` must outlive it. Errors: kInvalidArgument for pins that cannot be kept.

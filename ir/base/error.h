@@ -2,9 +2,9 @@
 //
 // Errors are values: every fallible function returns `Expected<T>` or `Error`, with one payload
 // class, PlanError. A budget that is too small is an answer, not an accident, so it travels the
-// same way, with the numbers a user needs (`Infeasible`). Messages: lower case, what was found and
-// what was expected, no final period; the place (file, line, column) is kept apart and printed in
-// front. Only tools/ prints errors and turns codes into exit codes. This is the only file that
+// class, PlanError. A budget that is too small is a normal outcome: it is returned in the same way,
+// with the numbers a user needs (`Infeasible`). Messages: lower case, what was found and what was
+// expected, no final period; the place (file, line, column) is kept apart and printed in
 // names llvm::Error and llvm::Expected.
 #ifndef STOWAGE_IR_BASE_ERROR_H_
 #define STOWAGE_IR_BASE_ERROR_H_

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the text form takes for a name.
+// Which characters a name in the text form may have.
 #ifndef STOWAGE_IR_BASE_IDENTIFIER_H_
 #define STOWAGE_IR_BASE_IDENTIFIER_H_
 

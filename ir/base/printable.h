@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Text of files, made harmless for a terminal: control characters (of ASCII and of Unicode), marks
-// that turn the direction of writing, and bytes that are no UTF-8 become \xHH. Names and messages
-// that are longer than anybody reads are cut in their middle, so that their begin and their end
-// stay. Whoever prints a line sends every foreign text of it through here.
+// Makes text from files safe to print on a terminal. Control characters (ASCII and Unicode), marks
+// that change the writing direction, and bytes that are not UTF-8 become \xHH. Very long names and
+// messages lose their middle and keep both ends. Code that prints a line passes every text that
+// came from a file through here.
 #ifndef STOWAGE_IR_BASE_PRINTABLE_H_
 #define STOWAGE_IR_BASE_PRINTABLE_H_
 
@@ -15,15 +15,15 @@
 
 namespace stowage::ir {
 
-/// Bytes of a message or of a line that are shown; of longer ones begin and end.
+/// Most bytes of a message or line that are shown; a longer one keeps its begin and its end.
 inline constexpr size_t kLongestShown = 4000;
-/// Notes of a message that are shown: what is wrong with 200,000 tensors shows in the first ones.
+/// Most notes of a message that are shown. The first ones show what is wrong.
 inline constexpr size_t kMostShown = 50;
 
 /// Bytes of the character that `text` begins with, if it may be printed: 1 to 4. Else 0: the first
 /// byte is to be escaped. `text` is not empty.
 size_t printableLength(llvm::StringRef text);
-/// The text with everything else escaped, newlines too: one line.
+/// The text as one line: everything that may not be printed is escaped, newlines too.
 std::string printable(llvm::StringRef text);
 /// At most about `most` bytes of `text`: "begin [N bytes left out] end".
 std::string shortened(llvm::StringRef text, size_t most = kLongestShown);

@@ -32,8 +32,8 @@ struct Size {
 };
 
 /// A share of the unplanned peak: the bytes that are alive at once when nothing is moved or
-/// recomputed (`--budget 60%peak` on the command line). What cannot be a share (not a number, 0 or
-/// less, beyond all memory) is kept as one that whoever plans refuses.
+/// recomputed (`--budget 60%peak` on the command line). An invalid share (not a number, 0 or less,
+/// beyond all memory) is kept, and planning refuses it.
 Size percentOfPeak(double percent);
 
 }  // namespace stowage

@@ -12,7 +12,7 @@
 
 namespace stowage::ir {
 
-/// Temporaries of `costs`, which are the graph's, and the target's reserved regions included.
+/// Includes temporaries (`costs` are those of the graph) and the target's reserved regions.
 Bytes computeUnplannedPeak(const Graph& graph, const Target& target, const NodeCosts& costs);
 
 }  // namespace stowage::ir

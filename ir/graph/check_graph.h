@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Invariants of a graph on its own: ids in range, views inside their storages, unique names, every
-// version read was written before, roles and persistence that go together, whole-writes that are
-// whole. Broken IR is data, not a programming error: all violations come back as notes of one
-// kInvalidIr error.
+// Checks a graph on its own: ids in range, views inside their storages, unique names, every version
+// written before it is read, persistence that the role allows, whole writes that cover the storage.
+// Broken IR is data, not a programming error: all violations come back as notes of one kInvalidIr
+// error.
 #ifndef STOWAGE_IR_GRAPH_CHECK_GRAPH_H_
 #define STOWAGE_IR_GRAPH_CHECK_GRAPH_H_
 
@@ -12,7 +12,7 @@
 
 namespace stowage::ir {
 
-/// A host storage is a seed, a step count, a learning rate: nothing that would need planning.
+/// Largest storage on the host: a seed, a step count, a learning rate. Not worth planning.
 inline constexpr Bytes kMaxHostStorageBytes{4096};
 
 /// Later groups of invariants are looked at only when the earlier ones hold: names and types, then

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Gaps: the stretches of a step in which a storage holds bytes that nobody touches. They are what a
-// planner chooses about. Ranges are node positions in the graph's order; a persistent storage's
-// last gap wraps around the boundary of the step. The verifier does not use this file: it has its
-// own account.
+// Gaps: the stretches of a step in which a storage holds bytes and no node accesses it. The planner
+// decides what to do in each. Ranges are node positions in the graph's order. The last gap of a
+// persistent storage wraps around the step boundary. The verifier does not use this file: it
+// derives lives itself.
 #ifndef STOWAGE_IR_GRAPH_LIVENESS_H_
 #define STOWAGE_IR_GRAPH_LIVENESS_H_
 

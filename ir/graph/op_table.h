@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the planner and the verifier may assume about an op. The table is data (op_table.cpp); an op
-// that is not in it gets the cautious answer: never run twice, never lands on an operand, costs by
-// bytes. Each "may be recomputed" and "may land on an operand" row has a conformance test on the
-// real op.
+// What the planner and the verifier may assume about an op.
+// The table is data (op_table.cpp). An op outside the table gets the safe default: no recompute, no
+// in-place reuse, cost by bytes. Each row that allows recompute or in-place reuse has a conformance
+// test on the real op.
 #ifndef STOWAGE_IR_GRAPH_OP_TABLE_H_
 #define STOWAGE_IR_GRAPH_OP_TABLE_H_
 
@@ -37,16 +37,16 @@ struct OpInfo {
   /// arguments in the same places, but the operands that the node writes are passed as undefined,
   /// so that a recompute neither reads nor writes them. "": the op itself, with all its arguments.
   const char* replayForm = "";
-  /// Schema index of the operand whose bytes result 0 may land on; -1: none. Only when its type is
-  /// the result's (dtype included), dense, and no other operand views that storage with another
-  /// type.
+  /// Schema index of the operand whose bytes result 0 may reuse in place; -1: none. Only when both
+  /// have the same type (dtype included), dense, and no other operand views that storage with
+  /// another type.
   int8_t inPlaceOperand = -1;
   int8_t inPlaceOperand2 = -1;  // a second candidate
   CostKind cost = CostKind::kBytes;
   bool known = false;  // false: the cautious default for an op not in the table
 };
 
-/// Never fails: unknown ops get the cautious default. The reference stays valid for ever.
+/// Never fails: unknown ops get the safe default. The reference is valid for the whole process.
 const OpInfo& lookUpOp(llvm::StringRef op);
 /// Whether two launches of `op` on the same bytes give the same bytes.
 bool repeatsItsBits(const OpInfo& op, bool deterministicMode);

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The machine a plan is for: alignment rules, memory, what its kernels and links can do at best,
-// which libraries choose its kernels. A plan carries the target's identity, and a run on a machine
-// that differs is refused (V3) instead of giving other bits or other sizes. Profiles for devices
-// that one does not own: planner/profiles/. Measured costs replace the rates, never the identity.
+// The machine a plan is for: alignment, memory, peak rates of kernels and links, and the libraries
+// that choose its kernels. A plan carries the target's identity. A run on another machine is
+// refused (V3), because bits or sizes could differ. Profiles of common devices: planner/profiles/.
+// Measured costs replace the rates, never the identity.
 #ifndef STOWAGE_IR_SCHEDULE_TARGET_H_
 #define STOWAGE_IR_SCHEDULE_TARGET_H_
 
@@ -58,7 +58,7 @@ struct Target {
   int intraOpThreads = 0;     // CPU: fixed per plan; 0 on CUDA
   bool deterministic = true;  // deterministic algorithms are on in capture, run and reference alike
   std::vector<std::pair<std::string, std::string>> libraries;  // name, version; sorted by name
-  std::vector<ReservedRegion> reserved;  // sizes only; they select kernels, hence bits
+  std::vector<ReservedRegion> reserved;  // sizes only; they select kernels and so bits
 
   // What follows is used for estimates and checks of size, and is no part of the identity.
   Bytes memory;   // of the device

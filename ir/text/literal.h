@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// How numbers, strings and tensor types are written, in one place: the text form of graphs and
-// schedules and the signatures of cost tables agree because both write through here. Independent of
-// locale and machine. Reading is the parser's.
+// Writes numbers, strings and tensor types. The text form and the signatures of cost tables agree
+// because both use these functions. Output depends on neither locale nor machine. Reading:
+// ir/text/parser.h.
 #ifndef STOWAGE_IR_TEXT_LITERAL_H_
 #define STOWAGE_IR_TEXT_LITERAL_H_
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Reads `schedule @name {...}` after its graph: arenas, reserved regions, claims, decisions,
-// residencies, boundary and commands, in that order. Every reference is checked to exist; whether
-// the schedule is right is the verifier's (ir/verify/verify.h), so a wrong one can be written down
-// and refused.
+// residencies, boundary and commands, in that order. Checks that every reference exists. It does
+// not check that the schedule is correct: the verifier does (ir/verify/verify.h), so tests can
+// write down wrong schedules.
 #ifndef STOWAGE_IR_TEXT_SCHEDULE_PARSER_H_
 #define STOWAGE_IR_TEXT_SCHEDULE_PARSER_H_
 

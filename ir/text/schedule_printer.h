@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Canonical text of a schedule. Fields that say nothing (empty lists, no recompute, no temporaries)
-// are left out, and so are fields that do not belong to a command's kind.
+// Writes the canonical text of a schedule. Fields with their default (empty lists, no recompute, no
+// temporaries) and fields that a command's kind does not have are left out.
 #ifndef STOWAGE_IR_TEXT_SCHEDULE_PRINTER_H_
 #define STOWAGE_IR_TEXT_SCHEDULE_PRINTER_H_
 

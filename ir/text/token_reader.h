@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // One token of look-ahead over a text, and the only place where parse errors are made. Failure is
-// sticky: the first complaint is kept, with its place, and from then on the reader only shows the
-// end of the text. So grammar functions read straight through without asking after each step: what
-// they return after a failure is a default that nobody uses, and every loop over tokens ends.
+// sticky: the reader keeps the first error with its place, and from then on returns only kEnd. So
+// grammar functions need no check after each call: after a failure they return unused defaults, and
+// every loop over tokens ends.
 #ifndef STOWAGE_IR_TEXT_TOKEN_READER_H_
 #define STOWAGE_IR_TEXT_TOKEN_READER_H_
 

@@ -2,12 +2,12 @@
 //
 // What the files of the verifier share: the facts that every rule starts from, derived from graph
 // and schedule alone, and the report they write to. Private to ir/verify*.
-//   Use       one command's dealings with one residency. The uses of a residency, in enqueue order,
+//   Use       one command's access to one residency. The uses of a residency, in enqueue order,
 //             are its history in a step.
 //   Live range
-//             the part of that history for which its bytes must be left alone: from the write that
-//             defines it (a write that does not read) to the last use. A residency that holds its
-//             storage across the boundary has a head (uses before its first defining write) and a
+//             the part of that history in which nothing else may write its bytes: from the write
+//             that defines it (a write that does not read) to the last use. A residency that
+//             crosses the step boundary has a head (uses before its first defining write) and a
 //             tail. The tail of a step and the head of the next are one live range. Without a
 //             defining write the live range never ends.
 //   Boundary  inputs: the caller's data is put into the boundary residency once every command of
@@ -49,9 +49,9 @@ class Report {
 struct Use {
   CommandId command;
   ResidencyId residency;
-  StorageId storage;            // that the graph asks for; for copies that of the residency
-  int32_t readVersion = -1;     // that the graph asks for; -1 for copies
-  int32_t writtenVersion = -1;  // that the graph makes; -1 for copies
+  StorageId storage;            // the node accesses; for copies the residency's
+  int32_t readVersion = -1;     // that the node reads; -1 for copies
+  int32_t writtenVersion = -1;  // that the node writes; -1 for copies
   bool reads = false;
   bool writes = false;
   bool defines() const { return writes && !reads; }
@@ -61,7 +61,7 @@ struct Use {
 /// replay form those without the storages that the op writes in place.
 llvm::SmallVector<Access, 4> accessesOf(const Graph& graph, const Command& run);
 
-/// Of a schedule that keeps V1.
+/// Facts about a schedule that satisfies V1.
 class Facts {
  public:
   explicit Facts(const VerifyInput& input);
@@ -91,7 +91,7 @@ class Facts {
   }
   /// Bytes of a residency: its storage's, rounded up as its space asks.
   Bytes size(ResidencyId id) const;
-  /// In some boundary entry.
+  /// True if some boundary entry names the residency.
   bool isHeld(ResidencyId id) const { return held_[id.index()] != 0; }
   /// Boundary residency of an input: filled by the caller before each step.
   bool isInputSlot(ResidencyId id) const;
@@ -139,7 +139,7 @@ void checkHazards(const Facts& facts, const HappensBefore& order, Report& report
 void checkPlaces(const Facts& facts, Report& report);
 /// V13, V17, V19, V21 and across the step boundary V24: who shares bytes, and in which order.
 void checkSharing(const Facts& facts, const HappensBefore& order, Report& report);
-/// V21 but for its order.
+/// V21, without the order of the uses (checkSharing checks that).
 void checkInPlaceReuse(const Facts& facts, Report& report);
 /// V20, V30.
 void checkClaims(const Facts& facts, Report& report);

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which command has finished before which other starts, in two consecutive steps of a schedule.
+// Computes which command has finished before which other starts, in two consecutive steps.
 // Only what the schedule states counts:
 //   - a stream is first in, first out, from one step into the next;
 //   - `wait` names commands of the same step, `prev` commands of the step before;
 //   - in a joined schedule every command of a step has finished before the next step begins.
-// The order in which commands are enqueued orders nothing across streams.
-// One vector clock per command and step: entry t counts the commands of stream t, over both steps,
-// that have finished when the command starts. So "all of set A before all of set B" is one
-// comparison of a greatest end with a least start, whatever the sizes of the sets.
-// A pair of steps says all: each command precedes itself in the next step, so what holds
-// from a step to the next holds from a step to any later one. On the first step every `prev` counts
-// as satisfied, which only takes commands away that could have interfered.
+// The enqueue order alone orders nothing across streams.
+// Each command in each step has one vector clock. Entry t counts the commands of stream t that have
+// finished when the command starts. So "all of A before all of B" compares A's greatest end with
+// B's least start.
+// Two steps are enough: a command precedes itself in the next step, so an order between
+// neighbouring steps also holds for later ones. On the first step every `prev` counts as satisfied:
+// fewer commands run beside each other.
 #ifndef STOWAGE_IR_VERIFY_VERIFY_ORDER_H_
 #define STOWAGE_IR_VERIFY_VERIFY_ORDER_H_
 
@@ -31,8 +31,8 @@ bool isWithin(const Clock& a, const Clock& b);
 void raiseTo(Clock& clock, const Clock& other);
 
 enum class Ordering : uint8_t {
-  kEnqueue,  // as if one stream ran everything in enqueue order: schedules without waits yet
-  kStreams   // what waits and streams order
+  kEnqueue,  // as if one stream ran everything in enqueue order: before waits are set
+  kStreams   // as waits and streams order it
 };
 
 /// A command in one of the two unrolled steps.
@@ -50,13 +50,13 @@ class HappensBefore {
   const Clock& start(CommandInstance instance) const;
   /// What has finished when the command has: its start and itself.
   Clock end(CommandInstance instance) const;
-  /// Adds the command itself to a set of commands: its lane's entry is at least its count.
+  /// Adds the command itself to a clock: raises its stream's entry to the command's count.
   void include(Clock& set, CommandInstance instance) const;
   /// True if `a` has finished before `b` starts.
   bool isBefore(CommandInstance a, CommandInstance b) const;
 
   size_t lane(CommandId command) const { return lanes_[command.index()]; }
-  /// The command that is number `count - 1` of a lane, as counted by clocks.
+  /// The command number `count - 1` of a stream, counted as clocks do.
   CommandInstance lastOf(size_t lane, int32_t count) const;
 
  private:

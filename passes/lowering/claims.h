@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan says of itself, from the placed schedule and the timetable it came from: peaks, bytes
-// moved, times. The bound is not a timetable's to know: whoever planned fills it in.
+// Computes a plan's claims (peaks, bytes moved, times) from the placed schedule and its timetable.
+// The lower bound is not in a timetable: the caller that planned fills it in.
 #ifndef STOWAGE_PASSES_LOWERING_CLAIMS_H_
 #define STOWAGE_PASSES_LOWERING_CLAIMS_H_
 

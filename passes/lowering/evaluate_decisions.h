@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// For text only: makes the timetable that the lowering passes write out, from the decisions of a
-// schedule block (`decide` rows; none means keep all) and costs that can be added up by hand. A
-// node lasts 1 us plus 1 ns for each byte of its distinct operands and results; a copy 1 ns per
-// byte, no latency; no node needs temporaries. Everything else is planner::evaluate's doing, the
-// same as for a real plan. Without a prefetch limit, prefetches may fill any number of bytes.
+// A pass for stowage-opt and text tests. It makes a timetable from the `decide` rows of a schedule
+// block (no rows: keep everything). Costs are simple enough to add up by hand: a node takes 1 us
+// plus 1 ns per byte of its distinct operands and results; a copy takes 1 ns per byte; nothing has
+// latency or temporaries. All else is planner::evaluate, as for a real plan. Without a prefetch
+// limit, prefetches may fill any number of bytes.
 #ifndef STOWAGE_PASSES_LOWERING_EVALUATE_DECISIONS_H_
 #define STOWAGE_PASSES_LOWERING_EVALUATE_DECISIONS_H_
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Drops waits that say nothing new: those on commands that the stream's order, or another wait of
-// the command, puts before it already, directly or through any chain, within the step and across
-// the step boundary. What is left is the smallest set with the same order: each command is then
-// waited for only where that is the only reason. Needs and gives level kSynced.
+// Drops redundant waits: those on commands that stream order, or another wait of the command,
+// already orders before it, directly or through a chain, within the step and across the step
+// boundary. The result is the smallest set of waits with the same order: each one left is the only
+// reason for its order. Needs and gives level kSynced.
 #ifndef STOWAGE_PASSES_LOWERING_THIN_WAITS_H_
 #define STOWAGE_PASSES_LOWERING_THIN_WAITS_H_
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Leaves out nodes that have no effect: what they write is neither read by a node that stays, nor
-// state, nor an output. Results of all other nodes stay as they are. Kept in any case: nodes that
-// draw random numbers (they advance the generator), collectives, ops that the op table does not
-// know (they may do more than they say), and nodes that write nothing (they are there to do more).
-// Storages and views that nobody names any more go too. Normalising pass.
+// Drops nodes without effect: no remaining node reads what they write, and it is neither state nor
+// an output. All other results stay the same. These are always kept: nodes that draw random numbers
+// (they advance the generator), collectives, ops outside the op table (they may have other
+// effects), and nodes that write nothing (they exist for another effect). Storages and views that
+// nothing names any more go too. Normalising pass.
 #ifndef STOWAGE_PASSES_NORMALISE_DROP_DEAD_H_
 #define STOWAGE_PASSES_NORMALISE_DROP_DEAD_H_
 

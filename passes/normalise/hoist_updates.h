@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Hoisted order: every node of the optimizer phase runs as early as the versions of its accesses
-// allow, so that a gradient dies right after the backward node that completes it; what waits for
-// nothing of the step (a state that decays before the gradient is added) comes right before what
-// needs it, or last. The order of all other nodes, and of optimizer nodes among themselves where
-// they depend on each other, stays. There is no rule about optimizers here: an update waits for the
-// last writer of what it reads, and for the last reader and writer of what it writes; every access
-// keeps its version. So tied weights wait for both contributions, and clipping by norm holds
-// everything back, which the report's remark says. Normalising pass; run it after split-list-ops,
-// which is what makes single updates.
+// Hoisted order: every optimizer node runs as early as the versions of its accesses allow, so a
+// gradient dies right after the backward node that completes it. Nodes without in-step dependencies
+// (a state that decays before the gradient is added) go just before their first use, or last. All
+// other nodes keep their order, and so do optimizer nodes that depend on each other. No rule names
+// an optimizer: an update comes after the last writer of what it reads, and after the last reader
+// and writer of what it writes; every access keeps its version. So tied weights wait for both
+// contributions. Clipping by norm delays every update; a remark in the report says so.
+// Normalising pass; run it after split-list-ops, which splits the optimizer's list ops into
+// single updates.
 #ifndef STOWAGE_PASSES_NORMALISE_HOIST_UPDATES_H_
 #define STOWAGE_PASSES_NORMALISE_HOIST_UPDATES_H_
 

@@ -42,7 +42,7 @@ struct PeakFrame {
 };
 
 /// Nanoseconds that a step takes at least with `budget` bytes; the sum of the node times if the
-/// peak fits. A peak that cannot be got below the budget at all bounds like the most that can.
+/// peak fits. If no choice gets the peak below the budget, the bound for the lowest reachable peak.
 double boundAtPeak(const Peak& peak, const PeakFrame& frame, double budget);
 
 }  // namespace stowage::planner

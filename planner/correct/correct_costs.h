@@ -18,12 +18,12 @@
 
 namespace stowage::planner {
 
-/// `table` with the times of launches in place of those of ops alone: per signature, and for copies
-/// all together where a step has 16 or more, the mean over its commands, recomputes included; and
-/// with the rates that links had there, beside each other and beside compute, where a step copies
-/// 16 MiB or more that way (copies below 256 KiB not counted). Launch overhead is multiplied by
-/// `launchShare`, since taking times adds to it. Where it was not seen, the overhead alone is
-/// scaled like that of all launches that were seen (16 or more). `times` by command of `schedule`.
+/// `table` with times measured inside steps instead of those of ops alone. Per signature: the mean
+/// over its commands, recomputes included; for copies one mean, if a step has 16 or more. Link
+/// rates are those beside the other direction and beside compute, if a step copies 16 MiB or more
+/// that way (copies below 256 KiB do not count). Launch overhead is multiplied by `launchShare`,
+/// because timing adds to it. Unmeasured launch overhead is scaled like that of all measured
+/// launches (16 or more). `times` by command of `schedule`.
 ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
                            const ir::Schedule& schedule, const TypicalTimes& times,
                            double launchShare = 1);

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// When copies run, by simulating a few periods of the step in bytes: copies to the host start as
-// soon as their source is written and the engine is free, those first whose bytes can go first;
-// copies to the device run in order of their deadlines, as early as the bytes that are promised to
-// later launches leave room below the prefetch limit. A node waits for its operands, and for bytes
-// that are still leaving.
+// Decides when copies run, by simulating a few periods of the step in bytes. An offload starts as
+// soon as its source is written and the engine is free, first those whose bytes can be freed first.
+// Prefetches run in order of their deadlines, as early as the prefetch limit allows; bytes reserved
+// for later launches count against it. A node waits for its operands, and for offloads whose bytes
+// it needs.
 // Results are positions on the compute stream. They give the enqueue order and how long bytes stay
-// on the device. They are wishes, not proofs: dependencies exclude later what must not overlap, and
-// exact times come from planner/evaluate/timeline.h.
+// on the device. They are targets, not guarantees: dependencies later exclude forbidden overlaps,
+// and exact times come from planner/evaluate/timeline.h.
 #ifndef STOWAGE_PLANNER_EVALUATE_COPY_SCHEDULE_H_
 #define STOWAGE_PLANNER_EVALUATE_COPY_SCHEDULE_H_
 
@@ -38,8 +38,8 @@ struct CopySchedule {
   std::vector<CopySpan> in;   // by Prefetch
   /// By Prefetch: its bytes on the device are free for it from here on. Not after the start.
   std::vector<ComputePosition> place;
-  /// By Prefetch: a start up to which compute need not wait for it, if others keep to theirs. Not
-  /// before the start.
+  /// By Prefetch: the latest start for which compute need not wait, if other copies start at
+  /// theirs. Not before the start.
   std::vector<ComputePosition> latest;
   std::vector<int64_t> launchStarts;  // by launch: times since the begin of a period, as simulated
   int64_t length = 0;                 // of a period

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One total order for the starts and ends of everything in a step, from the launches and the wished
-// positions of the copies. The index of an event in it is its tick. Starts give the enqueue order.
+// One total order of all starts and ends in a step, from the launches and the simulated positions
+// of the copies. The index of an event in it is its tick. Starts give the enqueue order.
 // Ticks give every live range, temporary and host copy an interval on a circle of `period` ticks;
 // tick 0 is the step boundary. Two things whose intervals do not overlap may share bytes: the
 // dependencies then follow the enqueue order.

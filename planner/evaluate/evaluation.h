@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Evaluation on the inside: from an action per gap to a timetable, without decision rows. What the
-// search calls; planner/evaluate/evaluate.h is the same for decisions.
+// The evaluation that the search calls: from an action per gap to a timetable, without decision
+// rows. planner/evaluate/evaluate.h does the same for decisions.
 #ifndef STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
 #define STOWAGE_PLANNER_EVALUATE_EVALUATION_H_
 
@@ -18,7 +18,7 @@ namespace stowage::planner {
 
 using Actions = std::vector<ir::GapAction>;  // by gap
 
-/// An evaluation up to where it needs addresses: most of what a search meets need not go further.
+/// An evaluation without addresses yet: the search drops most candidates at this point.
 struct Draft {
   Expansion expansion;
   CopySchedule copies;

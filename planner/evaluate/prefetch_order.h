@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Prefetches after the simulation that placed them as early as the bytes allow: how late each may
-// start without being waited for, and when they run once some had to be put off because their place
-// was not free. Times are those of the simulated period; wishes again, not proofs.
+// Adjusts the prefetches that the simulation placed as early as the bytes allow: how late each may
+// start without a stall, and when they run after some were delayed because their place was not
+// free. Times are those of the simulated period: targets, not guarantees.
 #ifndef STOWAGE_PLANNER_EVALUATE_PREFETCH_ORDER_H_
 #define STOWAGE_PLANNER_EVALUATE_PREFETCH_ORDER_H_
 
@@ -14,9 +14,9 @@ namespace stowage::planner {
 /// Fills `copies.latest`.
 void findLatestStarts(const GapTable& table, const Expansion& expansion, CopySchedule& copies);
 
-/// An input is filled anew each step, so its copy is enqueued after the step boundary, and so are
-/// prefetches that would run between that copy and the step boundary. Their places are free before,
-/// so that they wait for nothing that the step before does in its end.
+/// An input changes each step, so its copy is enqueued after the step boundary. Prefetches that
+/// would run between that copy and the boundary are also enqueued after it. Their places are free
+/// earlier, so they need not wait for the last commands of the step before.
 void enqueueInputsAfterBoundary(const Expansion& expansion, CopySchedule& copies);
 
 /// `delays`: by live range, ticks of `order` (made from `copies`) by which its begin is put off.

@@ -4,7 +4,7 @@
 // in, first out. A command starts when its stream's predecessor and all its waits are finished and
 // the launch thread has enqueued it.
 // Where a CUDA graph begins or ends all streams meet. Steps follow each other until the period
-// repeats. This is the judge of a plan's time; the fake device executes the same rules with a
+// repeats. This defines a plan's predicted time; the fake device follows the same rules on a
 // virtual clock.
 #ifndef STOWAGE_PLANNER_EVALUATE_TIMELINE_H_
 #define STOWAGE_PLANNER_EVALUATE_TIMELINE_H_

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One search: evaluated plans for a device budget, from rules at several prices of recomputes whose
-// targets are corrected by what evaluation says. Optionally with a target for the host, of which
-// only rules know: what comes back may need more, and the caller compares. The result depends on
-// the problem and the arguments alone, never on the host limit of the problem.
+// Searches plans for one device budget: rules with several prices of recompute choose actions, each
+// is evaluated, and the targets are corrected by the result. A host target is optional. Only rules
+// know it, so plans may exceed it and the caller compares. The result depends on the problem and
+// the arguments alone, never on the problem's host limit.
 #ifndef STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 #define STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 
@@ -37,8 +37,8 @@ class BudgetSearch {
   /// A plan with as little on the host as is known for `budget`, which is `need` at least; nothing
   /// if none was found.
   std::optional<KnownPlan> findLeastHost(int64_t budget, int64_t need) const;
-  /// `plan` with as much in place as fits into `budget`, in exactly the same time, with at most
-  /// `host` bytes on the host and no fewer than `leastHost`, if it has that many.
+  /// `plan` with as many storages kept in place as `budget` holds, in exactly the same time. It
+  /// uses at most `host` bytes on the host, and at least `leastHost` if it has that many.
   KnownPlan settle(const KnownPlan& plan, int64_t budget, int64_t host,
                    int64_t leastHost = 0) const;
 
@@ -47,16 +47,16 @@ class BudgetSearch {
   int64_t bound(int64_t budget) const { return solver_.bound(budget); }
   const KnownPlan& keepAll() const { return keepAll_; }
   const FixedActions& fixed() const { return chooser_.fixed(); }
-  /// A step so large that effort is saved.
+  /// True for a step with so many nodes that fewer candidates are tried.
   bool isLarge() const;
 
  private:
   BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
   void tryLevel(int64_t price, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
-  /// Adds what the fastest of `found` that fits becomes when it keeps as much as the budget allows.
+  /// Removes needless transfers from the fastest plan of `found` that fits; adds the result.
   void improve(const SearchGoal& goal, Pool& found) const;
-  /// Too slow as well: what is among `known` already, and what is far too high.
+  /// Also reports as too slow: actions that `known` already has, and peaks far above the budget.
   Tried tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const;
   /// The rule's plan if it fits `budget` and has at most `host` bytes on the host; its targets are
   /// corrected by what is too much. Else how much the device lacks at least, in `excess`.

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// One rule-made answer to "what leaves, so that the step fits": walks the nodes once; where the
-// bytes exceed the target, gives up gaps that are open there until they do not. Recomputes come
-// first as long as they cost less per byte than the rule's price, cheapest first; then copies to
-// the host, furthest next use first (Belady); then what is left. The search
-// (planner/search/budget_search.h) tries many rules and lets evaluation judge. Bytes here are by
-// node position, so what a recompute needs beside it is not seen; the corrections that a look at
-// the expansion gives are fed back.
+// Chooses by one rule which storages leave the device so that the step fits.
+// It walks the nodes once. Where bytes exceed the target, it gives up gaps open there. It takes the
+// cheapest recompute if its time per byte is at most the rule's price or the best offload's stall
+// per byte, or if no offload is possible. Else it takes the offload with the least stall, then the
+// furthest next use (Belady). The search (planner/search/budget_search.h) tries many rules and
+// evaluates each. Bytes here leave out what a recompute itself needs; expanding the choice corrects
+// that.
 #ifndef STOWAGE_PLANNER_SEARCH_CHOOSE_ACTIONS_H_
 #define STOWAGE_PLANNER_SEARCH_CHOOSE_ACTIONS_H_
 

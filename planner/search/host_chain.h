@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Plans for one device budget with ever less on the host: from the answer without a limit down to
-// the plan with the least, over evenly spread host targets, each searched for. A level adds only
-// what is no faster than what the levels above it left, so less of the host is never faster, and
-// a question needs the levels down to its own limit alone. The chain depends on the budget and
-// the problem, not on the limits that are asked for or in which order.
+// Plans for one device budget with less and less on the host. The chain runs from the answer
+// without a limit to the plan with the least, over evenly spaced host targets; each is searched
+// for. A level only adds plans that are no faster than those of the levels above it, so less host
+// memory is never faster. A question needs only the levels down to its own limit. The chain depends
+// on the budget and the problem, not on the limits asked for or their order.
 #ifndef STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
 #define STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
 

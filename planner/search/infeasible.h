@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The error for a budget that no plan fits. It names the memory that is missing (the device's or
-// the host's), how much of it would do, what holds it, and which pins are in the way. The planner
-// runs again with looser limits to find out, so this takes longer than finding a plan.
+// The error for a budget that no plan fits. It names the memory that is short (the device's or the
+// host's), how much is enough, what holds it, and which pins prevent a plan. The planner runs again
+// with looser limits to find out, so this takes longer than finding a plan.
 #ifndef STOWAGE_PLANNER_SEARCH_INFEASIBLE_H_
 #define STOWAGE_PLANNER_SEARCH_INFEASIBLE_H_
 

@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What may answer a device budget B when the host has a limit H as well: of the plans known without
-// a limit for all budgets up to B, and of the chains (planner/search/host_chain.h) of every grid
-// budget up to B, the fastest plan with at most H bytes on the host. Neither set depends on H and
-// both only grow with B, so the time never rises with either. None of them is faster than the
-// answer to B without a limit, which is the answer where it keeps to H. Made from B downwards, as
-// far as bounds of the time and of the bytes on the host allow better.
-// The smallest limit for B is the least that any of these plans has on the host. An answer gives
-// back what it need not move, but never so much that it has less there than that: the next larger
-// budget has other plans and may not do the same, and a limit that an answer keeps to is one that
-// works.
+// Answers a device budget B when the host also has a limit H. Two sets of plans may answer: those
+// known without a limit for budgets up to B, and the chains (planner/search/host_chain.h) of all
+// grid budgets up to B.
+// The fastest with at most H bytes on the host is the answer. Neither set depends on H and both
+// only grow with B, so more B or H is never slower. No plan is faster than the answer without a
+// limit, which is used if it keeps to H. Work goes from B downwards and stops where bounds of time
+// and host bytes exclude anything better.
+// The smallest limit for B is the least host memory of these plans. An answer drops needless
+// transfers, but never goes below that least: the next larger budget has other plans and may need
+// more. So the host bytes of an answer are always a feasible limit.
 #ifndef STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 #define STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 
@@ -35,8 +35,8 @@ class LimitedFrontier {
 
   /// The fastest known plan that keeps to `budget` and to the limit; null if there is none.
   const KnownPlan* findBest(int64_t budget);
-  /// The same plan as an answer: of what it moves, as much as fits into `budget` stays, where that
-  /// leaves the time as it is, and under a limit no less on the host than findLeastHost says.
+  /// The plan with needless transfers removed: as much stays as `budget` holds, at equal time.
+  /// Under a host limit it keeps at least the bytes on the host that findLeastHost gives.
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
@@ -75,7 +75,7 @@ class LimitedFrontier {
   /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
   /// if that does not make it slow enough.
   std::optional<KnownPlan> notFaster(KnownPlan plan, int64_t time, int64_t budget) const;
-  /// `plan` with ever less on the host, by what it need not move.
+  /// `plan` with less and less on the host, by removing needless transfers.
   KnownPlan lowerHost(KnownPlan plan, int64_t budget) const;
 
   const GapTable* table_;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the links still have time for while nodes run: idle time of both, by node position, less
-// what was booked. A copy to the host may run from the last write of the bytes on, long before they
-// go; a copy back from then until they are needed. Bytes that the host holds need no offload.
-// An estimate for choosing (planner/search/choose_actions.h): whole copies at once, nodes without
-// waits.
+// Tracks how much idle time the links have left while nodes run, by node position, after booked
+// copies. An offload may run from the last write of the bytes on, long before they are freed; a
+// prefetch from then until they are needed. Bytes that the host already has need no offload. An
+// estimate for choosing (planner/search/choose_actions.h): whole copies at once, nodes without
+// stalls.
 #ifndef STOWAGE_PLANNER_SEARCH_LINK_LEDGER_H_
 #define STOWAGE_PLANNER_SEARCH_LINK_LEDGER_H_
 

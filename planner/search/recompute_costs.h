@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What it takes to recompute a storage at the end of a gap: its own writers, and for each input
-// that nobody needs any more by then, either its bytes kept until then or its writers too. Chains
-// are followed to their ends, so a price is the true price as far as inputs are not evicted for
-// other reasons.
+// The cost of recomputing a storage at the end of a gap: its own writers, and for each input that
+// is dead by then either its bytes kept until then or its writers too.
+// Chains are followed to their ends, so the cost is exact unless inputs are evicted for other
+// reasons.
 #ifndef STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
 #define STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
 

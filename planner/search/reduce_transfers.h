@@ -2,8 +2,8 @@
 //
 // Undoes offloads and recomputes that a plan does not need: keeps the largest storages in place
 // first, as long as the evaluated plan stays within its peaks and is not slower.
-// Whole batches are tried at once and halved when they do not do; effort is counted in evaluations.
-// Plan and goal in, plan out; never one that is slower or moves more.
+// It tries whole batches at once and halves a batch that fails; the limit is a number of
+// evaluations. Plan and goal in, plan out; never one that is slower or moves more.
 #ifndef STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_
 #define STOWAGE_PLANNER_SEARCH_REDUCE_TRANSFERS_H_
 
@@ -16,7 +16,7 @@ struct TransferGoal {
   int64_t peak = 0;       // of the device arena
   int64_t hostPeak = 0;   // of the host arena
   int64_t leastHost = 0;  // of the host arena: less is of no use
-  bool sameTime = false;  // not faster either: an answer that others are compared with
+  bool sameTime = false;  // true: the result must not be faster either
   int evaluations = 0;    // at most
 };
 

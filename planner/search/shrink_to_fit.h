@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The lowest peak of one list of actions, with ever less room for prefetches and addresses.
-// What gives a step its smallest budget, where no further search would find anything to give up.
+// Finds the lowest peak of one list of actions, by evaluating them with lower and lower prefetch
+// limits. It gives a step its smallest budget, once the search has no more gaps to give up.
 #ifndef STOWAGE_PLANNER_SEARCH_SHRINK_TO_FIT_H_
 #define STOWAGE_PLANNER_SEARCH_SHRINK_TO_FIT_H_
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Measures what a graph's ops cost on this machine: each distinct signature is run on tensors of
-// the right types with valid numbers, and its time, its temporaries and the ordinals of its results
-// are written down. And what the links of the CPU device carry, which is what memory carries.
-// What is measured is one op alone, warm: a step's caches and the copies beside it may make it
-// slower.
+// Measures what a graph's ops cost on this machine.
+// Each distinct signature runs on tensors of the right types with valid values; its time, its
+// temporaries and the ordinals of its results are recorded. Also measures the CPU device's links,
+// which copy at memory bandwidth. An op is measured alone and warm: inside a step, cold caches and
+// copies beside it may make it slower.
 #ifndef STOWAGE_RUNTIME_CALIBRATE_CALIBRATE_H_
 #define STOWAGE_RUNTIME_CALIBRATE_CALIBRATE_H_
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether this process may start threads and give each its memory, found out before a library
-// needs them: libtorch's pool waits for ever for threads that were refused, OpenMP's ends the
-// process, and MKL's matrix products, refused a buffer, take another way that gives other bits.
+// Checks that this process may start threads and give each its memory, before a library needs them.
+// After a refusal libtorch's pool would wait for ever, OpenMP would end the process, and MKL
+// without its buffer would compute matrix products another way, with other bits.
 #ifndef STOWAGE_RUNTIME_CPU_THREAD_TRIAL_H_
 #define STOWAGE_RUNTIME_CPU_THREAD_TRIAL_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Copies on memory that nothing computes with: what a step has under way beside its ops, for
-// measurements that shall see it.
+// Copies on memory of their own, beside measured ops. They imitate the copies that run beside ops
+// in a step.
 #ifndef STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
 #define STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door between CUDA's status codes and our errors.
+// Converts CUDA's status codes into ir::Error.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_STATUS_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_STATUS_H_
 

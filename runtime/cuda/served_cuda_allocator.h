@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The allocator that libtorch sees for CUDA memory. It stands in front of libtorch's caching
-// allocator and hands every call on, except on a thread that serves a launch at that moment: then
-// it serves from the launch's plan, or keeps a log of what libtorch's own gives. Other threads of
-// the program (a data loader, a second model) are not touched. One thread launches all CUDA ops, so
-// unlike on the CPU there are no workers to register. Installed once per process and never taken
-// out: blocks may live on.
+// Replaces libtorch's caching allocator for CUDA memory and forwards every call to it. The
+// exception is a thread while it serves a launch: its allocations are placed as the plan says, or
+// logged.
+// Other threads (a data loader, a second model) are not affected. One thread launches all CUDA ops,
+// so unlike on the CPU there are no workers to register. The allocator is installed once per
+// process and never removed, because blocks may outlive every plan.
 #ifndef STOWAGE_RUNTIME_CUDA_SERVED_CUDA_ALLOCATOR_H_
 #define STOWAGE_RUNTIME_CUDA_SERVED_CUDA_ALLOCATOR_H_
 
@@ -31,7 +31,7 @@ class ServedThread {
   AllocationSource* before_;
 };
 
-/// Memory in which served blocks lie: their release is told apart by address.
+/// An arena registered for release: a served block is recognised by its address when it is freed.
 class CudaArenaRegistration {
  public:
   /// Errors: kEnvironment when there are too many.

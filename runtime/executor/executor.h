@@ -12,12 +12,12 @@
 // their boundaries are equal; the change of plans waits for all streams. On the first step, and
 // after a change of plans, every `prev` counts as satisfied.
 //
-// After an error the executor is stopped: steps are no transactions, the state since the last save
-// is lost. Every later call returns the same error. The exception: when the step scalars do not
-// come, because the optimizer did something else than it did when it was captured, the step is
-// ended without its updates where that is possible; no other step can be enqueued, but the state is
-// that of the step before (but for buffers that forward changes) and can be read. One thread uses
-// an executor at a time.
+// After an error the executor is stopped.
+// A step is not undone: the state since the last save is lost, and every later call returns the
+// same error. One exception: the step scalars do not come because the optimizer did something else
+// than at capture. Then the step ends without its updates where that is possible. No other step can
+// be enqueued, but the state of the step before can be read (without buffers that forward changes).
+// One thread uses an executor at a time.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_EXECUTOR_H_
 #define STOWAGE_RUNTIME_EXECUTOR_EXECUTOR_H_
 

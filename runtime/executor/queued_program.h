@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What devices whose streams are threads have in common: the threads, the first failure, and a
-// program that turns the executor's calls into closures. The device says what a launch and a copy
-// do. After a failure launches, copies and deliveries are skipped, while events go on being
-// finished, so that nobody waits for ever.
+// The common part of devices whose streams are threads: the threads, the first failure, and a
+// program that turns the executor's calls into closures. The device implements launch and copy.
+// After a failure launches, copies and deliveries are skipped, but events still finish, so no
+// thread waits for ever.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_QUEUED_PROGRAM_H_
 #define STOWAGE_RUNTIME_EXECUTOR_QUEUED_PROGRAM_H_
 

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door to a GPU. What needs CUDA is a library of its own (stowage_cuda, in runtime/cuda/) that
-// is loaded when a step for CUDA is to be measured or run; nothing else of Stowage links CUDA, and
-// everything else works where there is none. The library must be loaded before libtorch is first
-// asked about CUDA, so before such a step is captured in the same process.
+// Loads the GPU library. All code that needs CUDA is in a library of its own (stowage_cuda,
+// runtime/cuda/), loaded when a CUDA step is measured or run. Nothing else of Stowage links CUDA,
+// and the rest works without it. The library must be loaded before libtorch is first asked about
+// CUDA, so before a CUDA step is captured in the same process.
 #ifndef STOWAGE_RUNTIME_GPU_GPU_LIBRARY_H_
 #define STOWAGE_RUNTIME_GPU_GPU_LIBRARY_H_
 

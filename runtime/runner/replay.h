@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The graph run op by op with ordinary allocations: no schedule, no budget, nothing placed. What a
-// planned run is compared with, beside true eager; and what a user gets without a plan.
+// Runs the graph op by op with ordinary allocations: no schedule, no budget, no placement. Planned
+// runs are compared with it and with eager training; it also runs steps without a plan.
 // Runs on the calling thread, with its intra-op threads, on the device that the graph is for.
 // Storages that the step makes are released after their last use.
 #ifndef STOWAGE_RUNTIME_RUNNER_REPLAY_H_

@@ -87,10 +87,10 @@ class Runner {
   /// kInvalidArgument for inputs, kPlanMismatch when the step is no longer the captured one: the
   /// state is that of the last step.
   ir::Expected<std::vector<at::Tensor>> step(llvm::ArrayRef<at::Tensor> inputs);
-  /// The two halves of `step`, for who does not need a step's reports before the next one begins:
-  /// enqueues the step and returns its number among this runner's, from 0, without waiting for it.
-  /// Whoever uses or seeds the CPU's generator while a step that draws from it is under way calls
-  /// `finish` first.
+  /// The two halves of `step`, for callers that need the reports only later. Enqueues the step and
+  /// returns its number among this runner's, from 0, without waiting for it. While a step that
+  /// draws from the CPU's generator is under way, call `finish` before using or seeding that
+  /// generator.
   ir::Expected<int64_t> enqueue(llvm::ArrayRef<at::Tensor> inputs);
   /// What `loss` reported in one of the last two steps enqueued (the last one, when the step after
   /// it was refused); waits for it. Errors: kInvalidArgument for others.

@@ -2,9 +2,9 @@
 //
 // libtorch's deterministic mode. It decides which kernels run and what they allocate, so capture,
 // measurement, run and reference must agree on it. The mode belongs to the process.
-// libtorch's default in this mode is to fill every fresh tensor with NaN, to show reads of what
-// nobody wrote. That is off here: it would overwrite the operand whose bytes a result takes over
-// before the op has read it, and no result depends on it.
+// By default this mode also fills every fresh tensor with NaN, to show reads of unwritten memory.
+// That is off here: with in-place reuse it would overwrite the operand before the op has read it,
+// and no result depends on it.
 #ifndef STOWAGE_RUNTIME_TORCH_DETERMINISTIC_MODE_H_
 #define STOWAGE_RUNTIME_TORCH_DETERMINISTIC_MODE_H_
 

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The allocator that libtorch sees for CPU memory. It stands in front of libtorch's own and hands
-// every call on, except on threads that belong to a device while one of the device's launches is
-// under way: then it serves from the launch's plan, or keeps a log of what libtorch's own gives. So
-// a data loader that allocates at the same time is not touched. A device's threads are the one that
-// runs its ops and the OpenMP workers of that thread, each registered once. Installed once per
-// process and never taken out: blocks may live on.
+// Replaces libtorch's allocator for CPU memory and forwards every call to it.
+// The exception is a thread of a device while one of the device's launches runs: its allocations
+// are placed as the plan says, or logged. Other threads, such as a data loader, are not affected. A
+// device's threads are the one that runs its ops and the OpenMP workers of that thread, each
+// registered once. The allocator is installed once per process and never removed, because blocks
+// may outlive every plan.
 #ifndef STOWAGE_RUNTIME_TORCH_SERVED_ALLOCATOR_H_
 #define STOWAGE_RUNTIME_TORCH_SERVED_ALLOCATOR_H_
 
@@ -32,11 +32,11 @@ void installServedAllocator();
 /// number of intra-op threads must have been set on this thread. The workers of a thread stay the
 /// same as long as all parallel regions ask for the same number of threads, as libtorch's do.
 void registerAllocatingThreads(AllocationSource* source);
-/// Is the calling thread registered? For tests and for counting what goes elsewhere.
+/// True if the calling thread is registered: for tests, and to count allocations elsewhere.
 bool isAllocatingThread();
 
-/// Memory in which served blocks lie: their release is told apart by address. Blocks must not
-/// outlive the registration.
+/// An arena registered for release: a served block is recognised by its address when it is freed.
+/// Blocks must not outlive the registration.
 class ArenaRegistration {
  public:
   /// Errors: kEnvironment when there are too many.

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door to libtorch: it throws, we return values. Everything that may throw is called through
+// Converts libtorch's exceptions into error values. Every call that may throw goes through
 // callTorch, and this is the only file of the libraries with a `try`.
 #ifndef STOWAGE_RUNTIME_TORCH_TORCH_BOUNDARY_H_
 #define STOWAGE_RUNTIME_TORCH_TORCH_BOUNDARY_H_

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The answer of a verb as JSON on standard output: ASCII alone, so that any reader takes it and a
-// terminal obeys nothing in it. Bytes of files that are no UTF-8 become U+FFFD.
+// A verb's answer as JSON on standard output. It is pure ASCII: any reader accepts it, and it holds
+// no terminal control codes. Bytes of files that are not UTF-8 become U+FFFD.
 #ifndef STOWAGE_TOOLS_CLI_JSON_ANSWER_H_
 #define STOWAGE_TOOLS_CLI_JSON_ANSWER_H_
 

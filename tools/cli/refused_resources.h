@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The door for what no library made a value of: memory or a thread that the machine refused.
-// In a verb it becomes an error as any other; on other threads, inside LLVM, while libraries are
-// initialised, and where OpenMP ends the process, the program ends at once with the same exit code.
+// Handles refused memory and threads that no library turned into an error value. In a verb they
+// become an ordinary error. On other threads, inside LLVM, during library initialisation and in
+// OpenMP the program ends at once, with the same exit code.
 #ifndef STOWAGE_TOOLS_CLI_REFUSED_RESOURCES_H_
 #define STOWAGE_TOOLS_CLI_REFUSED_RESOURCES_H_
 
@@ -16,7 +16,7 @@ ir::Error takeException();
 
 /// From here on refused memory and threads end the program with a message.
 void endOnRefusedResources();
-/// The program ends by itself: its exit code is its own.
+/// Call when the program ends normally: its own exit code then counts.
 void endsItself();
 
 }  // namespace stowage::tools

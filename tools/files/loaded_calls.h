@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The calls of a graph from a file, held against what libtorch's ops are: when it is loaded, and
-// once more before any of them is really made. Not here: reading files; what a call is compared
-// with (runtime/capture/loaded/call_checks.h).
+// Checks the calls of a graph from a file against libtorch's ops, when it is loaded and again
+// before any of them runs. Not here: reading files; the comparison itself
+// (runtime/capture/loaded/call_checks.h).
 #ifndef STOWAGE_TOOLS_FILES_LOADED_CALLS_H_
 #define STOWAGE_TOOLS_FILES_LOADED_CALLS_H_
 

@@ -25,11 +25,11 @@ ir::Error writeWholeFile(const std::string& path, bool replace,
                          const std::function<void(llvm::raw_ostream&)>& write);
 /// Refuses early, before hours of work, what writeWholeFile would refuse at the end.
 ir::Error checkWritable(const std::string& path, bool replace);
-/// Refuses early a folder in which no files can be made: a file, or one that is not writable. One
-/// that is not there is as good as the folder that it would be made in. Errors: kInvalidArgument,
-/// kEnvironment.
+/// Refuses early a folder in which no files can be made: one that is a file, or is not writable. If
+/// the folder does not exist, its parent is checked.
+/// Errors: kInvalidArgument, kEnvironment.
 ir::Error checkOutputFolder(const std::string& folder);
-/// Refuses to write over what is read, under whatever name or link; "" stands for no file. Errors:
+/// Refuses an output that is also an input, by any name or link; "" means no file. Errors:
 /// kInvalidArgument.
 ir::Error checkIsNoInput(const std::string& output, llvm::ArrayRef<std::string> inputs);
 /// Regular files, and standard input for "-"; `most` bytes at most. Errors: kIo with the file.

@@ -24,10 +24,10 @@ struct StepComparison {
 /// its prediction; else a sentence with both times that advises to profile.
 /// 0 measured or predicted: nothing is known.
 std::string describeOffPrediction(const StepComparison& step);
-/// "" unless a step of plain libtorch took more than twice as long as the planned step, which has
-/// all of its ops to do as well, is predicted to take with launch overhead; else a sentence with
-/// both times: what is measured beside it is no gain. Of predictions that were not measured nothing
-/// is said.
+/// "" unless a step of plain libtorch took more than twice the planned step's prediction with
+/// launch overhead. The planned step runs all of its ops too, so another program then slowed plain
+/// libtorch down. Else a sentence with both times, which says that the difference is no gain. "" as
+/// well for predictions from unmeasured costs.
 std::string describeSlowReference(const StepComparison& step);
 
 /// "" unless the ops' median times add up to more than 1.5 times their shortest; else a sentence

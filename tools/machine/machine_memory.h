@@ -21,13 +21,13 @@ struct MemoryFiles {
 /// Of the process's control group, as a container sees its own; nothing when none is stated.
 std::optional<Bytes> groupLimit(const MemoryFiles& files = {});
 
-/// What a process may use at most now, beside what is in use and cannot be given back, and where
-/// that is said.
+/// The most memory that a process can allocate now: what is free, and caches that the kernel gives
+/// back. `source` says for messages where the number comes from.
 struct UsableMemory {
   Bytes bytes;
   std::string source;  // "this machine has 21.50 GiB free of 24.00 GiB"
 };
-/// Of machine and control group, what has less free. Where nothing tells what is free, all counts.
+/// The smaller of what the machine and the control group have free; all memory if neither says.
 UsableMemory usableMemory(const MemoryFiles& files = {});
 
 }  // namespace stowage::tools

@@ -19,8 +19,8 @@ ir::Error openGpuFor(const ir::Target& target);
 /// for CPU targets.
 std::string describeMemoryCount(const ir::Target& target);
 
-/// `plan` as this machine would say it: the device's kind, capability and libraries instead of the
-/// plan's. `threads`: what an op may use, 0: as the plan says, but no more than there are cores.
+/// The plan's target with this machine's device kind, capability and libraries. `threads`: how many
+/// an op may use; 0: as many as the plan says, at most the number of cores.
 ir::Expected<ir::Target> describeThisMachine(const ir::Target& plan, int threads);
 
 }  // namespace stowage::tools

@@ -160,11 +160,11 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
   command.add_option(
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "
-      "the optimizer state of parameters; may be repeated, the last one that names a tensor holds");
+      "the optimizer state of parameters; may be repeated; the last match wins");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
-                     "no_update (forward and backward) or whole (for steps whose numbers stay: a "
-                     "constant learning rate and stowage_adamw); default: none");
+                     "no_update (forward and backward) or whole (for steps whose host numbers "
+                     "never change: a constant learning rate and stowage_adamw); default: none");
   command
       .add_option("--threads", flags.threads,
                   "CPU targets: threads inside one op; default: the machine's cores")

@@ -47,13 +47,13 @@ ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& option
 /// Adds what recorded CUDA graphs take beside the arena to the target's; once, when the launch mode
 /// is known.
 void addGraphMemory(PlanningInputs& inputs);
-/// What shares in a size on the command line are of.
+/// The sizes that a percentage on the command line refers to.
 Size::Wholes wholesOf(const PlanningInputs& inputs);
-/// The arena's bytes, whole alignment units. Errors: kInvalidArgument when what lies beside the
-/// arena leaves none, or for a part of the device where the target is for CPUs: a plan in a part of
-/// what the profile states would be one for no machine.
+/// The arena's bytes in whole alignment units. Errors: kInvalidArgument when the memory outside the
+/// arena leaves none, or for a share of the device where the target is for CPUs: a CPU profile's
+/// memory is not that of a real machine.
 ir::Expected<Bytes> resolveBudget(const Size& size, const PlanningInputs& inputs);
-/// For a table, where such parts are as good as others.
+/// For the table of a sweep, where a share of a CPU profile's memory is allowed.
 ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& inputs);
 
 /// An infeasible error about a "device:" budget also says what that holds beside the arena.

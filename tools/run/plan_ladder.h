@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// A plan on a machine whose ops need more temporary memory than it was made for, such as one from
-// an estimate. Rung by rung: all ops fit their regions, and the plan is run as it is; its decisions
-// with other offsets; when that was asked for, a new plan for the same budget; an error with the
-// ops that grew. What comes out is proven from its own bytes. There is no region to overflow to.
+// Fits a plan to a machine whose ops need more temporary memory than planned. It tries in order:
+// run the plan as it is; place its decisions at other offsets; with `replan`, make a new plan for
+// the same budget; return an error with the ops that grew. The result is verified from its own
+// bytes. There is no overflow region.
 #ifndef STOWAGE_TOOLS_RUN_PLAN_LADDER_H_
 #define STOWAGE_TOOLS_RUN_PLAN_LADDER_H_
 
@@ -17,8 +17,8 @@
 namespace stowage::tools {
 
 struct LadderRequest {
-  CostsHere& costs;     // its nodes become those of the plan's order
-  bool replan = false;  // may everything be decided anew?
+  CostsHere& costs;     // node costs are reordered to the plan's order
+  bool replan = false;  // whether a new plan may be made
   const CommonFlags& flags;
 };
 

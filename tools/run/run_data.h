@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Batches for `stowage run`, by position, so that a training can be taken up anywhere. From:
-//   a safetensors file with one tensor per input of the step, each with the steps as its first
-//   dimension; or with one long row of "tokens", for steps that read tokens and the tokens after
-//   them, in windows one after the other; both start over at their end;
+// Batches for `stowage run`, found by number so that a training can resume anywhere. Sources:
+//   a safetensors file with one tensor per input, whose first dimension is the step; or with one
+//   long row of "tokens", cut into consecutive windows, for steps that read tokens and the tokens
+//   after them. Both start over at their end;
 //   text files, byte by byte (tools/run/text_batches.h);
-//   nothing: random numbers from the seed.
-// Every index is checked against what the model can look up.
+//   none: random numbers from the seed.
+// Every index is checked against the size of the table that it looks up.
 #ifndef STOWAGE_TOOLS_RUN_RUN_DATA_H_
 #define STOWAGE_TOOLS_RUN_RUN_DATA_H_
 
@@ -28,8 +28,8 @@ class RunData {
   virtual ir::Expected<runtime::Batch> at(int64_t position) = 0;
   /// "tokens.safetensors, 812 batches".
   virtual std::string describe() const = 0;
-  /// Says which data this is, wherever its files lie: "812 batches, xxh64:...". Long files are
-  /// told apart by how they are laid out and by the ends of each tensor.
+  /// Identifies the data wherever its files lie: "812 batches, xxh64:...". For long files the hash
+  /// covers the layout and the two ends of each tensor.
   virtual std::string identity() const = 0;
 };
 

@@ -34,9 +34,9 @@ struct MeasuredSteps {
 /// How far the prediction was off, and why.
 struct TimelineSummary {
   planner::StepSummary measured;
-  /// The period that the schedule has when every command lasts as long as it did: what is lost
-  /// between the commands is the difference to the measured one. And the same with the moments that
-  /// the device takes to begin each: what is lost otherwise.
+  /// The schedule's period with each command as long as measured; the rest of the measured period
+  /// is lost between commands. `readyTimes` is the same with each command's launch latency added;
+  /// the rest then has other causes.
   Nanoseconds ownTimes;
   Nanoseconds readyTimes;
   std::optional<planner::Timeline> predicted;

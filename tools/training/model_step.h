@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// From a recipe ("gpt2 preset=tiny batch=4", as on the command line and in captured files) to a
-// captured training step: the example model's closures traced for a target. The same recipe gives
-// the same graph every time. An archive's recipe says which file it was.
+// Turns a recipe ("gpt2 preset=tiny batch=4", on the command line and in captured files) into a
+// captured step: traces the example model's closures for a target. Equal recipes give equal graphs.
+// The recipe of an imported step names its archive.
 #ifndef STOWAGE_TOOLS_TRAINING_MODEL_STEP_H_
 #define STOWAGE_TOOLS_TRAINING_MODEL_STEP_H_
 
@@ -30,8 +30,8 @@ struct Recipe {
 /// Errors: kInvalidArgument for an empty text.
 ir::Expected<Recipe> parseRecipe(const std::string& text);
 
-/// A captured or imported step as it goes into files: without dead calls, list ops in buckets of at
-/// most so many bytes. Ids change, names of storages stay. Errors: those of the passes.
+/// The form of a step that goes into files: dead calls dropped, list ops split into buckets of at
+/// most `bucketBytes`. Ids change, names of storages stay. Errors: those of the passes.
 ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes);
 
 /// The closures of an example model as capture and eager training take them. `training` outlives
@@ -39,7 +39,7 @@ ir::Expected<ir::Graph> normaliseStep(const ir::Graph& graph, Bytes bucketBytes)
 runtime::StepFunctions functionsOf(const TrainingStep& training);
 
 struct ModelStep {
-  TrainingStep training;  // outlived by nothing that uses `captured`
+  TrainingStep training;  // must outlive every use of `captured`
   std::unique_ptr<runtime::CapturedStep> captured;
   ir::Graph graph;  // captured and normalised: what goes into files
 };

@@ -386,7 +386,7 @@ Verb addExplainVerb(CLI::App& app) {
                       "the costs it was planned with; default: where the plan says that they are, "
                       "else the profile's estimate");
   command->add_option("--svg", flags->svg,
-                      "picture to write: device memory over the step, kept and planned");
+                      "SVG file to write: device memory over the step, without and with the plan");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runExplain(*flags); }, .flags = flags.get()};
 }

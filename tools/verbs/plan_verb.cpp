@@ -146,8 +146,8 @@ Verb addPlanVerb(CLI::App& app) {
       ->required();
   command->add_option(
       "--from", flags->from,
-      "an edited plan: its rows with \"pinned\": true are kept, the rest is decided anew; its "
-      "--host holds unless another one is given");
+      "an edited plan: its rows with \"pinned\": true are kept, the rest is planned again; its "
+      "--host applies unless you give another one");
   command->add_option("-o,--output", flags->output,
                       "plan file to write ('-': standard output); default: only the verdict");
   command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");

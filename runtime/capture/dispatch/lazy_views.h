@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Views that stand for other numbers than their bytes. conj() of a complex tensor copies nothing:
-// it gives a view with a mark (dispatch key Conjugate), and imag() of such a view is marked
-// Negative. libtorch makes the copy where an op needs the numbers, by clone or copy_; a few ops
-// (mm, dot, ...) take marked views as they are. A value of a graph has bytes and no mark, so a
-// marked view must not become one.
+// Views whose values differ from their bytes. conj() of a complex tensor copies nothing: it returns
+// a view with a mark (dispatch key Conjugate), and imag() of such a view is marked Negative.
+// libtorch makes the copy only where an op needs the values, by clone or copy_; a few ops (mm, dot,
+// ...) take marked views directly. A value of a graph has bytes and no mark, so a marked view must
+// not become one.
 // clone, copy_ or _conj_physical of marked views -> the same on bytes, then a conjugation or
 // negation in place: what libtorch's own copy does, with its bits. Not here: refusing all other
 // ops.

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Sees every ATen call that reaches the dispatcher below autograd while a TracingScope is open, on
-// this thread and on autograd's, gives it results without memory, and tells a sink.
-// A boxed fallback on DispatchKey::Fake, which no tensor carries: the scope adds it to the thread's
-// key set, and autograd hands that set on to its own threads.
-// Decides per call: run for real (host numbers, CPU tensors of a CUDA step), decompose, refuse, or
-// record. Views and calls that only change a tensor object are not told to the sink.
+// Intercepts every ATen call below autograd while a TracingScope is open, on this thread and on
+// autograd's. It makes results without memory and reports the call to an OpSink.
+// It is a boxed fallback on DispatchKey::Fake, a key that no tensor has: the scope adds it to the
+// thread's key set, and autograd copies that set to its own threads.
+// Each call is run for real (host numbers, CPU tensors of a CUDA step), decomposed, refused, or
+// recorded. The sink does not see views and calls that only change a tensor object.
 // Invariants: a refused or wrong call throws c10::Error; the first one is kept with its reason.
 // Not here: what is done with the calls (step_recorder.h, construction.h).
 #ifndef STOWAGE_RUNTIME_CAPTURE_DISPATCH_TRACER_H_
@@ -31,7 +31,7 @@
 
 namespace stowage::runtime {
 
-/// What the fallback hands its calls to.
+/// Receives the calls that the fallback intercepts.
 class CallHandler {
  public:
   virtual ~CallHandler() = default;
@@ -43,13 +43,13 @@ class CallHandler {
                      torch::jit::Stack* stack);
 };
 
-/// Told of every call that counts. Results are flattened in the order of the schema.
+/// Receives every recorded call. Results are flattened in the order of the schema.
 class OpSink {
  public:
   virtual ~OpSink() = default;
   virtual void recordOp(const TracedCall& call, llvm::ArrayRef<at::Tensor> results) = 0;
   virtual void recordReadBack(const at::Tensor& tensor) = 0;
-  /// Did a recorded op write the tensor, so that a real one's bytes are not what the step has?
+  /// True if a recorded op wrote the tensor: a real tensor's bytes are then not the step's.
   virtual bool isWritten(const at::Tensor& /*tensor*/) const { return false; }
   /// Where the step is, for messages: "backward of h.3.attn".
   virtual std::string place() const = 0;
@@ -66,14 +66,14 @@ class Tracer : public CallHandler {
  public:
   Tracer(TracerOptions options, OpSink& sink);
 
-  /// What item() gives; changed from step to step, so that a value that reaches the step shows.
+  /// What item() returns. It changes from step to step, so steps that use the value differ.
   enum class Poison : uint8_t { kNan, kHuge, kZero, kNegative, kOne };
   void setPoison(Poison poison) { poison_ = poison; }
-  /// Asked for the value of each item() that was just recorded; where it has none, the poison is
-  /// given. Empty: no questions.
+  /// Called for each item() that was just recorded; returns its value, or nothing to get the
+  /// poison. An empty function always gives the poison.
   using ValueOfRead = std::function<std::optional<c10::Scalar>()>;
   void setValueOfRead(ValueOfRead value) { valueOfRead_ = std::move(value); }
-  /// Refuses ops after somebody set the generator's state. Null: nobody watches.
+  /// Refuses ops after other code set the generator's state. Null: the generator is not watched.
   void setGeneratorWatch(GeneratorWatch* watch) { generator_ = watch; }
 
   /// Why the first call that threw did, as an error; success when none did.
@@ -106,19 +106,19 @@ class Tracer : public CallHandler {
   std::optional<ir::PlanError> refusal_;
 };
 
-/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest (c10::Error);
-/// those of several threads take turns, because autograd's threads are everybody's.
+/// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest (c10::Error).
+/// Scopes of several threads wait for each other, because all share autograd's threads.
 class TracingScope {
  public:
   explicit TracingScope(CallHandler& handler);
   ~TracingScope();
   TracingScope(const TracingScope&) = delete;
   TracingScope& operator=(const TracingScope&) = delete;
-  /// Whether calls of this thread go to a handler: not inside of what the handler passes on.
+  /// True while calls of this thread go to a handler; false inside a call that it passes on.
   static bool isOnThisThread();
 
  private:
-  std::unique_lock<std::mutex> turn_;  // first: the others go before it
+  std::unique_lock<std::mutex> turn_;  // declared first, so released last
   c10::impl::IncludeDispatchKeyGuard guard_;
 };
 

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Some of libtorch's ops look at values before they do what they always do: quantile() asks whether
-// its q is between 0 and 1, istft() whether its windows overlap. They are made of other ops, so the
-// tracer sees no more than a value that goes to the host. Here they announce what they are about to
-// ask; the tracer then gives the answer that lets them go on, and records an assertion, which asks
-// again in every step that runs.
-// Not here: ops that take another way where the answer is another (prod's backward): those are
-// refused.
+// Some libtorch ops check values before their fixed work: quantile() checks that q is between 0 and
+// 1, istft() that its windows overlap.
+// They are composites, so the tracer only sees a value read on the host. Here these ops announce
+// each check.
+// The tracer then returns the answer with which the op continues, and records an assertion that
+// repeats the check in every step that runs.
+// Not here: ops whose computation depends on the answer (prod's backward). Those are refused.
 #ifndef STOWAGE_RUNTIME_CAPTURE_DISPATCH_VALUE_CHECKS_H_
 #define STOWAGE_RUNTIME_CAPTURE_DISPATCH_VALUE_CHECKS_H_
 

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// State that a step overwrites before it reads it (a buffer that keeps the last batch's statistics,
-// spectral norm's vectors) is dead between steps as far as the step goes, but not for whoever saves
-// it or looks at it after the training. A graph -> the same graph, in which the first write to such
-// a storage counts as one that needs the earlier bytes, so that every plan holds them between
-// steps. Gradients that persist are dead there for all.
+// Keeps state that a step overwrites before reading it (a buffer with the last batch's statistics,
+// spectral norm's vectors). The step does not need it between steps, but saving and inspecting the
+// model do. The output is the same graph, in which the first write to such a storage counts as one
+// that reads the earlier bytes, so every plan keeps them between steps. Persistent gradients are
+// left out: nothing reads those there.
 #ifndef STOWAGE_RUNTIME_CAPTURE_GRAPH_HELD_STATE_H_
 #define STOWAGE_RUNTIME_CAPTURE_GRAPH_HELD_STATE_H_
 

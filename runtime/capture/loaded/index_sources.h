@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Operands whose values are places in memory: a kernel that is given them writes where they say.
-// Such a call is let through only where the values come from the op that makes them or have passed
-// the op that looks at them, in the same graph, unchanged: what max pooling returned goes into its
-// backward, the classes of a loss into the loss before its backward.
+// Operands whose values are indices into memory: a kernel writes wherever they point. Such a call
+// is allowed only if the values are unchanged results of the op in the same graph that makes or
+// checks them. Examples: max pooling's indices go into its backward; the classes of a loss go
+// through the loss before its backward.
 // Not here: ops that look at such values themselves (gather, embedding, index_put).
 #ifndef STOWAGE_RUNTIME_CAPTURE_LOADED_INDEX_SOURCES_H_
 #define STOWAGE_RUNTIME_CAPTURE_LOADED_INDEX_SOURCES_H_

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Which calls a graph from a file may make. Kernels trust what eager libtorch has checked or made
-// before: values that are places, lengths or divisors, sizes that one operand says of another. So
-// an op is called only when it is known to touch nothing but its tensors and when its operands and
-// results can be checked without running it (call_checks.h). A few calls of such ops are left out
-// for what their arguments ask of values.
+// Which calls a graph from a file may make. Kernels trust some values without checking them:
+// indices, lengths, divisors, and sizes that one operand states for another. So an op is called
+// only if it is known to touch nothing but its tensors, and if its operands and results can be
+// checked without running it (call_checks.h). A few calls of such ops are excluded because their
+// arguments require operand values that nobody checks.
 #ifndef STOWAGE_RUNTIME_CAPTURE_LOADED_PERMITTED_CALLS_H_
 #define STOWAGE_RUNTIME_CAPTURE_LOADED_PERMITTED_CALLS_H_
 

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Formulas of libtorch's backward that look at values on the host and go on by what they find. The
-// autograd node that now runs -> what to say of it to who wrote the forward op.
+// Advice on backward formulas of libtorch that branch on values read on the host. It maps the
+// autograd node that now runs to a text for the author of the forward op.
 #ifndef STOWAGE_RUNTIME_CAPTURE_OPS_BACKWARD_ADVICE_H_
 #define STOWAGE_RUNTIME_CAPTURE_OPS_BACKWARD_ADVICE_H_
 
