@@ -17,7 +17,8 @@ WITHIN = 0.05  # of the measured step
 def unfinished(there):
     """How many parts of these kinds the time limit cut off."""
     count = sum(len(results.unfinished()) for results in there)
-    return f"; {bold('not finished')}: {count} parts" if count else ""
+    plural = "" if count == 1 else "s"
+    return f"; {bold(f'{count} part{plural} not finished')}" if count else ""
 
 
 def share(good, rows, word, bad_word="NOT"):
@@ -33,7 +34,7 @@ def found_bits(results):
     texts += [f"{bold(f'{count} ' + word.strip('*'))}" for word, count in sorted(counts.items())
               if word.startswith("**")]
     if counts["refused"]:
-        texts.append(f"{counts['refused']} refused as expected")
+        texts.append(f"{counts['refused']} refused (no CUDA graph is possible)")
     if counts["does not fit"]:
         texts.append(f"{counts['does not fit']} do not fit as expected")
     missing = set(MODELS) - {row["model"] for row in results.rows}

@@ -117,7 +117,7 @@ def steady_table(results):
 
 def neighbour_table(results):
     rows = [row for row in results.rows if row["check"] == "neighbour"]
-    return table(["model", "launch mode", "arena", "beside it", "exit code", "with 2 MiB less",
+    return table(["model", "launch mode", "arena", "outside the arena", "exit code", "with 2 MiB less",
                   "then with the budget that it names", "as promised"],
                  [(f"`{row['model']}`", f"`{row['launch']}`", mebibytes(row["arena_bytes"]),
                    mebibytes(row["outside_bytes"]), row["exit"], row["refused_exit"],
@@ -180,7 +180,7 @@ def name_of(row):
         return by_hand if row.get("checkpointing") else "plain libtorch (C++)"
     if row["run"] == "planned":
         if row.get("checkpointing"):
-            return "the step with checkpointing, planned for all that it needs"
+            return "the checkpointed step, planned with its whole peak as budget"
         return f"planned in {budget_text(row)}"
     mode, _, value = row["mode"].partition(":")
     of = " of every other layer" if mode == "checkpointing" else f", memory budget {value}"

@@ -29,7 +29,9 @@ ANSWERS, OUT = "tests/gpu/results", "tests/gpu/RESULTS.md"
 # Section, kind, what its tables show, the tables.
 SECTIONS = [
     ("Bits", "bits", "Each model is trained by its plan in these shares of its unplanned peak, in "
-     "deterministic mode, and compared with plain libtorch byte for byte.", bits_tables),
+     "deterministic mode, and compared with plain libtorch byte for byte. Launch modes: `none` "
+     "launches each op; `no_update` makes forward and backward one CUDA graph; `whole` the step.",
+     bits_tables),
     ("Bits in default mode", "users", "The same without deterministic mode, compared wherever "
      "plain libtorch repeats itself.", bits_tables),
     ("Memory", "memory", "Device memory as the driver counts it while steps run, and beside a "

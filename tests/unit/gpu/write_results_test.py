@@ -121,7 +121,7 @@ class Missing(Pages):
 
     def test_a_part_that_was_cut_off_is_named_until_it_is_finished(self):
         self.put("bits", [bits_row()], parts={"bits_lstm": "cut off", "bits_gpt2": "finished"})
-        self.assertIn("**not finished**: 1 parts", self.write())
+        self.assertIn("**1 part not finished**", self.write())
         self.put("bits", [bits_row(budget=70)], name="bits_lstm", date="2026-11-26T11:00:00Z")
         page = self.write()
         self.assertNotIn("not finished", page)
@@ -134,7 +134,7 @@ class Tables(Pages):
                           bits_row(budget=40, verdict="does not fit"),
                           bits_row("gpt2", 50, "whole", "not legal")])
         page = self.write()
-        self.assertIn("2 of 2 equal, 1 refused as expected, 1 do not fit as expected", page)
+        self.assertIn("2 of 2 equal, 1 refused (no CUDA graph is possible), 1 do not fit as expected", page)
         self.assertIn("| `lstm` | equal: 100, 50 %; does not fit: 40 % |", page)
         self.assertIn("| `gpt2` |  | refused: 50 % |", page)
         self.assertNotIn("Not as promised", page)
