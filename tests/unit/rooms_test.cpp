@@ -53,7 +53,7 @@ const Rooms kMayInclude = {
     {"passes", {"passes/lowering", "passes/manage", "passes/normalise"}},
     {"runtime/files", {}},
     {"runtime/memory", {}},
-    {"runtime/measure", {"runtime/memory"}},
+    {"runtime/disk", {"runtime/memory"}},
     {"runtime/executor", {}},
     {"runtime/checkpoint", {"runtime/executor", "runtime/files"}},
     {"runtime/fake", {"runtime/executor"}},

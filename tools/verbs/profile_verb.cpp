@@ -15,7 +15,7 @@
 #include "ir/graph/op_table.h"
 #include "planner/files/cost_json.h"
 #include "runtime/calibrate/calibrate.h"
-#include "runtime/measure/disk_rates.h"
+#include "runtime/disk/disk_rates.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/measure/disk_rates.h"
+#include "runtime/disk/disk_rates.h"
 
 #include <fcntl.h>
 #include <linux/magic.h>

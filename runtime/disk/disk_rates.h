@@ -3,8 +3,8 @@
 // What the disk below a folder carries, past the page cache: large blocks written and read by
 // several threads at once, each direction alone, as a tier for tensors uses a disk. Memory that
 // looks like a disk (tmpfs) is refused, since its rate is another thing's.
-#ifndef STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_
-#define STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_
+#ifndef STOWAGE_RUNTIME_DISK_DISK_RATES_H_
+#define STOWAGE_RUNTIME_DISK_DISK_RATES_H_
 
 #include <string>
 
@@ -29,4 +29,4 @@ ir::Expected<DiskRates> measureDisk(const std::string& folder, Bytes sample = kD
 
 }  // namespace stowage::runtime
 
-#endif  // STOWAGE_RUNTIME_MEASURE_DISK_RATES_H_
+#endif  // STOWAGE_RUNTIME_DISK_DISK_RATES_H_

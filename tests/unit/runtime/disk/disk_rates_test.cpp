@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // A disk's rates are those of a disk, and nothing is left of the measurement.
-#include "runtime/measure/disk_rates.h"
+#include "runtime/disk/disk_rates.h"
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
