@@ -47,7 +47,7 @@ class InPlaceReuseCheck {
   void violate(const std::string& why) {
     report_.add(
         21, id_,
-        facts_.describe(id_) + " takes over " + facts_.describe(run_.takes) + ", but " + why);
+        facts_.describe(id_) + " reuses " + facts_.describe(run_.takes) + ", but " + why);
   }
 
   const TensorType& type(ValueId id) const { return facts_.graph.value(id).type; }

@@ -22,8 +22,7 @@ int64_t roundedBytes(const ExplainInput& input, ir::StorageId storage) {
   return roundUp(input.graph.storage(storage).bytes, input.alignBytes).value();
 }
 
-// --- what is on the device when
-// -------------------------------------------------------------------
+// --- what is on the device when ------------------------------------------------------------------
 
 void explainPeak(const ExplainInput& input, PlanExplanation& result) {
   const ResidencySpans spans(input.graph, input.schedule, input.alignBytes);
@@ -59,8 +58,7 @@ void explainPeak(const ExplainInput& input, PlanExplanation& result) {
   if (result.holders.size() > kMostHolders) result.holders.resize(kMostHolders);
 }
 
-// --- where compute waits
-// --------------------------------------------------------------------------
+// --- where compute waits -------------------------------------------------------------------------
 
 // The command that ended last among those that `index` waits for; the number of commands: none.
 size_t lastAwaited(const ir::Schedule& schedule, const Timeline& timeline, size_t index) {
@@ -134,8 +132,7 @@ std::vector<Remedy> findRemedies(const ExplainInput& input, llvm::ArrayRef<Stall
   return remedies;
 }
 
-// --- one storage
-// ----------------------------------------------------------------------------------
+// --- one storage ---------------------------------------------------------------------------------
 
 class StoryTeller {
  public:

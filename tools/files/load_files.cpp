@@ -145,6 +145,10 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
                     .graphPath = *path};
 }
 
+std::vector<std::string> filesOfPlan(const LoadedPlan& plan) {
+  return {plan.graphPath, planner::plansCostsPath(plan.file)};
+}
+
 ir::Expected<planner::CostFile> loadCosts(const std::string& path) {
   ir::Expected<std::string> text = readFileOf(path, FileKind::kCosts);
   if (!text) return text.takeError();

@@ -33,6 +33,10 @@ struct LoadedPlan {
 /// one; kInvalidArgument when nobody says where it is.
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath);
 
+/// The files that a plan names: its graph's and its costs'; "" for what it does not name. No output
+/// may replace them.
+std::vector<std::string> filesOfPlan(const LoadedPlan& plan);
+
 ir::Expected<planner::CostFile> loadCosts(const std::string& path);
 
 /// Errors: kIo, kParse.

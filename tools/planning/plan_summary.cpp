@@ -24,7 +24,7 @@ std::string describeChoices(const PlanCounts& counts) {
   add(counts.offloadedActivations, "offload");
   add(counts.recomputed, "recompute");
   add(counts.reusedInPlace, "reuse in place");
-  add(counts.offloadedStates, "stream states");
+  add(counts.offloadedStates, "offload states");
   add(counts.toDisk, "to disk");
   return text.empty() ? "everything stays on the device" : text;
 }
@@ -110,8 +110,9 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   os << "bound      " << formatDuration(claim.bound) << ": at most "
      << formatExcess(claim.stepTime, claim.bound, /*sign=*/false)
      << " from the best schedule of these orders\n";
-  os << "moves      " << formatBytes(claim.bytesOut) << " out and " << formatBytes(claim.bytesIn)
-     << " in per step; host memory " << formatBytes(claim.hostPeakBytes) << '\n';
+  os << "moves      offloads " << formatBytes(claim.bytesOut) << ", prefetches "
+     << formatBytes(claim.bytesIn) << " per step; host memory " << formatBytes(claim.hostPeakBytes)
+     << '\n';
 }
 
 Json planSummaryJson(const PlanSummary& summary) {

@@ -69,7 +69,7 @@ Nanoseconds busyOf(const std::array<Nanoseconds, ir::kStreamCount>& busy, ir::St
 void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
   const planner::StepSummary& measured = summary.measured;
   os << fmt::format(
-      "timeline   {} steps of {}: compute {}, copies {} out, {} in, "
+      "timeline   {} steps of {}: compute {}, offloads {}, prefetches {}, "
       "launch overhead {}\n",
       measured.steps, millisecondsText(measured.period),
       millisecondsText(busyOf(measured.busy, ir::Stream::kCompute)),
@@ -82,7 +82,7 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
        << planner::stallCauseName(static_cast<planner::StallCause>(i));
   }
   os << fmt::format(
-      "\n           the schedule with these times of its commands {}{}, from when each could begin "
+      "\n           the plan with the measured times of its commands {}{}; with their launch latency "
       "{}{}\n",
       millisecondsText(summary.ownTimes), againstText(summary.ownTimes, measured.period),
       millisecondsText(summary.readyTimes), againstText(summary.readyTimes, measured.period));
@@ -94,7 +94,7 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
                     againstText(busyOf(summary.predicted->busy, ir::Stream::kCompute),
                                 busyOf(measured.busy, ir::Stream::kCompute)));
   if (!summary.hidden) return;
-  os << fmt::format("           copies that were to be hidden are, for {:.1f} % of their time\n",
+  os << fmt::format("           copies planned as hidden were hidden for {:.1f} % of their time\n",
                     100 * *summary.hidden);
 }
 

@@ -57,6 +57,10 @@ ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int
 }
 
 ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files) {
+  for (const std::string& path : {files.costs, files.timeline}) {
+    if (path.empty()) continue;
+    if (ir::Error error = checkIsNoInput(path, filesOfPlan(plan))) return error;
+  }
   const ir::GraphMode mode = plan.file.schedule.graphMode;
   if (!files.any() || mode == ir::GraphMode::kNone) return ir::success();
   return ir::makeError(ir::ErrorCode::kInvalidArgument,

@@ -78,8 +78,7 @@ double shareOf(Nanoseconds part, Nanoseconds whole) {
   return 100 * static_cast<double>(part.value()) / static_cast<double>(whole.value());
 }
 
-// --- the whole plan
-// -------------------------------------------------------------------------------
+// --- the whole plan ------------------------------------------------------------------------------
 
 void printPeak(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplanation& explained,
                llvm::raw_ostream& os) {
@@ -104,18 +103,18 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   if (explained.launchWaits.value() > 0) {
     os << fmt::format(
         "launch     compute waits {} ({:.1f} %) for the thread that launches kernels, "
-        "or for the step's numbers\n",
+        "or for the step's scalars\n",
         formatDuration(explained.launchWaits), shareOf(explained.launchWaits, explained.stepTime));
   }
-  os << fmt::format("links      out busy {:.0f} %, in busy {:.0f} % of the step\n",
+  os << fmt::format("links      offloads busy {:.0f} %, prefetches {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
                     shareOf(explained.inBusy, explained.stepTime));
   for (const StallPlace& stall : explained.stalls) {
     os << fmt::format("waits      {:>10}  before {}", formatDuration(stall.time),
                       graph.describeNode(stall.node));
     if (stall.storage.isValid()) {
-      os << " for '" << ir::printable(nameOf(graph, stall.storage)) << "' to "
-         << (stall.isOut ? "leave" : "arrive");
+      os << " for the " << (stall.isOut ? "offload" : "prefetch") << " of '"
+         << ir::printable(nameOf(graph, stall.storage)) << "'";
     }
     os << '\n';
   }
@@ -226,8 +225,7 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
           {"helps", remedies}};
 }
 
-// --- one storage
-// ----------------------------------------------------------------------------------
+// --- one storage ---------------------------------------------------------------------------------
 
 const char* wordsFor(const std::string& why) {
   if (why == "pinned") return "pinned by a person";
@@ -330,6 +328,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
   if (ir::Error error = checkPicture(flags)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
+  if (ir::Error error = checkIsNoInput(flags.svg, filesOfPlan(*plan))) return error;
   ir::Expected<ir::CostTable> table = readCosts(flags, *plan);
   if (!table) return table.takeError();
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;

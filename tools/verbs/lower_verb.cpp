@@ -127,10 +127,7 @@ VerbResult runLower(const LowerFlags& flags) {
   if (ir::Error error = checkWritable(flags.output, replace)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  if (ir::Error error =
-          checkIsNoInput(flags.output, {plan->graphPath, planner::plansCostsPath(plan->file)})) {
-    return error;
-  }
+  if (ir::Error error = checkIsNoInput(flags.output, filesOfPlan(*plan))) return error;
   ir::Expected<PlanningInputs> inputs = makeInputs(flags, *plan);
   if (!inputs) return inputs.takeError();
   ir::Expected<passes::PlannedStep> planned = lowerAgain(*plan, *inputs);

@@ -215,9 +215,10 @@ VerbResult runRun(const RunFlags& flags) {
   if (!beginning) return beginning.takeError();
   auto claim = claimFolder(flags);  // until the run ends
   if (!claim) return claim.takeError();
-  if (ir::Error error =
-          checkTimesFiles(flags.times, flags, flags.steps, {flags.plan, flags.graph, flags.costs}))
-    return error;
+  std::vector<std::string> inputs = {flags.plan, flags.graph, flags.costs, flags.archive};
+  inputs.insert(inputs.end(), flags.data.begin(), flags.data.end());
+  inputs.insert(inputs.end(), flags.weights.begin(), flags.weights.end());
+  if (ir::Error error = checkTimesFiles(flags.times, flags, flags.steps, inputs)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
   if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;

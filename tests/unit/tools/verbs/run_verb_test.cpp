@@ -135,7 +135,7 @@ TEST_F(RunVerb, WritesWhenEveryCommandRan) {
   ASSERT_EQ(measured.code, 0) << measured.text;
   EXPECT_TRUE(measured.says("timeline   3 steps of ")) << measured.text;
   EXPECT_TRUE(measured.says("predicted ")) << measured.text;
-  EXPECT_TRUE(measured.says("copies that were to be hidden are, for ")) << measured.text;
+  EXPECT_TRUE(measured.says("copies planned as hidden were hidden for ")) << measured.text;
   const std::string trace = readText(at("steps.json"));
   // Each command on its engine, on the launch thread, and predicted; three steps of each.
   const std::string plan = readText(at("plan.json"));
