@@ -208,8 +208,8 @@ struct RunOptions {
   /// How often steps are compared with the closures: 1: each, the default; n > 1: the first 16 and
   /// every n-th; 0: none. A difference ends the training before the step's update; it can be saved
   /// and stored back. Comparing traces the closures beside the step, on another thread; it costs
-  /// nothing that shows in steps of 50 ms or more (README, Limits). `loss` runs in compared steps
-  /// alone: with n > 1 it may not count steps. One that reads values with item() is compared each
+  /// nothing where the step takes longer than that (tools/docs/limits.md). `loss` runs in compared
+  /// steps alone: with n > 1 it may not count. One that reads values with item() is compared each
   /// time, unless none is.
   std::optional<int64_t> checkEvery = {};
 };

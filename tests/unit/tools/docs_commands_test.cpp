@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The commands of tools/docs/command-line.md, section by section: those that need no GPU and no
-// file of the reader's own run in one folder, in the page's order; of the others each flag is known
-// to its verb.
+// The commands that documents for users show. Of tools/docs/command-line.md, those that need no GPU
+// and no file of the reader run in one folder, in the page's order. Of all pages (README.md and
+// tools/docs), each verb is there and knows its flags.
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <map>
 #include <regex>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -16,7 +20,13 @@
 namespace stowage::tests {
 namespace {
 
+namespace fs = std::filesystem;
+
+const fs::path kSourceDir = STOWAGE_SOURCE_DIR;
+constexpr const char* kCommandLinePage = "tools/docs/command-line.md";
+
 struct DocumentedCommand {
+  std::string page;
   std::string section;
   std::string arguments;  // behind "stowage"
 };
@@ -37,54 +47,86 @@ std::vector<DocumentedCommand> findCommands(const SourceFile& page) {
     if (wasGoingOn) {
       commands.back().arguments += line;
     } else {
-      commands.push_back({section, line.substr(std::string("stowage ").size())});
+      commands.push_back({page.path, section, line.substr(std::string("stowage ").size())});
     }
   }
   return commands;
 }
 
-const std::vector<DocumentedCommand>& pageCommands() {
-  static const std::vector<DocumentedCommand> kCommands =
-      findCommands(readSource(STOWAGE_SOURCE_DIR, std::filesystem::path(STOWAGE_SOURCE_DIR) /
-                                                      "tools/docs/command-line.md"));
-  return kCommands;
+std::vector<DocumentedCommand> commandsOf(const fs::path& page) {
+  return findCommands(readSource(kSourceDir, kSourceDir / page));
+}
+
+/// README.md and the pages of tools/docs.
+std::vector<DocumentedCommand> commandsOfAllPages() {
+  std::vector<fs::path> pages = {"README.md"};
+  for (const auto& entry : fs::directory_iterator(kSourceDir / "tools/docs")) {
+    if (entry.path().extension() == ".md") pages.push_back(fs::relative(entry.path(), kSourceDir));
+  }
+  std::sort(pages.begin(), pages.end());
+  std::vector<DocumentedCommand> commands;
+  for (const fs::path& page : pages) {
+    for (DocumentedCommand& command : commandsOf(page)) commands.push_back(std::move(command));
+  }
+  return commands;
 }
 
 /// Of large models, and for files that the reader has.
 bool needsMore(const DocumentedCommand& command) {
-  return command.section == "An exported step" || command.section == "A large model on a GPU" ||
+  static const std::set<std::string> kSections = {"Train on your own data", "An exported step",
+                                                  "A large model on a GPU"};
+  return kSections.count(command.section) > 0 ||
          command.arguments.find("l.stow") != std::string::npos ||
          command.arguments.find("l.plan.json") != std::string::npos;
+}
+
+std::string verbOf(const std::string& arguments) {
+  return arguments.substr(0, arguments.find(' '));
+}
+
+/// The verb if `help` is not about it, else the flags that are not in there.
+std::vector<std::string> findUnknown(const std::string& arguments, const Outcome& help) {
+  static const std::regex kFlag("--[a-z-]+");
+  const std::string verb = verbOf(arguments);
+  if (!help.says("Usage: stowage " + verb + " ")) return {verb};
+  std::vector<std::string> unknown;
+  for (std::sregex_iterator m(arguments.begin(), arguments.end(), kFlag), end; m != end; ++m) {
+    if (!help.says(m->str() + " ") && !help.says(m->str() + "\n")) unknown.push_back(m->str());
+  }
+  return unknown;
 }
 
 TEST(DocsCommands, OfTheCommandLineRun) {
   const ScratchFolder folder("stowage_docs");
   int ran = 0;
-  for (const DocumentedCommand& command : pageCommands()) {
+  for (const DocumentedCommand& command : commandsOf(kCommandLinePage)) {
     if (needsMore(command)) continue;
     const Outcome outcome = stowage(command.arguments, "cd " + folder.at("") + " && ");
     EXPECT_EQ(outcome.code, 0) << command.arguments << '\n' << outcome.text;
     ++ran;
   }
-  EXPECT_GE(ran, 7);
+  EXPECT_GE(ran, 20);
 }
 
-TEST(DocsCommands, OfOtherMachinesHaveFlagsThatAreThere) {
-  const std::regex flag("--[a-z-]+");
-  int seen = 0;
-  for (const DocumentedCommand& command : pageCommands()) {
-    if (!needsMore(command)) continue;
-    const std::string verb = command.arguments.substr(0, command.arguments.find(' '));
-    const Outcome help = stowage(verb + " --help");
-    ASSERT_EQ(help.code, 0) << verb;
-    const std::string& text = command.arguments;
-    for (std::sregex_iterator m(text.begin(), text.end(), flag), end; m != end; ++m) {
-      EXPECT_TRUE(help.says(m->str() + " ") || help.says(m->str() + "\n"))
-          << command.arguments << ": " << m->str();
-      ++seen;
-    }
+TEST(DocsCommands, OfAllPagesHaveVerbsAndFlagsThatAreThere) {
+  std::map<std::string, Outcome> helps;
+  std::set<std::string> pages;
+  for (const DocumentedCommand& command : commandsOfAllPages()) {
+    const std::string verb = verbOf(command.arguments);
+    if (helps.count(verb) == 0) helps[verb] = stowage(verb + " --help");
+    EXPECT_EQ(findUnknown(command.arguments, helps[verb]), std::vector<std::string>{})
+        << command.page << ": " << command.arguments;
+    pages.insert(command.page);
   }
-  EXPECT_GE(seen, 20);
+  EXPECT_TRUE(pages.count("README.md") > 0 && pages.count(kCommandLinePage) > 0);
+  EXPECT_GE(helps.size(), 10u);
+}
+
+TEST(DocsCommands, AnUnknownVerbOrFlagIsReported) {
+  EXPECT_EQ(findUnknown("replan plan.json", stowage("replan --help")),
+            std::vector<std::string>{"replan"});
+  EXPECT_EQ(findUnknown("run plan.json --steps 2 --step 3", stowage("run --help")),
+            std::vector<std::string>{"--step"});
 }
 
 }  // namespace
