@@ -3,7 +3,7 @@
 // From an action per gap to what one step does, in order and without times or addresses: the nodes
 // and their recomputes, the live ranges of each storage, and the copies that these need.
 //   - A recompute is placed right before the node that needs its result, inputs first. An
-//     input that is on the device is used there; one that was evicted to the host is prefetched
+//     input that is on the device is used there; one that was offloaded is prefetched
 //     early; one that is dropped is recomputed itself. A recompute thus ends the gap of its inputs.
 //   - A LiveRange is a stretch in which a storage occupies one address. A storage that is kept over
 //     the step boundary has one live range across it: `end` is at least the number of launches.

@@ -2,7 +2,7 @@
 //
 // The cost of recomputing a storage at the end of a gap: its own writers, and for each input that
 // is dead by then either its bytes kept until then or its writers too.
-// Chains are followed to their ends, so the cost is exact unless inputs are evicted for other
+// Chains are followed to their ends, so the cost is exact unless inputs are dropped for other
 // reasons.
 #ifndef STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
 #define STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_

@@ -23,10 +23,10 @@ ScalarValue toScalarValue(const HostNumber& number) {
 CapturedStep::CapturedStep(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 CapturedStep::~CapturedStep() {
-  if (!impl_->stored) impl_->giveBack();
+  if (!impl_->stored) impl_->restoreModule();
 }
 
-void CapturedStep::Impl::giveBack() {
+void CapturedStep::Impl::restoreModule() {
   moduleTensors.swapOut();
   if (!before) return;
   before->putBack();

@@ -94,7 +94,7 @@ struct CapturedStep::Impl {
   ir::Error storeOutsideTensors(const ValueOf& bytesOf);
   /// Gives memory to the gradients that the step keeps; drops the others.
   ir::Error storeGradients(const ValueOf& bytesOf);
-  void giveBack();
+  void restoreModule();
 
   const ModuleTensor* moduleTensorOf(ir::StorageId storage) const;
   const StorageFacts& factsOf(ir::StorageId storage) const;

@@ -60,7 +60,7 @@ class StreamedOffload(saved_tensors_hooks):
         self.kept.append({"host": host, "device": None})
         return len(self.kept) - 1
 
-    def fetch(self, index):
+    def prefetch(self, index):
         if index < 0 or self.kept[index]["device"] is not None or self.kept[index]["host"] is None:
             return
         self.back.wait_stream(self.out)
@@ -71,9 +71,9 @@ class StreamedOffload(saved_tensors_hooks):
     def unpack(self, packed):
         if isinstance(packed, torch.Tensor):
             return packed
-        self.fetch(packed)
+        self.prefetch(packed)
         for ahead in (1, 2):
-            self.fetch(packed - ahead)
+            self.prefetch(packed - ahead)
         entry = self.kept[packed]
         torch.cuda.current_stream().wait_event(entry["arrived"])
         tensor = entry["device"]
