@@ -7,7 +7,7 @@
 // Written beside the target and renamed, so that a process killed at any point leaves the
 // checkpoint before it or the new one; `open` finds either. Bytes do not depend on the plan: a
 // training may go on under another budget. Not here: the objects of the host (optimizer,
-// schedulers), which runtime/runner.* brings along.
+// schedulers), which runtime/runner/runner.* brings along.
 #ifndef STOWAGE_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 #define STOWAGE_RUNTIME_CHECKPOINT_CHECKPOINT_H_
 

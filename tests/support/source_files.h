@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The repository's own sources, read from the source tree, for tests that check the code's rules.
-// Inputs: the source root. Output: repository-relative paths in sorted order, with their lines.
-// Not here: build folders, data, anything outside the six folders of code.
+// Inputs: the source root. Output: repository-relative paths in sorted order, with their lines; and
+// whether a name that a text uses is a file. Not here: build folders, data, anything outside the
+// six folders of code.
 #ifndef STOWAGE_TESTS_SUPPORT_SOURCE_FILES_H_
 #define STOWAGE_TESTS_SUPPORT_SOURCE_FILES_H_
 
@@ -11,6 +12,7 @@
 #include <fstream>
 #include <set>
 #include <string>
+#include <system_error>
 #include <vector>
 
 namespace stowage::tests {
@@ -41,6 +43,17 @@ inline std::vector<SourceFile> readSources(const std::filesystem::path& root,
   std::sort(sources.begin(), sources.end(),
             [](const SourceFile& a, const SourceFile& b) { return a.path < b.path; });
   return sources;
+}
+
+/// Whether `name` is a file or a folder in `folder`. "stem.*" is there if any "stem.extension" is.
+inline bool isThere(const std::filesystem::path& folder, const std::string& name) {
+  if (!name.ends_with(".*")) return std::filesystem::exists(folder / name);
+  const std::filesystem::path stem = folder / name.substr(0, name.size() - 1);
+  std::error_code missing;
+  for (const auto& entry : std::filesystem::directory_iterator(stem.parent_path(), missing)) {
+    if (entry.path().filename().string().starts_with(stem.filename().string())) return true;
+  }
+  return false;
 }
 
 }  // namespace stowage::tests

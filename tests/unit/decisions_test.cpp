@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Every DECISIONS.md has one form: a heading per decision, then context, choice, rejected and when
-// to revisit it, in at most ten lines. A table may follow.
+// to revisit it, each with its text, in at most ten lines. A table may follow.
 
 #include <gtest/gtest.h>
 
@@ -16,6 +16,11 @@ namespace {
 constexpr size_t kMostLines = 10;
 const std::vector<std::string> kParts = {"- **Context:** ", "- **Choice:** ", "- **Rejected:** ",
                                          "- **Revisit when:** "};
+
+/// Whether `line` begins `part` and has a word of its text.
+bool beginsPart(const std::string& line, const std::string& part) {
+  return line.starts_with(part) && line.find_first_not_of(" \t", part.size()) != std::string::npos;
+}
 
 /// What is wrong with the decisions of `source`, each with its heading.
 std::vector<std::string> findFaults(const SourceFile& source) {
@@ -43,7 +48,7 @@ std::vector<std::string> findFaults(const SourceFile& source) {
     }
     if (heading.empty() || line.empty() || line.starts_with("|")) continue;
     ++lines;
-    if (parts < kParts.size() && line.starts_with(kParts[parts])) ++parts;
+    if (parts < kParts.size() && beginsPart(line, kParts[parts])) ++parts;
   }
   close();
   return faults;
@@ -68,6 +73,16 @@ TEST(Decisions, AMissingPartAndAnEssayAreReported) {
             std::vector<std::string>{"DECISIONS.md: 'A' lacks - **Revisit when:** "});
   source.lines.insert(source.lines.end(), kMostLines, "more");
   EXPECT_EQ(findFaults(source).back(), "DECISIONS.md: 'B' has 14 lines");
+}
+
+TEST(Decisions, APartWithoutTextIsReported) {
+  const SourceFile source{
+      "DECISIONS.md",
+      {"## A", "- **Context:** x", "- **Choice:**  ", "- **Rejected:** x", "- **Revisit when:** x",
+       "## B", "- **Context:** x", "- **Choice:** x", "- **Rejected:** x", "- **Revisit when:**"}};
+  EXPECT_EQ(findFaults(source),
+            (std::vector<std::string>{"DECISIONS.md: 'A' lacks - **Choice:** ",
+                                      "DECISIONS.md: 'B' lacks - **Revisit when:** "}));
 }
 
 }  // namespace

@@ -1,19 +1,18 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The rooms (folders of sources) inside each library and the tools: which room may include which,
-// without a circle; each include is in the table, and each entry of the table is used. Every room
-// has a README of at most 40 lines that names its files. tools/draw_rooms.py draws the same
-// includes.
+// without a circle; each include is in the table, and each entry of the table is used. Every folder
+// with sources is a room. It has a README of at most 40 lines that names all its files, and no file
+// that is not there. tools/draw_rooms.py draws the same includes.
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
 #include <map>
 #include <regex>
 #include <set>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -183,9 +182,64 @@ std::vector<std::string> findCircles(const Rooms& rooms) {
   return circles;
 }
 
-std::string readmeOf(const std::string& room) {
-  std::ifstream stream(fs::path(kSourceDir) / room / "README.md");
-  return {std::istreambuf_iterator<char>(stream), {}};
+/// Folders of `sources` that are no room of `rooms`. Tests have no rooms.
+std::set<std::string> findUnlisted(const std::vector<SourceFile>& sources, const Rooms& rooms) {
+  std::set<std::string> unlisted;
+  for (const SourceFile& source : sources) {
+    const bool isListed = libraryOf(source.path) == "tests" || rooms.count(roomOf(source.path)) > 0;
+    if (!isListed) unlisted.insert(roomOf(source.path));
+  }
+  return unlisted;
+}
+
+/// What a README says in backticks, outside of code blocks, word by word.
+struct ReadmeNames {
+  std::set<std::string> everywhere;
+  std::set<std::string> inFileTable;  // in rows of a table whose first column is "file"
+};
+
+ReadmeNames findNames(const std::vector<std::string>& readme) {
+  static const std::regex kQuoted("`([^`]+)`");
+  ReadmeNames names;
+  bool isCode = false;
+  bool isFileTable = false;
+  bool wasRow = false;
+  for (const std::string& line : readme) {
+    if (line.starts_with("```")) isCode = !isCode;
+    if (isCode) continue;
+    const bool isRow = line.starts_with("|");
+    if (!isRow || !wasRow) isFileTable = line.starts_with("| file");
+    wasRow = isRow;
+    for (std::sregex_iterator m(line.begin(), line.end(), kQuoted), end; m != end; ++m) {
+      std::istringstream words((*m)[1]);
+      for (std::string word; words >> word;) {
+        names.everywhere.insert(word);
+        if (isFileTable) names.inFileTable.insert(word);
+      }
+    }
+  }
+  return names;
+}
+
+/// "file.h is not named" for each of the room's `files` that the README leaves out, and
+/// "stem.* is not there" for what its table of files has and the room has not.
+std::vector<std::string> findReadmeFaults(const std::string& room,
+                                          const std::vector<std::string>& readme,
+                                          const std::vector<std::string>& files) {
+  static const std::regex kFileName(R"([\w./-]*\w\.(\*|h|cpp|cu|py))");
+  const ReadmeNames names = findNames(readme);
+  std::vector<std::string> faults;
+  for (const std::string& file : files) {
+    const std::string stem = file.substr(0, file.find('.'));
+    const bool isNamed = names.everywhere.count(file) + names.everywhere.count(stem + ".*") > 0;
+    if (!isNamed) faults.push_back(file + " is not named");
+  }
+  for (const std::string& name : names.inFileTable) {
+    if (!std::regex_match(name, kFileName) || isThere(fs::path(kSourceDir) / room, name)) continue;
+    const bool isPath = name.find('/') != std::string::npos;
+    if (!isPath || !isThere(kSourceDir, name)) faults.push_back(name + " is not there");
+  }
+  return faults;
 }
 
 TEST(Rooms, IncludeWhatTheTableAllows) {
@@ -220,22 +274,57 @@ TEST(Rooms, AnUpwardIncludeIsReported) {
   EXPECT_FALSE(findCircles(rooms).empty());
 }
 
+TEST(Rooms, EveryFolderWithSourcesIsOne) {
+  EXPECT_EQ(findUnlisted(readSources(kSourceDir, {".h", ".cpp", ".cu"}), kMayInclude),
+            std::set<std::string>{});
+}
+
+TEST(Rooms, AFolderThatTheTableLacksIsReported) {
+  EXPECT_EQ(findUnlisted({{"ir/loose.h", {}},
+                          {"ir/base/ids.h", {}},
+                          {"planner/search/deeper/rule.cpp", {}},
+                          {"tests/unit/rooms_test.cpp", {}}},
+                         kMayInclude),
+            (std::set<std::string>{"ir", "planner/search/deeper"}));
+}
+
 TEST(Rooms, EachHasAReadmeThatNamesItsFiles) {
-  std::map<std::string, std::string> readmes;
-  for (const SourceFile& source : readSources(kSourceDir, {".h", ".cpp", ".cu"})) {
+  std::map<std::string, std::vector<std::string>> filesOf;
+  for (const SourceFile& source : readSources(kSourceDir, {".h", ".cpp", ".cu", ".py"})) {
     const std::string room = roomOf(source.path);
-    if (kMayInclude.count(room) == 0) continue;
-    const std::string& readme = readmes.try_emplace(room, readmeOf(room)).first->second;
-    const std::string file = source.path.substr(room.size() + 1);
-    const std::string stem = file.substr(0, file.find('.'));
-    const bool isNamed = readme.find(stem) != std::string::npos;
-    EXPECT_TRUE(isNamed) << room << "/README.md does not name " << file;
+    if (kMayInclude.count(room) > 0) filesOf[room].push_back(source.path.substr(room.size() + 1));
   }
-  for (const auto& [room, readme] : readmes) {
-    const auto lines = std::count(readme.begin(), readme.end(), '\n');
-    EXPECT_LE(lines, kLongReadmes.count(room) > 0 ? 80 : 40) << room << "/README.md";
-    EXPECT_GT(lines, 0) << room << "/README.md";
+  for (const auto& [room, files] : filesOf) {
+    const SourceFile readme = readSource(kSourceDir, fs::path(kSourceDir) / room / "README.md");
+    for (const std::string& fault : findReadmeFaults(room, readme.lines, files)) {
+      ADD_FAILURE() << readme.path << ": " << fault;
+    }
+    EXPECT_LE(readme.lines.size(), kLongReadmes.count(room) > 0 ? 80U : 40U) << readme.path;
+    EXPECT_FALSE(readme.lines.empty()) << readme.path;
   }
+}
+
+// A name without backticks, a part of a word and a name in a code block do not count. Paths are
+// those of the room or of the repository.
+TEST(Rooms, AReadmeThatNamesTooLittleOrTooMuchIsReported) {
+  const std::vector<std::string> readme = {
+      "profiles.cpp and `rooflines.*`",
+      "```",
+      "`roofline.h`",
+      "```",
+      "| file | what it holds |",
+      "|--|--|",
+      "| `roofline.cpp` `refusal.*` | more than `evaluate/timing.cpp` and `costs.json` |",
+      "| [`other`](other.md) | see `planner/evaluate/timing.*`, `planner/evaluate/no.h` |",
+      "",
+      "| word | meaning |",
+      "|--|--|",
+      "| `not_a_file.h` | a word |"};
+  EXPECT_EQ(
+      findReadmeFaults("planner/targets", readme, {"profiles.cpp", "roofline.cpp", "roofline.h"}),
+      (std::vector<std::string>{"profiles.cpp is not named", "roofline.h is not named",
+                                "evaluate/timing.cpp is not there",
+                                "planner/evaluate/no.h is not there", "refusal.* is not there"}));
 }
 
 }  // namespace

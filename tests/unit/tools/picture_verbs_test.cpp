@@ -3,6 +3,7 @@
 // The pictures that verbs draw: sweep --svg and explain --svg, as their users call them.
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <optional>
 #include <string>
 
@@ -62,6 +63,24 @@ TEST_F(PictureVerbs, ExplainDrawsMemoryOverTheStep) {
   expectRefused("explain " + at("plan.json") + " wte.weight --svg " + at("one.svg"),
                 "--svg shows the whole plan");
   expectRefused("explain " + at("plan.json") + " -f --svg " + at("plan.json"), "plan.json");
+}
+
+// Bug: -f replaced the step or the costs that the plan was made from by the picture, also when the
+// name of the picture was a link to them.
+TEST_F(PictureVerbs, ExplainDrawsOverNoFileThatThePlanNames) {
+  for (const std::string name : {"step.stow", "costs.json", "plan.json"}) {
+    const std::string before = readText(at(name));
+    ASSERT_FALSE(before.empty()) << name;
+    const std::string link = at("link_to_" + name);
+    std::filesystem::create_symlink(at(name), link);
+    for (const std::string& picture : {at(name), link}) {
+      expectRefused("explain " + at("plan.json") + " -f --svg " + picture, name);
+      EXPECT_EQ(readText(at(name)), before) << picture;
+      writeText(at(name), before);  // for the other tests
+    }
+    EXPECT_TRUE(std::filesystem::is_symlink(link)) << link;
+    std::filesystem::remove(link);
+  }
 }
 
 }  // namespace

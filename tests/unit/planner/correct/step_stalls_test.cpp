@@ -10,52 +10,14 @@
 #include "planner/correct/correct_costs.h"
 #include "planner/correct/typical_times.h"
 #include "tests/support/or_fail.h"
+#include "tests/unit/planner/correct/measured_step.h"
 
 namespace stowage::tests {
 namespace {
 
-using ir::CommandTimes;
 using ir::StepTimes;
 using planner::Stall;
 using planner::StallCause;
-
-constexpr size_t kFirst = 0;
-constexpr size_t kPrefetch = 1;
-constexpr size_t kReader = 2;
-constexpr size_t kOffload = 3;
-constexpr size_t kLast = 4;
-
-/// Three launches; the second reads what is prefetched, the first of the next step writes what is
-/// copied out.
-ir::Schedule makeSchedule() {
-  ir::Schedule schedule;
-  schedule.commands.resize(5);
-  for (const size_t run : {kFirst, kReader, kLast}) schedule.commands[run].node = ir::NodeId(0);
-  for (const size_t copy : {kPrefetch, kOffload}) {
-    schedule.commands[copy].kind = ir::CommandKind::kCopy;
-    schedule.commands[copy].stream =
-        copy == kPrefetch ? ir::Stream::kHostToDevice : ir::Stream::kDeviceToHost;
-  }
-  schedule.commands[kReader].wait = {ir::CommandId(kPrefetch)};
-  schedule.commands[kOffload].wait = {ir::CommandId(kFirst)};
-  schedule.commands[kFirst].prev = {ir::CommandId(kOffload)};
-  return schedule;
-}
-
-CommandTimes times(int64_t launchEnd, int64_t begin, int64_t end) {
-  return {Nanoseconds(launchEnd - 1), Nanoseconds(launchEnd), Nanoseconds(begin), Nanoseconds(end)};
-}
-
-StepTimes makeStep(int64_t step, int64_t at) {
-  StepTimes made{.step = step, .commands = {}};
-  made.commands.resize(5);
-  made.commands[kFirst] = times(at + 5, at + 10, at + 20);
-  made.commands[kPrefetch] = times(at + 6, at + 10, at + 50);
-  made.commands[kReader] = times(at + 7, at + 52, at + 60);
-  made.commands[kOffload] = times(at + 8, at + 20, at + 110);
-  made.commands[kLast] = times(at + 70, at + 73, at + 100);
-  return made;
-}
 
 void expectStall(const Stall& stall, size_t command, StallCause cause, int64_t time) {
   EXPECT_EQ(stall.command, ir::CommandId(command));
@@ -132,87 +94,6 @@ TEST(StepStalls, ACopyThatIsLateIsNotHiddenAtAll) {
   late[0].commands[kOffload].reset();
   late[0].commands[kPrefetch]->begin = Nanoseconds(48);  // compute waits for it from 20 to 50
   EXPECT_EQ(planner::hiddenShare(schedule, predicted, late), 0.0);
-}
-
-TEST(StepStalls, TypicalDurationsAreMeansOfTheMiddleSteps) {
-  const ir::Schedule schedule = makeSchedule();
-  std::vector<StepTimes> steps;
-  for (const int64_t longer : {4, 0, 1000, 6, 2}) {
-    steps.push_back(makeStep(static_cast<int64_t>(steps.size()), 2000 * steps.size()));
-    steps.back().commands[kLast]->end += Nanoseconds(longer);
-    steps.back().commands[kPrefetch].reset();
-  }
-  using planner::CountedFrom;
-  const auto typical = planner::typicalDurations(schedule, steps, CountedFrom::kBegin);
-  EXPECT_EQ(typical[kLast], Nanoseconds(27 + 4));
-  EXPECT_EQ(typical[kPrefetch], std::nullopt);
-  // Without the prefetch it waited for, the reader's bytes were there at 20.
-  const auto ready = planner::typicalDurations(schedule, steps, CountedFrom::kReady);
-  EXPECT_EQ(ready[kReader], Nanoseconds(8 + 32));
-  EXPECT_EQ(ready[kLast], Nanoseconds(27 + 4 + 3));
-  EXPECT_EQ(ready[kPrefetch], std::nullopt);
-  EXPECT_TRUE(planner::typicalDurations(schedule, {}, CountedFrom::kReady).empty());
-}
-
-/// Costs of the schedule's only node.
-ir::NodeCosts aloneFor(int64_t time) {
-  ir::NodeCosts costs;
-  costs.nodes.push_back({.work = Nanoseconds(time)});
-  return costs;
-}
-
-constexpr int64_t kMicrosecond = 1000;
-
-/// All times in microseconds.
-planner::TypicalTimes typicalOf(StepTimes step, int64_t alone) {
-  const auto scale = [](Nanoseconds& time) { time = Nanoseconds(time.value() * kMicrosecond); };
-  for (auto& times : step.commands) {
-    if (!times) continue;
-    for (Nanoseconds* time : {&times->launchBegin, &times->launchEnd, &times->begin, &times->end}) {
-      scale(*time);
-    }
-  }
-  planner::TypicalTimes typical =
-      planner::typicalTimes(makeSchedule(), {step}, aloneFor(alone * kMicrosecond));
-  for (auto& time : typical.work) {
-    if (time) time = Nanoseconds(time->value() / kMicrosecond);
-  }
-  return typical;
-}
-
-TEST(StepStalls, TypicalTimesCountWorkFromWhereALaunchCouldHaveBegun) {
-  const planner::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
-  EXPECT_EQ(times.work[kReader], Nanoseconds(8 + 2));
-  EXPECT_EQ(times.work[kFirst], Nanoseconds(10));
-  EXPECT_EQ(times.work[kPrefetch], Nanoseconds(40));
-}
-
-TEST(StepStalls, TypicalWorkOfALaunchThatWasLate) {
-  const planner::TypicalTimes times = typicalOf(makeStep(0, 0), 1);
-  // Of the 3 in which the device began it, so much is work as others have: the reader has 2.
-  EXPECT_EQ(times.work[kLast], Nanoseconds(27 + 2));
-  EXPECT_TRUE(planner::typicalTimes(makeSchedule(), {}, aloneFor(1)).work.empty());
-}
-
-TEST(StepStalls, ALaunchThatBeganBeforeItsLastKernelWasLaunchedMayHaveWaitedInside) {
-  StepTimes step = makeStep(0, 0);
-  step.commands[kLast] = times(/*launchEnd=*/80, /*begin=*/63, /*end=*/100);
-  const auto expectDivided = [&](int64_t alone, int64_t work) {
-    const planner::TypicalTimes times = typicalOf(step, alone);
-    EXPECT_EQ(times.work[kLast], Nanoseconds(work + 2)) << "alone " << alone;
-  };
-  expectDivided(/*alone=*/25, /*work=*/25);
-  expectDivided(/*alone=*/5, /*work=*/20);   // what came after its last kernel was launched
-  expectDivided(/*alone=*/90, /*work=*/37);  // all of it
-}
-
-// A launch just before compute is free has not reached the device by then.
-TEST(StepStalls, ALaunchJustInTimeIsLate) {
-  StepTimes step = makeStep(0, 0);
-  step.commands[kReader] = times(/*launchEnd=*/47, /*begin=*/52, /*end=*/60);
-  EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8)) << "of 2 nothing is work";
-  step.commands[kReader] = times(/*launchEnd=*/45, /*begin=*/52, /*end=*/60);
-  EXPECT_EQ(typicalOf(step, 1).work[kReader], Nanoseconds(8 + 2));
 }
 
 TEST(StepStalls, CorrectedCostsKeepWorkAndLaunchOverheadApart) {
