@@ -45,9 +45,8 @@ class InPlaceReuseCheck {
 
  private:
   void violate(const std::string& why) {
-    report_.add(
-        21, id_,
-        facts_.describe(id_) + " reuses " + facts_.describe(run_.takes) + ", but " + why);
+    report_.add(21, id_,
+                facts_.describe(id_) + " reuses " + facts_.describe(run_.takes) + ", but " + why);
   }
 
   const TensorType& type(ValueId id) const { return facts_.graph.value(id).type; }

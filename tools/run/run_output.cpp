@@ -82,7 +82,8 @@ void printTimeline(const TimelineSummary& summary, llvm::raw_ostream& os) {
        << planner::stallCauseName(static_cast<planner::StallCause>(i));
   }
   os << fmt::format(
-      "\n           the plan with the measured times of its commands {}{}; with their launch latency "
+      "\n           the plan with the measured times of its commands {}{}; with their launch "
+      "latency "
       "{}{}\n",
       millisecondsText(summary.ownTimes), againstText(summary.ownTimes, measured.period),
       millisecondsText(summary.readyTimes), againstText(summary.readyTimes, measured.period));
