@@ -4,8 +4,8 @@
 // function per op; the table below names those that need one because libtorch's own kernel for
 // tensors without data is missing, fails, or answers for another device.
 // An TracedCall -> one Output per return of the schema. Every rule that a CPU step can reach is
-// checked against the real op (tests/unit/runtime/capture_rules_test.cpp); for CUDA each carries
-// its source. Invariants: rules read shapes, never data, and know nothing of recording.
+// checked against the real op (tests/unit/runtime/capture/ops/rules_test.cpp); for CUDA each
+// carries its source. Invariants: rules read shapes, never data, and know nothing of recording.
 #ifndef STOWAGE_RUNTIME_CAPTURE_OPS_SHAPE_RULES_H_
 #define STOWAGE_RUNTIME_CAPTURE_OPS_SHAPE_RULES_H_
 

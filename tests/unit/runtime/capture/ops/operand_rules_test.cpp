@@ -27,7 +27,7 @@
 #include "tests/support/op_agreement.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/real_recorder.h"
-#include "tests/unit/runtime/capture_rule_checks.h"
+#include "tests/unit/runtime/capture/ops/rule_checks.h"
 
 namespace stowage::tests {
 namespace {

@@ -16,7 +16,7 @@
 #include "ir/graph/op_table.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "tests/support/op_agreement.h"
-#include "tests/unit/runtime/capture_rule_checks.h"
+#include "tests/unit/runtime/capture/ops/rule_checks.h"
 
 namespace stowage::tests {
 namespace {

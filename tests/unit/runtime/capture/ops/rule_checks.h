@@ -2,8 +2,8 @@
 //
 // The checks of shape rules against real ops, by subject. Each is a test of its own; all together
 // are what the test of the table of rules runs (capture_rule_coverage_test.cpp).
-#ifndef STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_RULE_CHECKS_H_
-#define STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_RULE_CHECKS_H_
+#ifndef STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_OPS_RULE_CHECKS_H_
+#define STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_OPS_RULE_CHECKS_H_
 
 namespace stowage::tests {
 
@@ -59,4 +59,4 @@ inline constexpr void (*kRuleChecks[])() = {checkConvolutions,   checkNormalisat
 
 }  // namespace stowage::tests
 
-#endif  // STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_RULE_CHECKS_H_
+#endif  // STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_OPS_RULE_CHECKS_H_

@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/op_agreement.h"
-#include "tests/unit/runtime/capture_rule_checks.h"
+#include "tests/unit/runtime/capture/ops/rule_checks.h"
 
 namespace stowage::tests {
 namespace {
