@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The checks of shape rules against real ops, by subject. Each is a test of its own; all together
-// are what the test of the table of rules runs (capture_rule_coverage_test.cpp).
+// are what the test of the table of rules runs (rule_coverage_test.cpp).
 #ifndef STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_OPS_RULE_CHECKS_H_
 #define STOWAGE_TESTS_UNIT_RUNTIME_CAPTURE_OPS_RULE_CHECKS_H_
 
