@@ -8,16 +8,18 @@
 
 namespace stowage::ir {
 
+Bytes sumReserved(llvm::ArrayRef<ReservedRegion> regions, int64_t alignBytes) {
+  Bytes sum;
+  for (const ReservedRegion& region : regions) sum += roundUp(region.bytes, alignBytes);
+  return sum;
+}
+
 Bytes computeUnplannedPeak(const Graph& graph, const Target& target, const NodeCosts& costs) {
   std::vector<Bytes> temporaries;
   for (const OpCost& cost : costs.nodes) temporaries.push_back(cost.temporary);
   const std::vector<int64_t> bytes = computeKeepAllBytes(graph, target.alignBytes, temporaries);
-  Bytes peak(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
-  // Libraries keep their workspaces with a plan and without one.
-  for (const ReservedRegion& region : target.reserved) {
-    peak += roundUp(region.bytes, target.alignBytes);
-  }
-  return peak;
+  const Bytes peak(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
+  return peak + sumReserved(target.reserved, target.alignBytes);
 }
 
 }  // namespace stowage::ir

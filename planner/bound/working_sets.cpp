@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/costs/unplanned_peak.h"
 #include "ir/graph/op_table.h"
 
 namespace stowage::planner {
@@ -36,10 +37,7 @@ int64_t largestInPlaceReuse(const Problem& problem, ir::NodeId id) {
 std::vector<int64_t> computeWorkingSets(const Problem& problem) {
   const ir::Graph& graph = problem.graph;
   const int64_t align = problem.target.alignBytes;
-  int64_t reserved = 0;
-  for (const ir::ReservedRegion& region : problem.target.reserved) {
-    reserved += roundUp(region.bytes, align).value();
-  }
+  const int64_t reserved = ir::sumReserved(problem.target.reserved, align).value();
   std::vector<int64_t> sets;
   sets.reserve(graph.nodes().size());
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/costs/unplanned_peak.h"
 #include "ir/graph/op_table.h"
 
 namespace stowage::planner {
@@ -24,9 +25,7 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
     deriveReplayForm(i);
     recomputable_.push_back(isRecomputable(i));
   }
-  for (const ir::ReservedRegion& region : problem.target.reserved) {
-    reservedBytes_ += roundUp(region.bytes, align).value();
-  }
+  reservedBytes_ = ir::sumReserved(problem.target.reserved, align).value();
   firstGap_.push_back(0);
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::Storage& storage = graph.storages()[i];

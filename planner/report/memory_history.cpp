@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "ir/costs/unplanned_peak.h"
 #include "ir/graph/liveness.h"
 #include "planner/evaluate/timeline.h"
 
@@ -11,16 +12,6 @@ namespace stowage::planner {
 namespace {
 
 constexpr auto kTemporaries = static_cast<size_t>(MemoryGroup::kTemporaries);
-
-/// Workspaces that libraries keep, with a plan and without one.
-template <typename Regions>
-int64_t sumOfReserved(const Regions& regions, int64_t alignBytes) {
-  int64_t sum = 0;
-  for (const ir::ReservedRegion& region : regions) {
-    sum += roundUp(region.bytes, alignBytes).value();
-  }
-  return sum;
-}
 
 void addTo(GroupBytes& sum, const GroupBytes& part) {
   for (size_t group = 0; group < kMemoryGroupCount; ++group) sum[group] += part[group];
@@ -49,7 +40,7 @@ MemoryHistory findUnplannedMemory(const ir::Graph& graph, const ir::Target& targ
   }
   MemoryHistory history;
   GroupBytes held{};
-  held[kTemporaries] = sumOfReserved(target.reserved, target.alignBytes);
+  held[kTemporaries] = ir::sumReserved(target.reserved, target.alignBytes).value();
   for (size_t i = 0; i < nodes; ++i) {
     addTo(held, change[i]);
     MemoryPoint point{.start = history.stepTime, .bytes = held};
@@ -66,7 +57,7 @@ MemoryHistory findPlannedMemory(const ExplainInput& input) {
   const Timeline timeline =
       computeTimeline(input.graph, input.schedule, input.costs, input.alignBytes);
   GroupBytes reserved{};
-  reserved[kTemporaries] = sumOfReserved(input.schedule.reserved, input.alignBytes);
+  reserved[kTemporaries] = ir::sumReserved(input.schedule.reserved, input.alignBytes).value();
   MemoryHistory history{.points = {}, .stepTime = timeline.stepTime};
   for (size_t i = 0; i < bytes.size(); ++i) {
     if (input.schedule.commands[i].stream != ir::Stream::kCompute) continue;
