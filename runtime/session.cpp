@@ -43,10 +43,12 @@ ir::Expected<ir::Target> targetOfGpu() {
   return target;
 }
 
-ir::Target targetOf(const std::string& device) {
-  ir::Target target =
-      orThrow(device == "cuda" ? targetOfGpu() : planner::findTargetProfile(device));
-  if (target.device == ir::DeviceKind::kCpu) target.intraOpThreads = at::get_num_threads();
+ir::Expected<ir::Target> targetOf(const std::string& device) {
+  ir::Expected<ir::Target> target =
+      device == "cuda" ? targetOfGpu() : planner::findTargetProfile(device);
+  if (target && target->device == ir::DeviceKind::kCpu) {
+    target->intraOpThreads = at::get_num_threads();
+  }
   return target;
 }
 
@@ -62,8 +64,14 @@ const ir::Graph& Step::graph() const { return impl_->graph; }
 const ir::Target& Step::target() const { return impl_->target; }
 
 Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
+  return orThrow(tryCapture(std::move(step), examples));
+}
+
+ir::Expected<Step> detail::tryCapture(AnyStep step, const std::vector<at::Tensor>& examples) {
   auto impl = std::make_shared<Step::Impl>();
-  impl->target = targetOf(step.device);
+  ir::Expected<ir::Target> target = targetOf(step.device);
+  if (!target) return target.takeError();
+  impl->target = std::move(*target);
   impl->module = step.functions.module;
   std::vector<runtime::InputSpec> inputs;
   for (size_t i = 0; i < examples.size(); ++i) {
@@ -74,9 +82,13 @@ Step detail::capture(AnyStep step, const std::vector<at::Tensor>& examples) {
                       .dtype = examples[i].scalar_type(),
                       .strides = examples[i].strides().vec()});
   }
-  impl->captured = orThrow(runtime::captureStep(std::move(step.functions), std::move(inputs),
-                                                {.target = impl->target, .recipe = {}}));
-  impl->graph = orThrow(normalise(impl->captured->graph()));
+  ir::Expected<std::unique_ptr<runtime::CapturedStep>> captured = runtime::captureStep(
+      std::move(step.functions), std::move(inputs), {.target = impl->target, .recipe = {}});
+  if (!captured) return captured.takeError();
+  impl->captured = std::move(*captured);
+  ir::Expected<ir::Graph> graph = normalise(impl->captured->graph());
+  if (!graph) return graph.takeError();
+  impl->graph = std::move(*graph);
   return Step(std::move(impl));
 }
 

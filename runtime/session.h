@@ -136,6 +136,8 @@ struct AnyStep {
   std::vector<std::string> inputNames;
 };
 Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
+/// The same for callers without exceptions.
+ir::Expected<Step> tryCapture(AnyStep step, const std::vector<at::Tensor>& examples);
 }  // namespace detail
 
 /// Traces the step on tensors without memory, shaped like `examples`. Throws Failure: kUnsupported,
@@ -187,6 +189,7 @@ class Plan {
   /// Writes what `stowage plan --embed -o` writes: the whole file or none, over one that is there.
   /// Throws Failure: kEnvironment.
   void save(const std::string& path) const;
+  ir::Error trySave(const std::string& path) const;
   /// Measures the step's ops, and plans nothing. Throws Failure: kIo, kParse; kPlanMismatch for a
   /// plan of another step or machine; kViolation for one that would not give the step's results, or
   /// has too little memory for what ops need here.
@@ -200,8 +203,8 @@ class Plan {
   std::shared_ptr<const Impl> impl_;
 };
 
-/// Measures the step's ops on this machine (once per Step), then plans. Errors: kInfeasible with
-/// the smallest budget that works.
+/// Measures the step's ops on this machine (once per Step; for a GPU that is not here, estimates
+/// them by its profile), then plans. Errors: kInfeasible with the smallest budget that works.
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options);
 
 struct RunOptions {

@@ -16,11 +16,13 @@
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_checks.h"
 #include "planner/files/plan_json.h"
+#include "planner/targets/roofline.h"
 #include "planner/verdict/plan_costs.h"
 #include "planner/verdict/plan_verdict.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/files/input_file.h"
 #include "runtime/files/whole_file.h"
+#include "runtime/gpu/gpu_library.h"
 #include "runtime/session_impl.h"
 #include "runtime/torch/torch_version.h"
 
@@ -66,8 +68,17 @@ ir::Error checkBudget(const Size& budget) {
                            " % of the unplanned peak, expected more than 0 % and at most 100000 %");
 }
 
+/// Is the step's device one of this process, or only planned for?
+bool isHere(ir::DeviceKind device) {
+  return device == ir::DeviceKind::kCpu || runtime::loadedGpuLibrary() != nullptr;
+}
+
 ir::Error measureOnce(Step::Impl& step) {
   if (step.costs) return ir::success();
+  if (!isHere(step.target.device)) {
+    step.costs = planner::rooflineCosts(step.graph, step.target);
+    return ir::success();
+  }
   ir::Expected<ir::CostTable> costs =
       runtime::calibrate(step.graph, {.device = step.target.device,
                                       .intraOpThreads = step.target.intraOpThreads,
@@ -208,15 +219,17 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   return Plan(std::move(made));
 }
 
-void Plan::save(const std::string& path) const {
+void Plan::save(const std::string& path) const { orThrow(trySave(path)); }
+
+ir::Error Plan::trySave(const std::string& path) const {
   planner::PlanFile file = impl_->file;
   file.stowageVersion = STOWAGE_VERSION;
   file.graph.text = ir::toText(impl_->graph);
   std::string text;
   llvm::raw_string_ostream stream(text);
-  orThrow(planner::writePlan(file, stream));
+  if (ir::Error error = planner::writePlan(file, stream)) return error;
   stream.flush();
-  orThrow(runtime::replaceFile(path, [&](llvm::raw_ostream& os) { os << text; }));
+  return runtime::replaceFile(path, [&](llvm::raw_ostream& os) { os << text; });
 }
 
 Plan Plan::load(const std::string& path, const Step& step) {

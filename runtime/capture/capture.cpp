@@ -9,6 +9,8 @@
 #include <torch/optim/optimizer.h>
 #include <torch/version.h>
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -50,6 +52,15 @@ ir::Error checkClosures(const StepFunctions& functions) {
         ir::ErrorCode::kInvalidArgument,
         std::string("the closure `") + name + "` is missing, expected one that " + expected);
   };
+  if (functions.whole) {
+    if (functions.hostState == HostState::kDeclared && !functions.loss && !functions.update) {
+      return ir::success();
+    }
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "a step as one function, expected neither `loss` nor `update` beside it, and "
+        "hostState = HostState::kDeclared");
+  }
   if (!functions.loss) return missing("loss", "runs forward and backward and returns the loss");
   if (!functions.update) return missing("update", "steps the optimizer and drops the gradients");
   if (functions.lossNumbers == LossNumbers::kEachStep &&
@@ -275,15 +286,35 @@ ir::Error CapturedStep::Impl::findStepScalars() {
   return checkReadsOfLoss();
 }
 
+/// Is what was read the update's own, unknown until that is over?
+bool CapturedStep::Impl::isMadeByUpdate(const ReadBack& read) const {
+  const StepTrace& last = steps.back().trace;
+  const StorageKey storage = last.tensors[read.tensor].storage;
+  for (size_t i = last.updateBegin; i < read.before; ++i) {
+    const TracedNode& node = last.nodes[i];
+    const auto isIt = [&](ir::ValueId id) {
+      return id.isValid() && last.tensors[id].storage == storage;
+    };
+    if (llvm::any_of(node.results, isIt)) return true;
+    if (llvm::any_of(node.writes, [&](const auto& write) { return isIt(write.value); }))
+      return true;
+  }
+  return false;
+}
+
 /// What `loss` reads with item() must be known in each step before its update.
 ir::Error CapturedStep::Impl::checkReadsOfLoss() const {
   const StepTrace& last = steps.back().trace;
   for (const ReadBack& read : last.readBacks) {
-    if (read.before > last.updateBegin) break;
+    if (read.before > last.updateBegin && !functions.whole) break;
     const bool isWritten =
         last.writtenFrom(read.before).contains(last.tensors[read.tensor].storage);
     std::string why;
-    if (scalarsOutsideUpdate) {
+    if (functions.whole && isMadeByUpdate(read)) {
+      why =
+          "that its update makes, which is not known while the step is prepared: return the tensor "
+          "from the step and read it afterwards";
+    } else if (scalarsOutsideUpdate) {
       why =
           "and computes with numbers that change from step to step, so that nothing could tell "
           "whether it decides by the value: return the value from `loss` and read it after the "
@@ -300,7 +331,8 @@ ir::Error CapturedStep::Impl::checkReadsOfLoss() const {
     }
     if (why.empty()) continue;
     return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "`loss` reads a value with item() (" + read.place + ") " + why);
+                         (functions.whole ? "the step" : "`loss`") +
+                             std::string(" reads a value with item() (") + read.place + ") " + why);
   }
   return ir::success();
 }

@@ -61,6 +61,9 @@ enum class LossNumbers : uint8_t {
   kEachStep
 };
 
+/// To be called right before each step() of an optimizer: what follows backward is the update.
+using NoteUpdate = std::function<void()>;
+
 struct StepFunctions {
   /// Forward, loss and backward. Returns what the step reports (scalar losses).
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs)> loss;
@@ -72,6 +75,11 @@ struct StepFunctions {
   std::vector<torch::optim::LRScheduler*> schedulers;  // with kDeclared
   std::function<void()> rewind;                        // with kDeclared; may be absent
   LossNumbers lossNumbers = LossNumbers::kCaptured;
+  /// Instead of `loss` and `update`: all of it in one function, with kDeclared. Returns what the
+  /// step reports (scalars). While a plan runs, each step traces all of it.
+  std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs,
+                                        const NoteUpdate& noteUpdate)>
+      whole = {};
 };
 
 struct InputSpec {

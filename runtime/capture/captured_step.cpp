@@ -2,7 +2,9 @@
 //
 // What a finished capture answers: values of persistent storages, and the scalars of the next step.
 #include <ATen/core/Tensor.h>
+#include <llvm/ADT/STLExtras.h>
 
+#include <algorithm>
 #include <cmath>
 #include <functional>
 #include <utility>
@@ -57,10 +59,8 @@ const StorageFacts& CapturedStep::Impl::factsOf(ir::StorageId storage) const {
 HostProgress CapturedStep::hostProgress() const {
   HostProgress progress;
   const OptimizerList& optimizers = impl_->functions.optimizer;
-  for (torch::optim::Optimizer* optimizer : optimizers) {
-    for (const torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
-      progress.learningRates.push_back(group.options().get_lr());
-    }
+  for (const auto& optimizer : optimizers) {
+    llvm::append_range(progress.learningRates, optimizer->learningRates());
   }
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
     if (const std::optional<double> count = stepCountOf(optimizers, entry.tensor)) {
@@ -71,11 +71,11 @@ HostProgress CapturedStep::hostProgress() const {
 }
 
 void CapturedStep::setLearningRates(const std::vector<double>& rates) {
-  size_t next = 0;
-  for (torch::optim::Optimizer* optimizer : impl_->functions.optimizer) {
-    for (torch::optim::OptimizerParamGroup& group : optimizer->param_groups()) {
-      if (next < rates.size()) group.options().set_lr(rates[next++]);
-    }
+  llvm::ArrayRef<double> left(rates);
+  for (const auto& optimizer : impl_->functions.optimizer) {
+    const size_t groups = std::min(optimizer->learningRates().size(), left.size());
+    optimizer->setLearningRates(left.take_front(groups));
+    left = left.drop_front(groups);
   }
 }
 
@@ -136,7 +136,7 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
   }
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
     forEachStateTensor(impl_->functions.optimizer, entry.tensor,
-                       [&](const char*, ir::Role, at::Tensor& tensor) {
+                       [&](llvm::StringRef, ir::Role, const at::Tensor& tensor) {
                          if (isFake(tensor)) held.emplace_back(tensor, fakeId(tensor));
                        });
   }
@@ -191,14 +191,14 @@ ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
 }
 
 void CapturedStep::Impl::rewindHost() {
-  if (!hostNumbers.empty()) hostNumbers.front().putBack(functions.optimizer);
+  if (!hostNumbers.empty()) hostNumbers.front().putBack();
   rewindSchedulers(functions.schedulers, savedCounts);
   if (functions.rewind) functions.rewind();
 }
 
 ir::Error CapturedStep::Impl::checkRewind() {
   if (functions.hostState == HostState::kHidden) {
-    hostNumbers.front().putBack(functions.optimizer);
+    hostNumbers.front().putBack();
     return ir::success();
   }
   rewindHost();

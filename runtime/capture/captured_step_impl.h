@@ -46,6 +46,7 @@ struct CapturedStep::Impl {
   ir::Error compareSteps();
   ir::Error findStepScalars();
   ir::Error checkReadsOfLoss() const;
+  bool isMadeByUpdate(const ReadBack& read) const;
   bool comesFromRead(const ScalarSite& site) const;
   ir::Error checkOwners() const;
   ir::Error checkTrainedOutside() const;
@@ -59,6 +60,10 @@ struct CapturedStep::Impl {
   ir::Error trace(const std::string& what, const std::function<ir::Error()>& run);
   /// Both closures, as one step.
   ir::Error runStep(ObservedStep& observed);
+  std::vector<at::Tensor> argumentsOfLoss() const;
+  /// The gradients that backward has left.
+  void noteGradients();
+  ir::Error runWhole(ObservedStep& observed);
   /// Runs `loss` and notes what it reports, and the gradients it leaves.
   ir::Error runLoss(ObservedStep& observed);
   /// Did `loss` return scalars, and did it run backward?

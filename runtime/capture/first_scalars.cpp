@@ -6,8 +6,6 @@
 // Other numbers that the loop sets cannot be seen there: the step after them is refused when one of
 // them is new in it.
 // Not here: later steps (captured_step.cpp).
-#include <torch/optim/optimizer.h>
-
 #include <algorithm>
 #include <optional>
 #include <utility>
@@ -66,14 +64,12 @@ std::vector<ScalarValue> CapturedStep::Impl::scalarsSeenIn(size_t step) const {
 }
 
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsOfFirstSteps(size_t step) {
-  const OptimizerList& optimizers = functions.optimizer;
-  if (!hostNumbers[step].equals(optimizers)) return scalarsChangedByHand(step);
-  hostNumbers[step + 1].putBack(optimizers);
+  if (!hostNumbers[step].areCurrent()) return scalarsChangedByHand(step);
+  hostNumbers[step + 1].putBack();
   return scalarsSeenIn(step);
 }
 
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(size_t step) {
-  const OptimizerList& optimizers = functions.optimizer;
   if (!hostNumbers[step].isComplete()) {
     return cannotFollow(step, steps.size(),
                         "capture does not know what this optimizer keeps on the host");
@@ -81,16 +77,16 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsChangedByHand(
   if (!hostNumbers[step].equals(hostNumbers[step + 1])) {
     return cannotFollow(step, steps.size(), "the update changes them in that step as well");
   }
-  const OptimizerNumbers byHand = OptimizerNumbers::of(optimizers);
-  hostNumbers[step].putBack(optimizers);
+  const OptimizerNumbers byHand = OptimizerNumbers::of(functions.optimizer);
+  hostNumbers[step].putBack();
   ir::Expected<StepTrace> asCaptured = traceOptimizersAlone();
-  byHand.putBack(optimizers);
+  byHand.putBack();
   if (!asCaptured) return asCaptured.takeError();
   // Leaves options and counts as an eager step does.
   ir::Expected<StepTrace> now = traceOptimizersAlone();
   if (!now) return now.takeError();
   ir::Expected<std::vector<ScalarValue>> values = replaceScalars(step, *asCaptured, *now);
-  if (!values) byHand.putBack(optimizers);
+  if (!values) byHand.putBack();
   return values;
 }
 
@@ -131,8 +127,8 @@ bool CapturedStep::Impl::wasConstant(const ScalarSite& site) const {
 ir::Error CapturedStep::Impl::checkFirstTraced(const OptimizerNumbers& before,
                                                const std::vector<ScalarValue>& now) const {
   const OptimizerNumbers& captured = hostNumbers[steps.size() - 1];
-  const bool optionsChanged = !captured.equals(hostNumbers.back()) || !captured.equals(before) ||
-                              !captured.equals(functions.optimizer);
+  const bool optionsChanged =
+      !captured.equals(hostNumbers.back()) || !captured.equals(before) || !captured.areCurrent();
   if (optionsChanged) return ir::success();
   const StepTrace& last = steps.back().trace;
   for (size_t i = 0; i < stepScalars.size(); ++i) {

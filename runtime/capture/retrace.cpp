@@ -8,7 +8,6 @@
 // Errors: kPlanMismatch, naming the op, what it has now, and what to do.
 // Not here: the steps that ran during capture (first_scalars.cpp).
 #include <llvm/Support/raw_ostream.h>
-#include <torch/optim/optimizer.h>
 
 #include <functional>
 #include <optional>
@@ -91,7 +90,7 @@ ir::Expected<StepTrace> CapturedStep::Impl::traceWhileRunning(
 ir::Expected<StepTrace> CapturedStep::Impl::traceOptimizersAlone() {
   const HeldGradients held(moduleTensors);
   return traceUpdate([&] {
-    for (torch::optim::Optimizer* optimizer : functions.optimizer) optimizer->step();
+    for (const auto& optimizer : functions.optimizer) optimizer->step();
   });
 }
 
@@ -176,7 +175,7 @@ std::vector<ScalarValue> CapturedStep::Impl::scalarsIn(const StepTrace& again, s
 ir::Expected<std::vector<ScalarValue>> CapturedStep::Impl::scalarsByTracing(
     const StepCheck& check) {
   const StepTrace& captured = steps.back().trace;
-  if (check.whole || scalarsOutsideUpdate) {
+  if (check.whole || scalarsOutsideUpdate || functions.whole) {
     ir::Expected<ObservedStep> again = traceWhole(check);
     if (!again) return again.takeError();
     if (ir::Error error = compareWhole(*again)) return error;
@@ -231,7 +230,7 @@ ir::Expected<std::vector<ScalarValue>> CapturedStep::nextScalars(const StepCheck
   }
   if (values) return values;
   // The step is not taken: its counts are not, either.
-  before.putBack(impl_->functions.optimizer);
+  before.putBack();
   rewindSchedulers(impl_->functions.schedulers, counts);
   return values;
 }
@@ -241,7 +240,8 @@ std::vector<ir::ValueId> CapturedStep::valuesRead() const {
   std::vector<ir::ValueId> values;
   for (size_t i = 0; i < step.readBacks.size(); ++i) {
     const ReadBack& read = step.readBacks[i];
-    if (read.before > step.updateBegin) break;
+    // One function reads nothing that its update makes (checkReadsOfLoss).
+    if (read.before > step.updateBegin && !impl_->functions.whole) break;
     values.push_back(impl_->readBacks[i]);
   }
   return values;

@@ -10,14 +10,39 @@
 
 namespace stowage::runtime {
 
-ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
+std::vector<at::Tensor> CapturedStep::Impl::argumentsOfLoss() const {
   std::vector<at::Tensor> arguments;
   for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
-  const std::vector<at::Tensor> returned = functions.loss(arguments);
+  return arguments;
+}
+
+void CapturedStep::Impl::noteGradients() {
   gradients.clear();
   for (const ModuleTensor& entry : moduleTensors.all()) {
     if (entry.role != ir::Role::kParameter || !entry.tensor.grad().defined()) continue;
     gradients.emplace_back(entry.tensor, entry.tensor.grad());
+  }
+}
+
+ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
+  const std::vector<at::Tensor> returned = functions.loss(argumentsOfLoss());
+  noteGradients();
+  if (ir::Error error = checkLoss(returned)) return error;
+  for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));
+  return ir::success();
+}
+
+ir::Error CapturedStep::Impl::runWhole(ObservedStep& observed) {
+  bool hasUpdate = false;
+  const std::vector<at::Tensor> returned = functions.whole(argumentsOfLoss(), [&] {
+    recorder.beginUpdateAfterBackward();
+    if (!std::exchange(hasUpdate, true)) noteGradients();
+  });
+  if (!hasUpdate) {
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "the step never calls step() of an optimizer that it names, expected it to "
+        "in every step");
   }
   if (ir::Error error = checkLoss(returned)) return error;
   for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));
@@ -25,6 +50,7 @@ ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
 }
 
 ir::Error CapturedStep::Impl::runStep(ObservedStep& observed) {
+  if (functions.whole) return runWhole(observed);
   if (ir::Error error = runLoss(observed)) return error;
   recorder.beginUpdate();
   functions.update();

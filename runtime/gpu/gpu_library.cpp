@@ -25,7 +25,7 @@ GpuLibrary* loadedLibrary = nullptr;
 
 std::string folderOf(llvm::StringRef file) { return llvm::sys::path::parent_path(file).str(); }
 
-std::string join(llvm::StringRef folder, const char* file) {
+std::string join(llvm::StringRef folder, const std::string& file) {
   llvm::SmallString<256> path(folder);
   llvm::sys::path::append(path, file);
   return path.str().str();
@@ -82,8 +82,13 @@ std::vector<std::string> candidates() {
   constexpr const char* kName = "libstowage_cuda.so";
   if (const char* given = std::getenv("STOWAGE_CUDA_LIBRARY")) return {given};
   std::vector<std::string> files;
-  const std::string program = folderOfProgram();
-  if (!program.empty()) files = {join(program, kName), join(join(program, "../lib"), kName)};
+  // Of a program that is linked with us whole, its own folder; of Python's, the package's.
+  const std::string ours = folderOfLibrary(reinterpret_cast<const void*>(&loadGpuLibrary));
+  for (const std::string& folder : {ours, folderOfProgram()}) {
+    if (!folder.empty())
+      files.insert(files.end(),
+                   {join(folder, kName), join(folder, std::string("../lib/") + kName)});
+  }
   llvm::SmallVector<llvm::StringRef, 4> named;
   const char* path = std::getenv("LD_LIBRARY_PATH");
   llvm::StringRef(path == nullptr ? "" : path).split(named, ':');

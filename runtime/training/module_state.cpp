@@ -14,7 +14,7 @@ void forEachState(const TrainedModule& trained,
   for (const auto& item : trained.module->named_parameters()) {
     visit(item.key(), item.value());
     forEachStateTensor(trained.optimizer, item.value(),
-                       [&](const char* function, ir::Role, at::Tensor& tensor) {
+                       [&](llvm::StringRef function, ir::Role, const at::Tensor& tensor) {
                          visit(std::string(function) + "(" + item.key() + ")", tensor);
                        });
   }

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/trained_twice.h"
 
+#include "runtime/capture/host_state/step_optimizer.h"
+
 namespace stowage::tests {
 namespace {
 
@@ -56,11 +58,9 @@ std::string difference(const Program& eager, const Program& planned) {
 
 /// One more step of each optimizer on the same gradients shows its state, counts and rates.
 void stepOnce(Program& program) {
-  for (torch::optim::Optimizer* optimizer : program.optimizers) {
-    for (const auto& group : optimizer->param_groups()) {
-      for (const Tensor& parameter : group.params()) {
-        Tensor(parameter).mutable_grad() = at::full_like(parameter, 0.01);
-      }
+  for (const auto& optimizer : program.optimizers) {
+    for (const Tensor& parameter : optimizer->parameters()) {
+      Tensor(parameter).mutable_grad() = at::full_like(parameter, 0.01);
     }
     optimizer->step();
   }

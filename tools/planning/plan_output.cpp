@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/planning/plan_output.h"
+#include "planner/report/plan_summary.h"
 
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
@@ -17,7 +18,6 @@
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/files/whole_file.h"
-#include "tools/planning/plan_summary.h"
 
 namespace stowage::tools {
 
@@ -89,21 +89,21 @@ ir::Expected<std::string> makePlanText(const PlanOutput& output) {
 VerbResult writePlanOutput(const PlanOutput& output) {
   ir::Expected<std::string> text = makePlanText(output);
   if (!text) return text.takeError();
-  const PlanSummary summary = {.graph = output.planned.graph,
-                               .schedule = output.planned.schedule,
-                               .budget = output.inputs.options.budget,
-                               .keepAll = output.inputs.keepAll,
-                               .stalls = output.planned.result.timetable.stalls,
-                               .costs = output.inputs.costs.source,
-                               .outside = output.inputs.target.outside,
-                               .outsideMeasured = output.inputs.costs.outside.has_value(),
-                               .planNeeded = output.planned.result.planNeeded};
+  const planner::PlanSummary summary = {.graph = output.planned.graph,
+                                        .schedule = output.planned.schedule,
+                                        .budget = output.inputs.options.budget,
+                                        .keepAll = output.inputs.keepAll,
+                                        .stalls = output.planned.result.timetable.stalls,
+                                        .costs = output.inputs.costs.source,
+                                        .outside = output.inputs.target.outside,
+                                        .outsideMeasured = output.inputs.costs.outside.has_value(),
+                                        .planNeeded = output.planned.result.planNeeded};
   const bool toStdout = output.planPath == "-";
   const bool asJson = output.flags.json && !toStdout;
   // With the plan on stdout, the verdict goes where people still see it.
   llvm::raw_ostream& os = toStdout ? messages() : answers();
   if (!asJson) {
-    printPlanSummary(summary, os);
+    planner::printPlanSummary(summary, os);
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
   }
   if (!output.planPath.empty()) {
@@ -114,7 +114,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     if (!asJson && !toStdout) os << "wrote      " << output.planPath << '\n';
   }
   if (asJson) {
-    nlohmann::ordered_json json = planSummaryJson(summary);
+    nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
     printJson(json);
   }

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/run_output.h"
+#include "planner/report/plan_summary.h"
 
 #include <fmt/format.h>
 #include <llvm/ADT/StringExtras.h>
@@ -9,7 +10,6 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/json_answer.h"
-#include "tools/planning/plan_summary.h"
 
 namespace stowage::tools {
 
@@ -46,7 +46,7 @@ std::string millisecondsText(Nanoseconds time) {
 }
 
 std::string againstText(Nanoseconds value, Nanoseconds base) {
-  const std::string excess = formatExcess(value, base, /*sign=*/true);
+  const std::string excess = planner::formatExcess(value, base, /*sign=*/true);
   return excess.empty() ? "" : " (" + excess + ")";
 }
 

@@ -13,6 +13,7 @@
 
 #include "ir/graph/liveness.h"
 #include "planner/files/cost_json.h"
+#include "planner/report/plan_summary.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/torch/torch_version.h"
@@ -27,7 +28,6 @@
 #include "tools/machine/machine_load.h"
 #include "tools/planning/graph_summary.h"
 #include "tools/planning/plan_output.h"
-#include "tools/planning/plan_summary.h"
 #include "tools/run/in_step_times.h"
 #include "tools/run/run_checks.h"
 #include "tools/run/run_data.h"
@@ -239,14 +239,14 @@ VerbResult runDemo(const DemoFlags& flags) {
                                                      .embed = false,
                                                      .flags = flags});
   if (!planText) return planText.takeError();
-  const PlanSummary summary = {.graph = planned->graph,
-                               .schedule = planned->schedule,
-                               .budget = inputs->options.budget,
-                               .keepAll = inputs->keepAll,
-                               .stalls = planned->result.timetable.stalls,
-                               .costs = inputs->costs.source,
-                               .planNeeded = planned->result.planNeeded};
-  printPlanSummary(summary, os);
+  const planner::PlanSummary summary = {.graph = planned->graph,
+                                        .schedule = planned->schedule,
+                                        .budget = inputs->options.budget,
+                                        .keepAll = inputs->keepAll,
+                                        .stalls = planned->result.timetable.stalls,
+                                        .costs = inputs->costs.source,
+                                        .planNeeded = planned->result.planNeeded};
+  planner::printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";
   os.flush();
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
@@ -278,7 +278,7 @@ VerbResult runDemo(const DemoFlags& flags) {
   if (flags.json) {
     const nlohmann::ordered_json json = {
         {"captured", graphSummaryJson((*step)->graph, summariseGraph((*step)->graph))},
-        {"plan", planSummaryJson(summary)},
+        {"plan", planner::planSummaryJson(summary)},
         {"run", runJson(*eager, record, difference)},
         {"wrote", {flags.stepFile(), flags.costsFile(), flags.planFile()}}};
     printJson(json);

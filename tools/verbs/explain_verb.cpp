@@ -16,6 +16,7 @@
 #include "ir/base/printable.h"
 #include "passes/plan_step.h"
 #include "planner/report/explain_plan.h"
+#include "planner/report/plan_summary.h"
 #include "planner/targets/roofline.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
@@ -24,7 +25,6 @@
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
 #include "tools/planning/memory_chart.h"
-#include "tools/planning/plan_summary.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {

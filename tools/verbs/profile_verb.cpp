@@ -14,6 +14,7 @@
 
 #include "ir/graph/op_table.h"
 #include "planner/files/cost_json.h"
+#include "planner/report/plan_summary.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/disk/disk_rates.h"
 #include "runtime/torch/torch_version.h"
@@ -27,7 +28,6 @@
 #include "tools/files/whole_file.h"
 #include "tools/machine/machine_load.h"
 #include "tools/machine/this_machine.h"
-#include "tools/planning/plan_summary.h"
 #include "tools/planning/planning_flags.h"
 #include "tools/run/in_step_times.h"
 #include "tools/run/run_checks.h"
@@ -225,9 +225,9 @@ nlohmann::ordered_json linksJson(const Measured& measured) {
 void printInSteps(const InStepTimes& times, llvm::raw_ostream& os) {
   os << "in steps   within " << formatBytes(times.arena) << ": " << formatDuration(times.measured)
      << " a step; predicted from ops alone " << formatDuration(times.alone) << " ("
-     << formatExcess(times.alone, times.measured, /*sign=*/true) << "), with their times in steps "
-     << formatDuration(times.inSteps) << " ("
-     << formatExcess(times.inSteps, times.measured, /*sign=*/true) << ")\n";
+     << planner::formatExcess(times.alone, times.measured, /*sign=*/true)
+     << "), with their times in steps " << formatDuration(times.inSteps) << " ("
+     << planner::formatExcess(times.inSteps, times.measured, /*sign=*/true) << ")\n";
   if (times.costs.scalars > Nanoseconds(0)) {
     os << "           its rates and other numbers are worked out beside it, in "
        << formatDuration(times.costs.scalars) << '\n';

@@ -11,13 +11,13 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/base/format_apart.h"
+#include "planner/report/plan_summary.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/progress.h"
 #include "tools/files/whole_file.h"
-#include "tools/planning/plan_summary.h"
 #include "tools/planning/planning_flags.h"
 #include "tools/planning/sweep_chart.h"
 #include "tools/verbs/verbs.h"
@@ -69,12 +69,12 @@ void printRow(const Row& row, llvm::raw_ostream& os) {
     return;
   }
   const ir::Prediction& claim = row.planned->schedule.predicted;
-  const PlanCounts counts = countPlan(row.planned->graph, row.planned->schedule);
+  const planner::PlanCounts counts = planner::countPlan(row.planned->graph, row.planned->schedule);
   os << fmt::format("{:>12}  {:>10}  {:>8}  {:>8}  {:>11}  {:>11}  {:>7}  {:>9}  {:>9}\n",
                     formatBytes(row.budget + row.outside), formatDuration(claim.stepTime),
-                    formatExcess(claim.stepTime, claim.computeTime, true),
-                    formatExcess(claim.stepTime, claim.bound, true), formatBytes(claim.bytesOut),
-                    formatBytes(claim.bytesIn),
+                    planner::formatExcess(claim.stepTime, claim.computeTime, true),
+                    planner::formatExcess(claim.stepTime, claim.bound, true),
+                    formatBytes(claim.bytesOut), formatBytes(claim.bytesIn),
                     counts.offloadedActivations + counts.offloadedStates, counts.recomputed,
                     counts.reusedInPlace);
 }
@@ -88,13 +88,13 @@ Json toJson(const Row& row, const PlanningInputs& inputs) {
     if (row.outside > Bytes(0)) infeasible["outside_bytes"] = row.outside.value();
     return infeasible;
   }
-  return planSummaryJson({.graph = row.planned->graph,
-                          .schedule = row.planned->schedule,
-                          .budget = row.budget,
-                          .keepAll = inputs.keepAll,
-                          .stalls = row.planned->result.timetable.stalls,
-                          .costs = inputs.costs.source,
-                          .planNeeded = row.planned->result.planNeeded});
+  return planner::planSummaryJson({.graph = row.planned->graph,
+                                   .schedule = row.planned->schedule,
+                                   .budget = row.budget,
+                                   .keepAll = inputs.keepAll,
+                                   .stalls = row.planned->result.timetable.stalls,
+                                   .costs = inputs.costs.source,
+                                   .planNeeded = row.planned->result.planNeeded});
 }
 
 SweepPoint toPoint(const Row& row) {

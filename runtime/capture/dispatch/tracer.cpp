@@ -70,6 +70,11 @@ void replaceArguments(const OpFacts& op, torch::jit::Stack* stack, torch::jit::S
   for (c10::IValue& value : results) stack->push_back(std::move(value));
 }
 
+/// record_function() marks times for a profiler, and computes nothing.
+bool isOfProfiler(const c10::OperatorHandle& op) {
+  return llvm::StringRef(op.operator_name().name).startswith("profiler::");
+}
+
 constexpr const char* kNoRule = "no rule says what shape its results have";
 constexpr const char* kGeneratorSet =
     "before it, the step sets the state of libtorch's random number generator (manual_seed, "
@@ -92,6 +97,25 @@ std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue>
                       a.storage_offset() == b.storage_offset() && a.strides() == b.strides() &&
                       a.scalar_type() == b.scalar_type();
   return isSame ? std::optional(true) : std::nullopt;
+}
+
+thread_local bool hostNumbersOnThread = false;
+
+/// A factory of one number on the CPU, from a number or nothing.
+bool makesHostNumber(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  const auto& returned = op.schema().returns();
+  const bool isOfOne = !args.empty() && args[0].isIntList() && args[0].toIntList().empty();
+  return returned.size() == 1 && returned[0].type()->isSubtypeOf(*c10::TensorType::get()) &&
+         isOfOne && deviceOfCall(args).is_cpu();
+}
+
+bool worksOnHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  bool anyTensor = false, allNumbers = true;
+  forEachTensor(args, [&](const at::Tensor& tensor) {
+    anyTensor = true;
+    allNumbers = allNumbers && tensor.dim() == 0 && tensor.device().is_cpu() && !isFake(tensor);
+  });
+  return anyTensor ? allNumbers : makesHostNumber(op, args);
 }
 
 /// Of integers: one, what no count is, none, many, a few.
@@ -142,6 +166,7 @@ void Tracer::refuse(const OpFacts& op, ir::Error why) {
 }
 
 bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const {
+  if (hostNumbersOnThread && worksOnHostNumbers(op, args)) return true;
   bool anyTensor = false, anyFake = false, anyOnDevice = false, allNumbers = true;
   forEachTensor(args, [&](const at::Tensor& tensor) {
     anyTensor = true;
@@ -176,6 +201,7 @@ void Tracer::checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args)
 void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
                     torch::jit::Stack* stack) {
   const std::lock_guard lock(mutex_);
+  if (isOfProfiler(handle)) return passOn(handle, keys, stack);
   const OpFacts& op = ops_.lookUp(handle);
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
   if (runsForReal(op, args)) return runForReal(op, keys, stack);
@@ -287,6 +313,8 @@ TracingScope::TracingScope(CallHandler& handler)
 }
 
 TracingScope::~TracingScope() { activeHandler.store(nullptr); }
+
+void setHostNumbers(bool areHostNumbers) { hostNumbersOnThread = areHostNumbers; }
 
 bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 

@@ -106,6 +106,11 @@ class Tracer : public CallHandler {
   std::optional<ir::PlanError> refusal_;
 };
 
+/// While true, on this thread: tensors on the CPU without a dimension that exist for real, and
+/// factories of such, are numbers of host code (an optimizer's step counts). Calls on them alone
+/// run for real and are not recorded.
+void setHostNumbers(bool areHostNumbers);
+
 /// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest (c10::Error).
 /// Scopes of several threads wait for each other, because all share autograd's threads.
 class TracingScope {

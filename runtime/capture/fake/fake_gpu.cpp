@@ -9,6 +9,8 @@
 #include <torch/library.h>
 
 #include <atomic>
+#include <cstring>
+#include <memory>
 
 namespace stowage::runtime {
 namespace {
@@ -50,9 +52,27 @@ struct FakeGpuHooks : at::CUDAHooksInterface {
   bool supportsBFloat16ConvolutionWithCuDNNv8() const override { return true; }
 };
 
-using at::CUDAHooksRegistry;
-using at::RegistererCUDAHooksRegistry;
-C10_REGISTER_CLASS_WITH_PRIORITY(CUDAHooksRegistry, CUDAHooks, c10::REGISTRY_FALLBACK, FakeGpuHooks)
+/// libtorch asks whoever is registered when it is first asked about CUDA. Its CUDA libraries, where
+/// they are loaded, were before us.
+void registerHooks() {
+  constexpr const char* kName = "CUDAHooks";
+  if (at::CUDAHooksRegistry()->Has(kName)) return;
+  at::CUDAHooksRegistry()->Register(
+      kName,
+      [](at::CUDAHooksArgs args) -> std::unique_ptr<at::CUDAHooksInterface> {
+        return std::make_unique<FakeGpuHooks>(args);
+      },
+      c10::REGISTRY_FALLBACK);
+}
+
+/// libtorch keeps its answers in an object without members, which it made when it was first asked:
+/// in a process with libtorch's CUDA libraries and no GPU, ours take their place there.
+void replaceHooks(const at::CUDAHooksInterface& real) {
+  static const FakeGpuHooks kOurs{at::CUDAHooksArgs{}};
+  static_assert(sizeof(FakeGpuHooks) == sizeof(void*), "answers have members");
+  std::memcpy(const_cast<void*>(static_cast<const void*>(&real)), static_cast<const void*>(&kOurs),
+              sizeof(void*));
+}
 
 void refuseToRun(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack*) {
   TORCH_CHECK(false, op.schema().name(), " on cuda in a process without CUDA");
@@ -74,16 +94,19 @@ void registerKernelsThatDecide() {
 
 ir::Error enableFakeGpu(const ir::Target& target) {
   static const c10::impl::FakeGuardImpl<c10::DeviceType::CUDA> kGuard;
+  registerHooks();
   const bool hasGuard = c10::impl::hasDeviceGuardImpl(c10::kCUDA);
   if (hasGuard && !enabled) {
-    return ir::makeError(
-        ir::ErrorCode::kEnvironment,
-        "this process has a real CUDA device type, expected none beside a fake one");
+    const at::CUDAHooksInterface& real = at::detail::getCUDAHooks();
+    if (real.deviceCount() > 0) {
+      return ir::makeError(ir::ErrorCode::kEnvironment,
+                           "this process has a GPU, expected none beside one that is not there: "
+                           "capture for the device cuda");
+    }
+    replaceHooks(real);
   }
-  if (!hasGuard) {
-    c10::impl::registerDeviceGuard(c10::kCUDA, &kGuard);
-    registerKernelsThatDecide();
-  }
+  if (!enabled) c10::impl::registerDeviceGuard(c10::kCUDA, &kGuard);
+  if (!hasGuard) registerKernelsThatDecide();
   cudnnVersion = target.cudnnVersion;
   enabled = true;
   if (!at::detail::getCUDAHooks().hasCUDA()) {

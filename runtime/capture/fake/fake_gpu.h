@@ -15,7 +15,8 @@ namespace stowage::runtime {
 
 /// To be called once, before libtorch is first asked about CUDA and before the process's first
 /// backward pass, which counts the devices (first thing in main). Later calls change the target.
-/// Errors: kEnvironment when the process has a real CUDA device.
+/// Where libtorch's CUDA libraries are loaded and find no GPU (Python), it may be called at any
+/// time. Errors: kEnvironment when the process has a GPU.
 ir::Error enableFakeGpu(const ir::Target& target);
 
 }  // namespace stowage::runtime

@@ -45,12 +45,21 @@ bool touches(const StepTrace& step, const TracedNode& node, StorageKey key) {
   return found;
 }
 
-/// add_(state, x) with factor 1.
+/// add_(state, x) with factor 1, alone or for a list of states.
 bool isPlainAdd(const TracedNode& node) {
-  if (node.op->name != "aten.add_.Tensor") return false;
+  if (node.op->name != "aten.add_.Tensor" && node.op->name != "aten._foreach_add_.List")
+    return false;
   const auto* integer = std::get_if<int64_t>(&node.args[2]);
   const auto* number = std::get_if<double>(&node.args[2]);
   return (integer != nullptr && *integer == 1) || (number != nullptr && *number == 1.0);
+}
+
+/// mul_(state, number), alone or for a list of states. Python's number arrives as a tensor.
+bool scalesByNumber(const TracedNode& node) {
+  const std::string& op = node.op->name;
+  const bool takesValue = std::holds_alternative<ir::ValueArg>(node.args[1]);
+  return op == "aten.mul_.Scalar" || op == "aten._foreach_mul_.Scalar" ||
+         (op == "aten.mul_.Tensor" && !takesValue);
 }
 
 bool writesInPlace(const StepTrace& step, const TracedNode& node, StorageKey key, bool whole) {
@@ -71,7 +80,7 @@ bool isAccumulator(const StepTrace& later, StorageKey key) {
   for (const TracedNode& node : later.nodes) {
     if (!touches(later, node, key)) continue;
     if (overwrites(later, node, key) || isPlainAdd(node)) return true;
-    if (node.op->name != "aten.mul_.Scalar") return false;
+    if (!scalesByNumber(node)) return false;
   }
   return false;
 }

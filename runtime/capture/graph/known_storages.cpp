@@ -56,8 +56,8 @@ class Finder {
   void addState(const OptimizerList& optimizers, const ModuleTensor& entry) {
     if (entry.role != ir::Role::kParameter) return;
     forEachStateTensor(optimizers, entry.tensor,
-                       [&](const char* function, ir::Role role, at::Tensor& tensor) {
-                         add(tensor, {.name = std::string(function) + "(" + entry.name + ")",
+                       [&](llvm::StringRef function, ir::Role role, const at::Tensor& tensor) {
+                         add(tensor, {.name = (function + "(" + entry.name + ")").str(),
                                       .role = role,
                                       .path = entry.path});
                        });

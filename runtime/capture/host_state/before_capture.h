@@ -9,8 +9,6 @@
 #define STOWAGE_RUNTIME_CAPTURE_HOST_STATE_BEFORE_CAPTURE_H_
 
 #include <ATen/core/Tensor.h>
-#include <torch/optim/optimizer.h>
-
 #include <memory>
 #include <utility>
 #include <vector>
@@ -22,23 +20,15 @@ namespace stowage::runtime {
 
 class BeforeCapture {
  public:
-  /// The optimizers outlive the result.
   BeforeCapture(const ModuleTensors& tensors, const OptimizerList& optimizers);
   /// To be called once.
   void putBack();
 
  private:
-  void putStateBack(torch::optim::Optimizer& optimizer);
-
-  struct State {
-    const torch::optim::Optimizer* optimizer;
-    void* parameter;
-    std::unique_ptr<torch::optim::OptimizerParamState> copy;  // null: of a class that has no copies
-  };
   std::vector<std::pair<at::Tensor, at::Tensor>> gradients_;  // by parameter; may be undefined
   OptimizerList optimizers_;
   OptimizerNumbers numbers_;
-  std::vector<State> state_;
+  std::vector<std::unique_ptr<StepOptimizer::SavedState>> state_;  // by optimizer
 };
 
 }  // namespace stowage::runtime

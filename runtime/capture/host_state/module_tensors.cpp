@@ -2,8 +2,6 @@
 #include "runtime/capture/host_state/module_tensors.h"
 
 #include <torch/nn/module.h>
-#include <torch/optim/lbfgs.h>
-#include <torch/optim/optimizer.h>
 
 #include <algorithm>
 #include <unordered_map>
@@ -16,8 +14,25 @@
 namespace stowage::runtime {
 namespace {
 
-std::string called(const char* function, const std::string& name) {
-  return std::string(function) + "(" + name + ")";
+/// Tensors that share a storage share one after the move.
+class StorageMover {
+ public:
+  at::Tensor move(const at::Tensor& tensor, c10::Device to) {
+    c10::Storage& moved = moved_[tensor.storage().unsafeGetStorageImpl()];
+    if (!moved) {
+      TensorShape bytes{.sizes = {}, .strides = {1}, .offset = 0, .dtype = c10::kByte};
+      bytes.sizes.push_back(static_cast<int64_t>(tensor.storage().nbytes()));
+      moved = makeTensor(tensor.storage(), bytes).to(to).storage();
+    }
+    return makeTensor(moved, shapeOf(tensor));
+  }
+
+ private:
+  std::unordered_map<const c10::StorageImpl*, c10::Storage> moved_;
+};
+
+std::string called(llvm::StringRef function, const std::string& name) {
+  return (function + "(" + name + ")").str();
 }
 
 ir::Error checkTensor(const ModuleTensor& entry) {
@@ -38,27 +53,22 @@ ir::Error checkTensor(const ModuleTensor& entry) {
                              "numbers than its bytes, expected resolve_conj() (or resolve_neg()) "
                              "of it");
   }
-  if (isDense && (tensor.device().is_cpu() || isFake(tensor))) return ir::success();
+  if (isDense && (tensor.device().is_cpu() || tensor.is_cuda() || isFake(tensor))) {
+    return ir::success();
+  }
   if (isDense) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          entry.name + " lies on device " + tensor.device().str() +
-                             ", expected the module and its optimizer's state on the CPU: the "
-                             "captured step gives every tensor its place on the GPU");
+                             ", expected the module and its optimizer's state on the CPU or a GPU");
   }
   return ir::makeError(ir::ErrorCode::kUnsupported,
                        entry.name + " is a sparse, nested or quantized tensor or has type " +
                            c10::toString(tensor.scalar_type()) + ", expected a dense tensor");
 }
 
-/// LBFGS runs the loss as often as its line search wants.
 ir::Error checkOptimizers(const OptimizerList& optimizers) {
-  for (torch::optim::Optimizer* optimizer : optimizers) {
-    if (dynamic_cast<torch::optim::LBFGS*>(optimizer) == nullptr) continue;
-    return ir::makeError(
-        ir::ErrorCode::kUnsupported,
-        "optimizer LBFGS runs the loss several times in a step and decides by its values when to "
-        "stop, which a static plan cannot hold: train with Adam, AdamW, SGD, RMSprop or Adagrad, "
-        "or run LBFGS with plain libtorch");
+  for (const auto& optimizer : optimizers) {
+    if (ir::Error error = optimizer->checkUsable()) return error;
   }
   return ir::success();
 }
@@ -100,13 +110,11 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
     }
   }
   size_t count = 0;
-  for (torch::optim::Optimizer* optimizer : optimizers) {
-    for (auto& group : optimizer->param_groups()) {
-      for (const at::Tensor& parameter : group.params()) {
-        found.add({.name = "parameter." + std::to_string(count++),
-                   .role = ir::Role::kParameter,
-                   .tensor = parameter});
-      }
+  for (const auto& optimizer : optimizers) {
+    for (const at::Tensor& parameter : optimizer->parameters()) {
+      found.add({.name = "parameter." + std::to_string(count++),
+                 .role = ir::Role::kParameter,
+                 .tensor = parameter});
     }
   }
   found.addGradientsAndState(optimizers);
@@ -127,7 +135,7 @@ void ModuleTensors::addGradientsAndState(const OptimizerList& optimizers) {
          .tensor = owner.tensor.grad(),
          .path = owner.path});
     forEachStateTensor(optimizers, owner.tensor,
-                       [&](const char* function, ir::Role role, at::Tensor& tensor) {
+                       [&](llvm::StringRef function, ir::Role role, const at::Tensor& tensor) {
                          add({.name = called(function, owner.name),
                               .role = role,
                               .tensor = tensor,
@@ -147,8 +155,13 @@ bool ModuleTensors::knows(const at::Tensor& tensor) const {
 
 void ModuleTensors::swapIn(c10::Device device) {
   std::unordered_map<const c10::StorageImpl*, c10::Storage> made;
+  StorageMover toHost;
   for (ModuleTensor& entry : tensors_) {
     entry.original = entry.tensor.detach();
+    if (entry.tensor.is_cuda() && !isFake(entry.tensor)) {
+      entry.home = entry.tensor.device();
+      entry.original = toHost.move(entry.tensor, c10::kCPU);
+    }
     const c10::StorageImpl* impl = entry.tensor.storage().unsafeGetStorageImpl();
     c10::Storage& storage = made[impl];
     if (!storage) storage = makeFakeStorage(static_cast<int64_t>(impl->nbytes()), device, false);
@@ -162,8 +175,10 @@ void ModuleTensors::swapIn(c10::Device device) {
 
 void ModuleTensors::swapOut() {
   if (!std::exchange(swappedIn_, false)) return;
+  StorageMover toGpu;
   for (ModuleTensor& entry : tensors_) {
-    if (entry.original.defined()) entry.tensor.set_data(entry.original);
+    if (!entry.original.defined()) continue;
+    entry.tensor.set_data(entry.home ? toGpu.move(entry.original, *entry.home) : entry.original);
   }
 }
 

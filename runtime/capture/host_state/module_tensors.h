@@ -13,6 +13,7 @@
 #include <c10/core/Device.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,9 +34,10 @@ struct ModuleTensor {
   at::Tensor tensor;    // the object that module or optimizer holds
   std::string path;     // of the module it belongs to
   at::Tensor original;  // what it was before the swap: live, or made under WithoutMemory
-  FakeId id = 0;        // of the storage it has during capture
-  FakeId madeAs = 0;    // the original's, when that was made under WithoutMemory; else 0
-  FakeOrigin maker;     // its construction
+  std::optional<c10::Device> home;  // where that was, if not on the CPU
+  FakeId id = 0;                    // of the storage it has during capture
+  FakeId madeAs = 0;  // the original's, when that was made under WithoutMemory; else 0
+  FakeOrigin maker;   // its construction
 };
 
 class ModuleTensors {
@@ -44,6 +46,7 @@ class ModuleTensors {
   /// tensors that cannot be captured (sparse, quantized).
   static ir::Expected<ModuleTensors> find(const std::shared_ptr<torch::nn::Module>& module,
                                           const OptimizerList& optimizers);
+  /// Values on a GPU go to the host, storage by storage.
   void swapIn(c10::Device device);
   /// Puts the originals back.
   void swapOut();

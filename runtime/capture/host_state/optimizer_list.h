@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The optimizers that a step's update uses: none, one, or several (a GAN's two). Not owned.
+// The optimizers that a step's update uses: none, one, or several (a GAN's two).
 #ifndef STOWAGE_RUNTIME_CAPTURE_HOST_STATE_OPTIMIZER_LIST_H_
 #define STOWAGE_RUNTIME_CAPTURE_HOST_STATE_OPTIMIZER_LIST_H_
 
 #include <initializer_list>
+#include <memory>
+#include <utility>
 #include <vector>
 
 namespace torch::optim {
@@ -13,22 +15,25 @@ class Optimizer;
 
 namespace stowage::runtime {
 
+class StepOptimizer;
+
 class OptimizerList {
  public:
   OptimizerList() = default;
-  /// Null: none.
-  OptimizerList(torch::optim::Optimizer* only) {  // NOLINT(google-explicit-constructor)
-    if (only != nullptr) all_.push_back(only);
-  }
+  /// Null: none. Those of libtorch are not owned.
+  OptimizerList(torch::optim::Optimizer* only)  // NOLINT(google-explicit-constructor)
+      : OptimizerList({only}) {}
   /// `{&generator, &discriminator}`, in the order in which `update` steps them.
-  OptimizerList(std::initializer_list<torch::optim::Optimizer*> all) : all_(all) {}
+  OptimizerList(std::initializer_list<torch::optim::Optimizer*> all);
+  /// Of any language.
+  explicit OptimizerList(std::vector<std::shared_ptr<StepOptimizer>> all) : all_(std::move(all)) {}
 
   bool empty() const { return all_.empty(); }
   auto begin() const { return all_.begin(); }
   auto end() const { return all_.end(); }
 
  private:
-  std::vector<torch::optim::Optimizer*> all_;
+  std::vector<std::shared_ptr<StepOptimizer>> all_;
 };
 
 }  // namespace stowage::runtime

@@ -8,6 +8,7 @@
 
 #include <utility>
 
+#include "runtime/capture/ops/encode_argument.h"
 #include "runtime/capture/ops/op_facts.h"
 
 namespace stowage::runtime {
@@ -64,11 +65,13 @@ class StandIns {
   }
 
   at::Tensor make(const at::Tensor& tensor) {
+    // A number is its own: kernels written in Python take it for one on the CPU alone.
+    if (isWrappedNumber(tensor) && !isFake(tensor)) return tensor;
     at::Tensor made = at::detail::make_tensor<c10::TensorImpl>(
         storageFor(tensor), c10::DispatchKeySet(c10::DispatchKey::Meta), tensor.dtype());
     c10::TensorImpl* impl = made.unsafeGetTensorImpl();
     impl->set_sizes_and_strides(tensor.sizes(), tensor.strides(), tensor.storage_offset());
-    if (tensor.unsafeGetTensorImpl()->is_wrapped_number()) impl->set_wrapped_number(true);
+    if (isWrappedNumber(tensor)) impl->set_wrapped_number(true);
     made._set_conj(tensor.is_conj());
     made._set_neg(tensor.is_neg());
     return made;

@@ -47,6 +47,17 @@ void StepRecorder::beginUpdate() {
   trace_.updateBegin = trace_.nodes.size();
 }
 
+void StepRecorder::beginUpdateAfterBackward() {
+  if (inUpdate_) return;
+  beginUpdate();
+  size_t& begin = trace_.updateBegin;
+  while (begin > 0 && trace_.nodes[begin - 1].phase != ir::Phase::kBackward) --begin;
+  if (begin == 0) begin = trace_.nodes.size();
+  for (size_t i = begin; i < trace_.nodes.size(); ++i) {
+    trace_.nodes[i].phase = ir::Phase::kOptimizer;
+  }
+}
+
 StepTrace StepRecorder::endStep() { return std::exchange(trace_, StepTrace{}); }
 
 void StepRecorder::reuse(StepTrace trace) { trace_ = std::move(trace); }

@@ -26,6 +26,8 @@ class StepRecorder : public OpSink {
 
   void beginStep();
   void beginUpdate();
+  /// The update began after the last op of backward; nothing if it has begun.
+  void beginUpdateAfterBackward();
   StepTrace endStep();
   /// The room of a trace that is done with is used for the next step.
   void reuse(StepTrace trace);

@@ -2,8 +2,8 @@
 //
 // What a plan says, in a few lines and as JSON: fits, what was chosen, predicted step time against
 // unlimited memory, the bound, bytes moved. The same numbers and names as in the plan file.
-#ifndef STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_
-#define STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_
+#ifndef STOWAGE_PLANNER_REPORT_PLAN_SUMMARY_H_
+#define STOWAGE_PLANNER_REPORT_PLAN_SUMMARY_H_
 
 #include <llvm/Support/raw_ostream.h>
 
@@ -15,7 +15,7 @@
 #include "ir/schedule/schedule.h"
 #include "planner/problem/timetable.h"
 
-namespace stowage::tools {
+namespace stowage::planner {
 
 struct PlanCounts {
   int64_t offloadedStates = 0;  // storages that live across steps and leave the device in some gap
@@ -33,7 +33,7 @@ struct PlanSummary {
   const ir::Schedule& schedule;
   Bytes budget;
   Bytes keepAll;  // bytes the step needs when nothing is moved; 0: not known
-  planner::Stalls stalls;
+  Stalls stalls;
   ir::CostSource costs = ir::CostSource::kGiven;
   Bytes outside;  // of the device, beside the arena; 0: nothing is
   bool outsideMeasured = false;
@@ -46,6 +46,6 @@ nlohmann::ordered_json planSummaryJson(const PlanSummary& summary);
 /// "12.3 %" with a sign when asked for: (value / base - 1). "" when base is 0.
 std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign);
 
-}  // namespace stowage::tools
+}  // namespace stowage::planner
 
-#endif  // STOWAGE_TOOLS_PLANNING_PLAN_SUMMARY_H_
+#endif  // STOWAGE_PLANNER_REPORT_PLAN_SUMMARY_H_

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/planning/plan_summary.h"
+#include "planner/report/plan_summary.h"
 
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 #include <set>
 
-namespace stowage::tools {
+namespace stowage::planner {
 
 namespace {
 
@@ -146,4 +146,4 @@ Json planSummaryJson(const PlanSummary& summary) {
   return json;
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::planner

@@ -1,0 +1,28 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/python/binding/environment.h"
+
+#include <nlohmann/json.hpp>
+
+#include "planner/targets/roofline.h"
+#include "runtime/capture/fake/fake_gpu.h"
+#include "runtime/python/binding/throw_error.h"
+#include "runtime/torch/torch_version.h"
+
+namespace stowage::python {
+
+std::string environment() {
+  nlohmann::ordered_json profiles = nlohmann::ordered_json::array();
+  for (const ir::Target& target : planner::targetProfiles()) {
+    if (target.device == ir::DeviceKind::kCuda) profiles.push_back(target.profile);
+  }
+  return nlohmann::ordered_json{
+      {"stowage", STOWAGE_VERSION}, {"torch", runtime::torchVersion()}, {"profiles", profiles}}
+      .dump();
+}
+
+void planWithoutGpu(const std::string& profile) {
+  const ir::Target target = takeOrThrow(planner::findTargetProfile(profile));
+  throwError(runtime::enableFakeGpu(target));
+}
+
+}  // namespace stowage::python

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// A plan of a Python step, as `torch.classes.stowage.Plan`: what it says, its file, and a run of
+// it.
+#ifndef STOWAGE_RUNTIME_PYTHON_BINDING_PLAN_HANDLE_H_
+#define STOWAGE_RUNTIME_PYTHON_BINDING_PLAN_HANDLE_H_
+
+#include <torch/custom_class.h>
+
+#include <cstdint>
+#include <string>
+
+#include "runtime/python/binding/step_handle.h"
+#include "runtime/session.h"
+
+namespace stowage::python {
+
+class PlanHandle : public torch::CustomClassHolder {
+ public:
+  /// `budget`: bytes, or with `ofPeak` millionths of the unplanned peak. `host`: bytes; 0: no
+  /// limit.
+  PlanHandle(const c10::intrusive_ptr<StepHandle>& step, int64_t budget, bool ofPeak, int64_t host);
+
+  std::string summaryText() const;
+  std::string summaryJson() const;
+  void save(const std::string& path) const;
+
+  const Plan& plan() const { return plan_; }
+  const c10::intrusive_ptr<StepHandle>& step() const { return step_; }
+
+ private:
+  c10::intrusive_ptr<StepHandle> step_;
+  Plan plan_;
+};
+
+}  // namespace stowage::python
+
+#endif  // STOWAGE_RUNTIME_PYTHON_BINDING_PLAN_HANDLE_H_

@@ -1,0 +1,53 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What Python sees of this library: three classes, by libtorch's registry, so that no header of
+// Python takes part and one build serves all its versions.
+#include <torch/custom_class.h>
+#include <torch/library.h>
+
+#include "runtime/python/binding/environment.h"
+#include "runtime/python/binding/plan_handle.h"
+#include "runtime/python/binding/runner_handle.h"
+#include "runtime/python/binding/step_handle.h"
+
+namespace stowage::python {
+namespace {
+
+TORCH_LIBRARY(stowage, library) {
+  library.class_<StepHandle>("Step")
+      .def(torch::init<int64_t>())
+      .def("add_parameter", &StepHandle::addParameter)
+      .def("add_buffer", &StepHandle::addBuffer)
+      .def("add_optimizer", &StepHandle::addOptimizer)
+      .def("capture", &StepHandle::capture)
+      .def("release", &StepHandle::release)
+      .def("arguments", &StepHandle::arguments)
+      .def("report", &StepHandle::report)
+      .def("note_update", &StepHandle::noteUpdate)
+      .def("set_host_numbers", &StepHandle::setHostNumbers)
+      .def("answer_tensors", &StepHandle::answerTensors)
+      .def("answer_numbers", &StepHandle::answerNumbers)
+      .def("asked_numbers", &StepHandle::askedNumbers)
+      .def("graph_text", &StepHandle::graphText)
+      .def("describe", &StepHandle::describe);
+  library.class_<PlanHandle>("Plan")
+      .def(torch::init<c10::intrusive_ptr<StepHandle>, int64_t, bool, int64_t>())
+      .def("summary_text", &PlanHandle::summaryText)
+      .def("summary_json", &PlanHandle::summaryJson)
+      .def("save", &PlanHandle::save);
+  library.class_<RunnerHandle>("Runner")
+      .def(torch::init<c10::intrusive_ptr<PlanHandle>>())
+      .def("step", &RunnerHandle::runStep)
+      .def("finish", &RunnerHandle::finish)
+      .def("read", &RunnerHandle::read)
+      .def("store_back", &RunnerHandle::storeBack)
+      .def("save", &RunnerHandle::save)
+      .def("load", &RunnerHandle::load)
+      .def("facts", &RunnerHandle::facts);
+  library.def("environment() -> str", [] { return environment(); });
+  library.def("plan_without_gpu(str profile) -> ()",
+              [](const std::string& profile) { planWithoutGpu(profile); });
+}
+
+}  // namespace
+}  // namespace stowage::python

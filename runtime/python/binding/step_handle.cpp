@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/python/binding/step_handle.h"
+
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
+#include <torch/nn/module.h>
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "ir/text/printer.h"
+#include "runtime/capture/dispatch/tracer.h"
+#include "runtime/python/binding/throw_error.h"
+
+namespace stowage::python {
+namespace {
+
+/// A module that holds what Python's holds under the same names, and computes nothing.
+struct ShellModule : torch::nn::Module {};
+
+}  // namespace
+
+torch::nn::Module& StepHandle::ownerOf(const std::string& path, std::string& name) {
+  if (module_ == nullptr) module_ = std::make_shared<ShellModule>();
+  llvm::SmallVector<llvm::StringRef, 8> parts;
+  llvm::StringRef(path).split(parts, '.');
+  name = parts.pop_back_val().str();
+  std::shared_ptr<torch::nn::Module> owner = module_;
+  for (const llvm::StringRef part : parts) {
+    auto children = owner->named_children();
+    std::shared_ptr<torch::nn::Module>* child = children.find(part.str());
+    owner = child != nullptr ? *child
+                             : owner->register_module<torch::nn::Module>(
+                                   part.str(), std::make_shared<ShellModule>());
+  }
+  return *owner;
+}
+
+void StepHandle::addParameter(const std::string& path, at::Tensor tensor) {
+  std::string name;
+  torch::nn::Module& owner = ownerOf(path, name);
+  const bool requiresGrad = tensor.requires_grad();
+  owner.register_parameter(name, std::move(tensor), requiresGrad);
+}
+
+void StepHandle::addBuffer(const std::string& path, at::Tensor tensor) {
+  std::string name;
+  ownerOf(path, name).register_buffer(name, std::move(tensor));
+}
+
+void StepHandle::addOptimizer(std::vector<at::Tensor> parameters) {
+  optimizers_.push_back(std::move(parameters));
+}
+
+std::vector<at::Tensor> StepHandle::runWhole(const std::vector<at::Tensor>& inputs,
+                                             const runtime::NoteUpdate& noteUpdate) {
+  arguments_ = inputs;
+  reported_.clear();
+  noteUpdate_ = noteUpdate;
+  call_("run");
+  noteUpdate_ = {};
+  arguments_.clear();
+  return std::exchange(reported_, {});
+}
+
+void StepHandle::capture(const std::string& device, std::vector<std::string> inputNames,
+                         std::vector<at::Tensor> examples, bool eachStep) {
+  std::vector<std::shared_ptr<runtime::StepOptimizer>> optimizers;
+  for (size_t i = 0; i < optimizers_.size(); ++i) {
+    optimizers.push_back(
+        makePythonOptimizer(call_, static_cast<int64_t>(i), optimizers_[i], answer_));
+  }
+  detail::AnyStep step;
+  step.functions.whole = [this](const std::vector<at::Tensor>& inputs,
+                                const runtime::NoteUpdate& noteUpdate) {
+    return runWhole(inputs, noteUpdate);
+  };
+  step.functions.module = module_;
+  step.functions.optimizer = runtime::OptimizerList(std::move(optimizers));
+  step.functions.hostState = HostState::kDeclared;
+  step.functions.rewind = [this] { call_("rewind"); };
+  if (eachStep) step.functions.lossNumbers = LossNumbers::kEachStep;
+  step.device = device;
+  step.inputNames = std::move(inputNames);
+  step_ = takeOrThrow(detail::tryCapture(std::move(step), examples));
+}
+
+void StepHandle::release() { step_.reset(); }
+
+void StepHandle::noteUpdate() {
+  if (noteUpdate_) noteUpdate_();
+}
+
+void StepHandle::setHostNumbers(bool areHostNumbers) { runtime::setHostNumbers(areHostNumbers); }
+
+void StepHandle::answerTensors(std::vector<std::string> names, std::vector<at::Tensor> tensors) {
+  answer_.names = std::move(names);
+  answer_.tensors = std::move(tensors);
+}
+
+void StepHandle::answerNumbers(std::vector<double> numbers) {
+  answer_.numbers = std::move(numbers);
+}
+
+Step& StepHandle::step() {
+  if (!step_) {
+    throwError(ir::makeError(ir::ErrorCode::kInvalidArgument,
+                             "the step is not captured (any more), expected capture() before"));
+  }
+  return *step_;
+}
+
+std::string StepHandle::graphText() const { return step_ ? ir::toText(step_->graph()) : ""; }
+
+std::string StepHandle::describe() const {
+  if (!step_) return "{}";
+  const ir::Graph& graph = step_->graph();
+  int64_t state = 0, inputs = 0;
+  for (const ir::Storage& storage : graph.storages()) {
+    if (storage.role == ir::Role::kInput) inputs += storage.bytes.value();
+    if (storage.persistent) state += storage.bytes.value();
+  }
+  const nlohmann::ordered_json json = {{"device", ir::deviceKindName(step_->target().device)},
+                                       {"target", step_->target().profile},
+                                       {"nodes", graph.nodes().size()},
+                                       {"storages", graph.storages().size()},
+                                       {"state_bytes", state},
+                                       {"input_bytes", inputs}};
+  return json.dump();
+}
+
+}  // namespace stowage::python

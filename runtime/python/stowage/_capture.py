@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A training step of Python as the library sees it.
+
+The step is a function: forward, loss, backward, clipping, optimizers, schedulers. The library calls
+it with tensors that have no memory: several times while it is captured, then once beside each
+planned step. So all of its Python code runs exactly once per step.
+"""
+
+import ctypes
+import traceback
+import weakref
+
+import torch
+
+from . import _errors, _library, _tracing
+from ._optimizer import OptimizerView, SchedulerWatch
+from ._tree import Tree
+
+_CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+
+
+class CapturedStep:
+    """`function(*args, **kwargs)` captured for a device.
+
+    model: the torch.nn.Module whose parameters and buffers the step uses.
+    optimizers: all that the step steps.
+    device: "cpu", "cuda", or a GPU by its profile ("h200") that need not be here.
+    Raises Unsupported, naming the op and the line, for what no plan can hold; whatever the function
+    itself raises comes out as it is.
+    While this lives, model and optimizers hold tensors without memory. `release` gives back what
+    they held.
+    """
+
+    def __init__(self, function, model, optimizers, args, kwargs, device, changing_numbers=False):
+        self.function = function
+        self.model = model
+        self.views = [OptimizerView(one) for one in optimizers]
+        self.device = device
+        self.bypassed = set()
+        self._schedulers = SchedulerWatch()
+        self._snapshots = {}
+        self._next_snapshot = 0
+        self._raised = None
+        self.handle = _library.Step(_make_callback(self))
+        self._describe()
+        self.tree = Tree((args, kwargs))
+        self.key = self.tree.key()
+        self.result = None
+        self._modes = [(one, one.training) for one in model.modules()]
+        _refuse_bad_inputs(self.tree)
+        self._has_gpu = torch.cuda.is_available()
+        self.call(self.handle.capture, device, self._input_names(), self.tree.tensors,
+                  changing_numbers)
+
+    # --- for the package ---
+
+    def call(self, method, *args):
+        """Calls the library; its error becomes an exception, and Python's own come out as they are."""
+        self._raised = None
+        try:
+            return method(*args)
+        except RuntimeError as error:
+            raised, self._raised = self._raised, None
+            made = _errors.from_library(error)
+            if made is None:
+                raise
+            if raised is None:
+                raise made from None
+            if made.code == "torch" or isinstance(raised, (_errors.Error, KeyboardInterrupt)):
+                raise raised  # noqa: B904 - it is the cause itself
+            place = _place_of(raised)
+            where = f"\n  in {place}" if place else ""
+            raise type(made)(f"{made}{where}") from raised
+
+    def check_unchanged(self):
+        """Cheap enough for each step. Raises StepChanged."""
+        for module, trains in self._modes:
+            if module.training != trains:
+                name = _name_in(self.model, module)
+                was, now = ("train()", "eval()") if trains else ("eval()", "train()")
+                raise _errors.StepChanged(
+                    f"the step changed: {name} is in {now}, captured in {was}; change it back, or "
+                    "capture again")
+        for view in self.views:
+            if not view.is_same():
+                raise _errors.StepChanged(
+                    "the step changed: an optimizer has other parameters than when the step was "
+                    "captured (add_param_group); capture again")
+
+    def release(self):
+        self.handle.release()
+
+    def __del__(self):
+        # The library asks for what was held here, so it lets go first.
+        if hasattr(self, "handle"):
+            self.handle.release()
+
+    def progress(self):
+        """What the schedulers of the step count: put back by `put_progress_back`."""
+        return self._schedulers.take()
+
+    def put_progress_back(self, taken):
+        self._schedulers.put_back(taken)
+
+    # --- what the library calls ---
+
+    def _call(self, what, first, second):
+        try:
+            getattr(self, "_on_" + what.decode())(first, second)
+            return 0
+        except BaseException as error:  # noqa: BLE001 - it goes on where the library was called
+            if self._raised is None:
+                self._raised = error
+            return 1
+
+    def _on_run(self, first, second):
+        args, kwargs = self.tree.fill(self.handle.arguments())
+        with _tracing.tracing(self, self._has_gpu):
+            returned = self.function(*args, **kwargs)
+        self.result = Tree(returned)
+        self.handle.report(self.result.tensors)
+
+    def _on_state_of(self, optimizer, position):
+        self.handle.answer_tensors(*self.views[optimizer].state_of(position))
+
+    def _on_step_count_of(self, optimizer, position):
+        count = self.views[optimizer].step_count_of(position)
+        self.handle.answer_numbers([] if count is None else [count])
+
+    def _on_learning_rates(self, optimizer, second):
+        self.handle.answer_numbers(self.views[optimizer].learning_rates())
+
+    def _on_set_learning_rates(self, optimizer, second):
+        self.views[optimizer].set_learning_rates(self.handle.asked_numbers())
+
+    def _on_take_numbers(self, optimizer, second):
+        self._keep(self.views[optimizer].take_numbers())
+
+    def _on_put_numbers_back(self, optimizer, snapshot):
+        self._snapshots[snapshot].put_back()
+
+    def _on_same_options(self, some, others):
+        same = self._snapshots[some].same_options(self._snapshots[others])
+        self.handle.answer_numbers([float(same)])
+
+    def _on_take_state(self, optimizer, second):
+        self._keep(self.views[optimizer].take_state())
+
+    def _on_put_state_back(self, optimizer, snapshot):
+        self.views[optimizer].put_state_back(self._snapshots[snapshot])
+
+    def _on_drop(self, snapshot, second):
+        self._snapshots.pop(snapshot, None)
+
+    def _on_rewind(self, first, second):
+        self._schedulers.rewind()
+
+    def _keep(self, snapshot):
+        self._next_snapshot += 1
+        self._snapshots[self._next_snapshot] = snapshot
+        self.handle.answer_numbers([float(self._next_snapshot)])
+
+    # --- what happens in the step while it is traced ---
+
+    def begin_optimizer(self, optimizer, args, kwargs):
+        if not any(view.optimizer is optimizer for view in self.views):
+            raise _errors.Unsupported(
+                f"the step calls step() of an optimizer that it was not given "
+                f"({type(optimizer).__name__}): name all of them, "
+                "@stowage.step(model, [first, second], ...)")
+        if any(callable(one) for one in (*args[1:], *kwargs.values())):
+            raise _errors.Unsupported(
+                f"{type(optimizer).__name__}.step(closure) runs the loss as often as it wants, which "
+                "a plan cannot hold: call step() without a closure; run LBFGS with plain torch")
+        self.handle.note_update()
+        on_device = any(group.get("fused") or group.get("capturable")
+                        for group in optimizer.param_groups)
+        self.handle.set_host_numbers(not on_device)
+
+    def end_optimizer(self, optimizer):
+        self.handle.set_host_numbers(False)
+
+    def note_scheduler(self, scheduler):
+        self._schedulers.note(scheduler)
+
+    def note_bypass(self, what):
+        self.bypassed.add(what)
+
+    # --- the rest ---
+
+    def _describe(self):
+        for name, parameter in self.model.named_parameters():
+            self.handle.add_parameter(name, parameter)
+        for name, buffer in self.model.named_buffers():
+            self.handle.add_buffer(name, buffer)
+        for view in self.views:
+            self.handle.add_optimizer(view.parameters)
+
+    def _input_names(self):
+        seen = {}
+        names = []
+        for name in self.tree.names:
+            short = name.split(".")[-1] if "." in name else name
+            count = seen[short] = seen.get(short, 0) + 1
+            names.append(short if count == 1 else f"{short}.{count}")
+        return names
+
+
+# The library may call until the process ends.
+_CALLBACKS = []
+
+
+def _make_callback(step):
+    """The address of a C function that calls the step as long as there is one."""
+    reference = weakref.ref(step)
+
+    def call(what, first, second):
+        alive = reference()
+        return 1 if alive is None else alive._call(what, first, second)
+
+    _CALLBACKS.append(_CALLBACK(call))
+    return ctypes.cast(_CALLBACKS[-1], ctypes.c_void_p).value
+
+
+def _refuse_bad_inputs(tree):
+    for name, tensor in zip(tree.names, tree.tensors, strict=True):
+        if tensor.requires_grad:
+            raise _errors.InvalidArgument(
+                f"input '{name}' requires a gradient, expected one that does not: a batch is not "
+                "trained; detach() it")
+        if tensor.layout != torch.strided:
+            raise _errors.InvalidArgument(
+                f"input '{name}' is a {tensor.layout} tensor, expected a dense one")
+
+
+def _name_in(model, module):
+    for name, one in model.named_modules():
+        if one is module:
+            return f"submodule '{name}'" if name else "the model"
+    return "a submodule"
+
+
+def _place_of(error):
+    """The innermost line of the user's own code, or of a library above torch: "file:line, in f"."""
+    place = None
+    for frame in traceback.extract_tb(error.__traceback__):
+        own = "/torch/" in frame.filename or "/stowage/" in frame.filename
+        if not own:
+            place = f"{frame.filename}:{frame.lineno}, {frame.name}"
+    return place

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A plan as its maker sees it."""
+
+import json
+
+from . import _library
+from ._sizes import parse_size
+
+
+class Plan:
+    """A verified schedule of a captured step within a budget.
+
+    Printing it says what it does. Bytes and nanoseconds throughout.
+    """
+
+    def __init__(self, captured, budget, host=None):
+        size, of_peak = parse_size(budget, "budget")
+        limit = parse_size(host, "host")[0] if host is not None else 0
+        self.captured = captured
+        self.handle = captured.call(_library.Plan, captured.handle, size, of_peak, limit)
+        self._facts = json.loads(self.handle.summary_json())
+
+    @property
+    def budget(self):
+        """Bytes of the arena."""
+        return self._facts["budget_bytes"]
+
+    @property
+    def peak(self):
+        """The highest byte of the arena that a step uses."""
+        return self._facts["predicted"]["peak_bytes"]
+
+    @property
+    def step_ns(self):
+        """Predicted time of a step."""
+        return self._facts["predicted"]["step_ns"]
+
+    @property
+    def unplanned(self):
+        """Bytes that the step needs at once when nothing is moved or recomputed."""
+        return self._facts.get("unplanned_bytes", 0)
+
+    def to_dict(self):
+        """The numbers of the command line's --json."""
+        return json.loads(self.handle.summary_json())
+
+    def save(self, path):
+        """Writes the plan file, which the program `stowage` reads: the whole file or none."""
+        self.captured.call(self.handle.save, str(path))
+
+    def __str__(self):
+        text = self.handle.summary_text()
+        for what in sorted(self.captured.bypassed):
+            text += f"bypassed   {what}: the plan decides what to recompute\n"
+        return text
+
+    def __repr__(self):
+        return f"<stowage.Plan: {self.peak} of {self.budget} bytes>"

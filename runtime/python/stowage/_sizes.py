@@ -1,0 +1,37 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sizes in words, as on the command line: "24GiB", "512MB", "60%peak", or a number of bytes."""
+
+import re
+
+from ._errors import InvalidArgument
+
+_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+for _power, _letter in enumerate("KMGT", start=1):
+    _UNITS[_letter + "iB"] = 2 ** (10 * _power)
+    _UNITS[_letter + "B"] = 10 ** (3 * _power)
+
+
+def parse_size(text, what):
+    """(bytes, False), or (millionths, True) for a share of the unplanned peak."""
+    if isinstance(text, int) and not isinstance(text, bool):
+        return text, False
+    found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*|%peak|%)\s*", str(text))
+    if found:
+        number, unit = float(found[1]), found[2]
+        if unit in ("%peak", "%"):
+            return round(number * 10_000), True
+        if unit in _UNITS:
+            return int(number * _UNITS[unit]), False
+    raise InvalidArgument(
+        f"{what}: found {text!r}, expected bytes as a number or as '24GiB', '512MB', or a share of "
+        "what the step needs unplanned, '60%peak'"
+    )
+
+
+def format_size(count):
+    """"1.50 GiB"."""
+    for unit in ("B", "KiB", "MiB", "GiB"):
+        if count < 1024 or unit == "GiB":
+            return f"{count} B" if unit == "B" else f"{count:.2f} {unit}"
+        count /= 1024
+    raise AssertionError("unreachable")
