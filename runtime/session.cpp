@@ -72,6 +72,7 @@ ir::Expected<Step> detail::tryCapture(AnyStep step, const std::vector<at::Tensor
   ir::Expected<ir::Target> target = targetOf(step.device);
   if (!target) return target.takeError();
   impl->target = std::move(*target);
+  if (step.deterministic) impl->target.deterministic = *step.deterministic;
   impl->module = step.functions.module;
   std::vector<runtime::InputSpec> inputs;
   for (size_t i = 0; i < examples.size(); ++i) {

@@ -134,6 +134,8 @@ struct AnyStep {
   runtime::StepFunctions functions;
   std::string device;
   std::vector<std::string> inputNames;
+  /// libtorch's mode while it runs; nothing: deterministic.
+  std::optional<bool> deterministic = {};
 };
 Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
 /// The same for callers without exceptions.

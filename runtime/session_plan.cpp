@@ -83,6 +83,7 @@ ir::Error measureOnce(Step::Impl& step) {
       runtime::calibrate(step.graph, {.device = step.target.device,
                                       .intraOpThreads = step.target.intraOpThreads,
                                       .alignBytes = step.target.alignBytes,
+                                      .deterministic = step.target.deterministic,
                                       .known = {}});
   if (!costs) return costs.takeError();
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);

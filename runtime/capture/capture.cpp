@@ -160,7 +160,15 @@ CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> spe
       device(toDevice(options.target.device)),
       storages(device.type()),
       recorder(storages),
-      tracer({.target = options.target, .allDevices = false, .origin = {}}, recorder) {}
+      tracer({.target = options.target,
+              .allDevices = false,
+              .origin = {},
+              .drawsOnHost = static_cast<bool>(functions.whole)},
+             recorder) {
+  if (functions.whole) {
+    tracer.setKnownValueOf([this](const at::Tensor& tensor) { return knownValueOf(tensor); });
+  }
+}
 
 ir::Error CapturedStep::Impl::prepare() {
   if (TracingScope::isOnThisThread()) {

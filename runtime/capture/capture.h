@@ -80,6 +80,15 @@ struct StepFunctions {
   std::function<std::vector<at::Tensor>(const std::vector<at::Tensor>& inputs,
                                         const NoteUpdate& noteUpdate)>
       whole = {};
+  /// The values of the inputs in the step that is being traced, on the CPU: for what host code asks
+  /// about them. Empty: not known. With `whole`.
+  std::function<std::vector<at::Tensor>()> inputValues = {};
+  /// Told of each value of the inputs that host code asked for, and got: the step is captured for
+  /// such. May be absent.
+  std::function<void(double value)> noteAssumption = {};
+  /// Told of each value that host code asked for and that only the running step knows. May be
+  /// absent.
+  std::function<void()> noteUnknownRead = {};
 };
 
 struct InputSpec {

@@ -83,6 +83,7 @@ struct CapturedStep::Impl {
   std::string placeOf(size_t node) const;
   std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
   std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
+  std::optional<c10::Scalar> knownValueOf(const at::Tensor& tensor);
   void endTrace(StepTrace trace);
   /// Of the steps that ran during capture (first_scalars.cpp).
   ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);

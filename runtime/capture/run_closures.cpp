@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/graph/known_values.h"
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
@@ -30,6 +31,25 @@ ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
   if (ir::Error error = checkLoss(returned)) return error;
   for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));
   return ir::success();
+}
+
+std::optional<c10::Scalar> CapturedStep::Impl::knownValueOf(const at::Tensor& tensor) {
+  InputValues values;
+  const std::vector<at::Tensor> given =
+      functions.inputValues ? functions.inputValues() : std::vector<at::Tensor>();
+  for (size_t i = 0; i < given.size() && i < inputTensors.size(); ++i) {
+    values.emplace(fakeId(inputTensors[i].second), given[i]);
+  }
+  const std::optional<KnownValue> known =
+      findKnownValue(recorder.trace(), storages, recorder.idOf(tensor), values, device.is_cpu());
+  if (!known) {
+    if (functions.noteUnknownRead) functions.noteUnknownRead();
+    return std::nullopt;
+  }
+  const NotTraced notTraced;
+  const c10::Scalar value = known->value.item();
+  if (known->usesInputs && functions.noteAssumption) functions.noteAssumption(value.toDouble());
+  return value;
 }
 
 ir::Error CapturedStep::Impl::runWhole(ObservedStep& observed) {

@@ -82,6 +82,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   advance = options.advance;
   stop = options.stop;
   drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
+  weightsMayLack = options.weightsMayLack;
   if (ir::Error error = openWeights(options.weights)) return error;
   if (ir::Error error = openDevice(options)) return error;
   if (options.feed == nullptr) {
@@ -175,6 +176,8 @@ ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
 /// What a storage holds that no command of the plan touches: what it held at first.
 ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
   const std::string& name = this->captured.graph().storage(captured).name;
+  const auto fromFile = givenUnused.find(captured);
+  if (fromFile != givenUnused.end()) return fromFile->second.clone();
   if (this->captured.firstValue(captured) == FirstValue::kLive) {
     return this->captured.liveValue(captured).clone();
   }
@@ -200,7 +203,8 @@ ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
 ir::Error Runner::Impl::fillState() {
   const auto persistent = [&](ir::StorageId storage, FirstValue from) {
     return storage.isValid() && plan.graph.storage(storage).persistent &&
-           captured.firstValue(match.capturedOf(storage)) == from && !comesFromFile(storage);
+           captured.firstValue(match.capturedOf(storage)) == from &&
+           !comesFromFile(plan.graph.storage(storage));
   };
   if (ir::Error error = readWeights()) return error;
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {

@@ -46,6 +46,8 @@ struct RunnerOptions {
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.
   std::vector<std::string> weights;
+  /// The files need not hold all: the rest is the capture's. What nothing asks for is no error.
+  bool weightsMayLack = false;
   /// CUDA: called while host memory is pinned.
   std::function<void(Bytes done, Bytes all)> pinning;
   /// Kept in every checkpoint, not interpreted.
@@ -109,6 +111,18 @@ class Runner {
   /// enqueued; then module and generator are as before, whatever `look` did or threw. Errors:
   /// kInvalidArgument inside of `look` or after storeTo; kUnsupported where there is no module.
   ir::Error read(llvm::function_ref<void()> look);
+  /// The two halves of it, for callers that have no function to give. `endRead` follows in any
+  /// case; without `beginRead` it does nothing.
+  ir::Error beginRead();
+  ir::Error endRead();
+  /// What a persistent storage of the captured step holds after everything enqueued: uint8 [n], on
+  /// the CPU, of its own. Errors: kInvalidArgument after storeTo.
+  ir::Expected<at::Tensor> value(ir::StorageId captured);
+  /// Gives it other bytes, uint8 [n] on the CPU, for the steps to come. Errors: kInvalidArgument.
+  ir::Error putValue(ir::StorageId captured, const at::Tensor& bytes);
+
+  /// Kept in the checkpoints from now on, like `RunnerOptions::notes`.
+  void keepNote(const std::string& key, std::string note);
 
   /// Gives the state back to the module and the optimizer. The runner takes no more steps.
   ir::Error storeTo();

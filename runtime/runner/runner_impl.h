@@ -18,6 +18,7 @@
 #include "runtime/runner/retrace_feed.h"
 #include "runtime/runner/runner.h"
 #include "runtime/runner/step_match.h"
+#include "runtime/torch/rng_keeper.h"
 #include "runtime/torch/torch_types.h"
 
 namespace stowage::runtime {
@@ -30,6 +31,8 @@ struct Runner::Impl {
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
   std::optional<StateFiles> weights;  // while the state is filled
+  bool weightsMayLack = false;
+  std::map<ir::StorageId, at::Tensor> givenUnused;  // by captured id: what no command touches
   std::function<void(int64_t steps)> advance;
   std::function<bool()> stop;
   int64_t stepsBefore = 0;                   // those of the checkpoint that was loaded
@@ -39,7 +42,12 @@ struct Runner::Impl {
   bool drawsOnCpu = false;
   bool begun = false;  // took a step, or a checkpoint
   bool over = false;
-  bool isRead = false;                      // `read` runs
+  struct Reading {
+    std::unique_ptr<LentState> lent;
+    std::vector<uint8_t> generator;  // of the step's device
+    RngRestore ofCpu;                // also of a step on a GPU: who reads has the module on the CPU
+  };
+  std::optional<Reading> reading;           // between beginRead and endRead
   std::optional<ir::PlanError> notPutBack;  // what `read` could not undo
 
   ir::Error open(const RunnerOptions& options);
@@ -53,7 +61,8 @@ struct Runner::Impl {
   ir::Error openWeights(const std::vector<std::string>& paths);
   ir::Error fillState();
   ir::Error readWeights();
-  bool comesFromFile(ir::StorageId storage) const;
+  ir::Error readUnusedWeights();
+  bool comesFromFile(const ir::Storage& storage) const;
   ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
   ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
   /// By a captured step's id; also of what the plan does without.

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The runner's state in files, and what it can say about the memory that its steps used.
+#include <ATen/ops/empty.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/xxhash.h>
 
@@ -51,7 +52,10 @@ ir::Error Runner::Impl::openWeights(const std::vector<std::string>& paths) {
   ir::Expected<StateFiles> files = StateFiles::open(paths);
   if (!files) return files.takeError();
   StateFileOptions options;
-  options.wants = isModelState;
+  options.wants = [&](const ir::Storage& storage) {
+    return isModelState(storage) && (!weightsMayLack || files->find(storage.name) != nullptr);
+  };
+  options.allowExtra = weightsMayLack;
   if (ir::Error error = files->check(plan.graph, options)) {
     ir::PlanError problem = ir::takePayload(std::move(error));
     return ir::makeError(problem.at({.file = paths.front()}));
@@ -60,8 +64,26 @@ ir::Error Runner::Impl::openWeights(const std::vector<std::string>& paths) {
   return ir::success();
 }
 
-bool Runner::Impl::comesFromFile(ir::StorageId storage) const {
-  return weights && isModelState(plan.graph.storage(storage));
+bool Runner::Impl::comesFromFile(const ir::Storage& storage) const {
+  if (!weights || !isModelState(storage)) return false;
+  return !weightsMayLack || weights->find(storage.name) != nullptr;
+}
+
+/// What the plan does without has a value, too, for whoever gets the module back.
+ir::Error Runner::Impl::readUnusedWeights() {
+  const ir::Graph& graph = captured.graph();
+  for (size_t i = 0; i < graph.storages().size(); ++i) {
+    const ir::StorageId id(i);
+    const ir::Storage& storage = graph.storage(id);
+    if (!storage.persistent || match.plannedOf(id).isValid() || !comesFromFile(storage)) continue;
+    const SafetensorsEntry* entry = weights->find(storage.name);
+    if (entry == nullptr) continue;
+    at::Tensor bytes = at::empty({storage.bytes.value()}, at::kByte);
+    const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(), bytes.nbytes());
+    if (ir::Error error = weights->read(graph, id, {}, into)) return error;
+    givenUnused.emplace(id, std::move(bytes));
+  }
+  return ir::success();
 }
 
 ir::Error Runner::Impl::readWeights() {
@@ -69,12 +91,17 @@ ir::Error Runner::Impl::readWeights() {
   StorageRoom room(plan.graph);
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
-    if (!plan.graph.storage(storage).persistent || !comesFromFile(storage)) continue;
+    const ir::Storage& info = plan.graph.storage(storage);
+    if (!info.persistent || !comesFromFile(info)) continue;
     const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
     if (ir::Error error = weights->read(plan.graph, storage, {}, bytes)) return error;
     if (ir::Error error = putState(storage, bytes)) return error;
   }
-  return ir::success();
+  return readUnusedWeights();
+}
+
+void Runner::keepNote(const std::string& key, std::string note) {
+  impl_->notes.insert_or_assign(key, std::move(note));
 }
 
 ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {

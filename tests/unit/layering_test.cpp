@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The arrows between the folders and the rules that go with them, checked on every source file:
-// ir <- planner <- passes, ir <- runtime (only runtime/session* sees planner and passes), all <-
-// tools; JSON only in planner/files/*_json*, runtime/capture/pt2/*json* (the archives' format) and
-// tools; which folder inside a library sees which: rooms_test.cpp;
+// ir <- planner <- passes, ir <- runtime (only runtime/session* and runtime/python see planner and
+// passes), all <- tools; JSON only in planner/files/*_json*, runtime/capture/pt2/*json* (the
+// archives' format), runtime/python/binding (answers to Python) and tools; which folder inside a
+// library sees which: rooms_test.cpp;
 // libtorch and CUDA only in runtime and tools, one `try`, no printing and no clocks in the
 // libraries. The same arrows are checked on the libraries' link lines. Each rule is also run on
 // made-up text that breaks it. And every source is in a list of sources, so that no test is lost.
@@ -50,7 +51,9 @@ bool mayIncludeProject(const std::string& path, const std::string& header) {
   const std::string from = topFolder(path);
   const std::string to = topFolder(header);
   if (kMayInclude.count(to) == 0 || from == to) return true;
-  if (startsWith(path, "runtime/session")) return to == "planner" || to == "passes" || to == "ir";
+  if (startsWith(path, "runtime/session") || startsWith(path, "runtime/python/")) {
+    return to == "planner" || to == "passes" || to == "ir";
+  }
   return kMayInclude.at(from).count(to) > 0;
 }
 
@@ -65,7 +68,8 @@ bool mayIncludeForeign(const std::string& path, const std::string& header) {
     static const std::regex kJsonFile(
         "(planner/files/[a-z0-9_]*|runtime/capture/pt2/pt2(_[a-z0-9]+)*)"
         "_json[a-z0-9_]*\\.(h|cpp)");
-    return toolsOrTests || std::regex_match(path, kJsonFile);
+    const bool isBinding = startsWith(path, "runtime/python/binding/");
+    return toolsOrTests || isBinding || std::regex_match(path, kJsonFile);
   }
   if (kTorch.count(library) > 0) return toolsOrTests || folder == "runtime";
   return true;
@@ -192,6 +196,9 @@ const std::vector<LineCase> kLineCases = {
     {"runtime/executor/executor.cpp", "#include \"planner/problem/decisions.h\"", false},
     {"runtime/session.cpp", "#include \"planner/problem/decisions.h\"", true},
     {"runtime/session.cpp", "#include \"tools/summary.h\"", false},
+    {"runtime/python/binding/plan_handle.cpp", "#include \"planner/report/plan_summary.h\"", true},
+    {"runtime/python/binding/plan_handle.cpp", "#include \"tools/summary.h\"", false},
+    {"runtime/python/binding/plan_handle.cpp", "#include <nlohmann/json.hpp>", true},
     {"runtime/cpu/cpu_device.cpp", "#include <c10/core/Allocator.h>", true},
     {"runtime/executor/executor.cpp", "#include <nlohmann/json.hpp>", false},
     {"runtime/capture/pt2/pt2_json.cpp", "#include <nlohmann/json.hpp>", true},

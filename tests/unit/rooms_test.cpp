@@ -92,6 +92,12 @@ const Rooms kMayInclude = {
     {"runtime",
      {"runtime/calibrate", "runtime/capture", "runtime/capture/graph", "runtime/files",
       "runtime/gpu", "runtime/runner", "runtime/torch"}},
+    {"runtime/python", {}},
+    {"runtime/python/stowage", {}},
+    {"runtime/python/binding",
+     {"runtime", "runtime/capture", "runtime/capture/dispatch", "runtime/capture/fake",
+      "runtime/capture/graph", "runtime/capture/host_state", "runtime/checkpoint", "runtime/runner",
+      "runtime/torch"}},
     {"runtime/capture/loaded",
      {"runtime/capture/fake", "runtime/capture/ops", "runtime/capture/pt2", "runtime/capture/trace",
       "runtime/torch"}},
@@ -113,8 +119,8 @@ const Rooms kMayInclude = {
 
 /// Of a whole library, or with tables for users: at most 80 lines, as size_test.cpp says.
 const std::set<std::string> kLongReadmes = {
-    "ir",           "passes", "planner",      "runtime",     "runtime/capture",
-    "runtime/cuda", "tools",  "tools/models", "tools/bench",
+    "ir",           "passes",         "planner", "runtime",      "runtime/capture",
+    "runtime/cuda", "runtime/python", "tools",   "tools/models", "tools/bench",
 };
 
 std::string roomOf(const std::string& path) { return path.substr(0, path.rfind('/')); }

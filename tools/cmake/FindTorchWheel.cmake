@@ -3,7 +3,8 @@
 # Imports libtorch from unpacked PyPI wheels or from an installed torch package, without torch's own
 # CMake package (which insists on a CUDA compiler).
 #
-# Input:   STOWAGE_TORCH (variable or environment), else build/deps/torch of this source tree.
+# Input:   STOWAGE_TORCH (variable or environment), else the torch of the Python that `pip install .`
+#          installs into, else build/deps/torch of this source tree.
 #          Either the folder that holds torch/ and nvidia/cu13/, or the torch package itself.
 # Targets: torch::c10, torch::gomp, torch::cpu (headers, libtorch_cpu, libc10);
 #          torch::cuda only when libtorch_cuda.so is there (headers of a CUDA toolkit are not included).
@@ -14,6 +15,14 @@ set(STOWAGE_TORCH_VERSION 2.11.0)
 set(_torch_root "${STOWAGE_TORCH}")
 if(NOT _torch_root)
   set(_torch_root "$ENV{STOWAGE_TORCH}")
+endif()
+if(NOT _torch_root AND SKBUILD)
+  # `pip install .`: the environment that it installs into has torch, unless it builds elsewhere.
+  execute_process(COMMAND "${Python_EXECUTABLE}" -c "import sysconfig; print(sysconfig.get_path('platlib'))"
+    OUTPUT_VARIABLE _site OUTPUT_STRIP_TRAILING_WHITESPACE)
+  if(EXISTS "${_site}/torch/lib/libtorch_cpu.so")
+    set(_torch_root "${_site}/torch")
+  endif()
 endif()
 if(NOT _torch_root)
   set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch")

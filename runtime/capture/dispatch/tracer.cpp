@@ -10,6 +10,7 @@
 #include <cmath>
 #include <utility>
 
+#include "runtime/capture/dispatch/host_numbers.h"
 #include "runtime/capture/dispatch/lazy_views.h"
 #include "runtime/capture/dispatch/value_checks.h"
 #include "runtime/capture/ops/backward_advice.h"
@@ -99,25 +100,6 @@ std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue>
   return isSame ? std::optional(true) : std::nullopt;
 }
 
-thread_local bool hostNumbersOnThread = false;
-
-/// A factory of one number on the CPU, from a number or nothing.
-bool makesHostNumber(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
-  const auto& returned = op.schema().returns();
-  const bool isOfOne = !args.empty() && args[0].isIntList() && args[0].toIntList().empty();
-  return returned.size() == 1 && returned[0].type()->isSubtypeOf(*c10::TensorType::get()) &&
-         isOfOne && deviceOfCall(args).is_cpu();
-}
-
-bool worksOnHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
-  bool anyTensor = false, allNumbers = true;
-  forEachTensor(args, [&](const at::Tensor& tensor) {
-    anyTensor = true;
-    allNumbers = allNumbers && tensor.dim() == 0 && tensor.device().is_cpu() && !isFake(tensor);
-  });
-  return anyTensor ? allNumbers : makesHostNumber(op, args);
-}
-
 /// Of integers: one, what no count is, none, many, a few.
 c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
   constexpr int64_t kIntegers[] = {1, -2, 0, 1021, 3};
@@ -166,7 +148,7 @@ void Tracer::refuse(const OpFacts& op, ir::Error why) {
 }
 
 bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) const {
-  if (hostNumbersOnThread && worksOnHostNumbers(op, args)) return true;
+  if (worksOnHostNumbers(op, args)) return true;
   bool anyTensor = false, anyFake = false, anyOnDevice = false, allNumbers = true;
   forEachTensor(args, [&](const at::Tensor& tensor) {
     anyTensor = true;
@@ -182,7 +164,8 @@ bool Tracer::runsForReal(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) co
 }
 
 void Tracer::runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
-  if (op.random) refuse(op, "it draws random numbers on the host, outside of the step's device");
+  if (op.random && !options_.drawsOnHost)
+    refuse(op, "it draws random numbers on the host, outside of the step's device");
   passOn(op.handle, keys, stack);
 }
 
@@ -214,6 +197,8 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
   // record, and their kernels touch no data.
   if (op.changesShape) return passOn(handle, keys, stack);
+  if (takesListOfHostNumbers(op, args))
+    return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
   if (op.resultsBy == ResultsBy::kComposite) {
     if (op.name == "aten.one_hot.default") return expandOneHot(op, stack);
     return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
@@ -249,6 +234,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   if (generator_ != nullptr && !generator_->isUntouched()) refuse(op, kGeneratorSet);
+  takeAsNumbers(op, stack);
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
   const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
@@ -276,6 +262,10 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
 
 void Tracer::readBack(const OpFacts& op, torch::jit::Stack* stack) {
   const at::Tensor tensor = argumentsOf(op, *stack).front().toTensor();
+  if (knownValueOf_) {
+    if (const std::optional<c10::Scalar> known = knownValueOf_(tensor))
+      return replaceArguments(op, stack, {c10::IValue(*known)});
+  }
   if (findBackwardAdvice() != nullptr) refuse(op, "item() gives a value to the host");
   if (ir::Error error = callTorch("", [&] { sink_.recordReadBack(tensor); })) {
     refuse(op, std::move(error));
@@ -295,6 +285,10 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
 }
 
 namespace {
+// Casts were recorded where autocast made them.
+const c10::DispatchKeySet kAboveRecorded =
+    c10::autocast_dispatch_keyset | c10::DispatchKeySet(kKey);
+
 std::unique_lock<std::mutex> takeTurn() {
   static std::mutex oneAtATime;
   TORCH_CHECK(!TracingScope::isOnThisThread(),
@@ -303,6 +297,9 @@ std::unique_lock<std::mutex> takeTurn() {
   return std::unique_lock(oneAtATime);
 }
 }  // namespace
+
+NotTraced::NotTraced() : guard_(kAboveRecorded) {}
+NotTraced::~NotTraced() = default;
 
 TracingScope::TracingScope(CallHandler& handler)
     : turn_(takeTurn()), guard_(c10::DispatchKeySet(kKey)) {
@@ -313,8 +310,6 @@ TracingScope::TracingScope(CallHandler& handler)
 }
 
 TracingScope::~TracingScope() { activeHandler.store(nullptr); }
-
-void setHostNumbers(bool areHostNumbers) { hostNumbersOnThread = areHostNumbers; }
 
 bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 

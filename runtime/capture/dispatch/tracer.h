@@ -60,6 +60,9 @@ struct TracerOptions {
   /// Construction: factories on every device give tensors without memory.
   bool allDevices = false;
   std::weak_ptr<const void> origin;  // kept alive by every storage made
+  /// Random numbers on the host of a step for another device are drawn for real: its host code runs
+  /// once in every step.
+  bool drawsOnHost = false;
 };
 
 class Tracer : public CallHandler {
@@ -69,6 +72,10 @@ class Tracer : public CallHandler {
   /// What item() returns. It changes from step to step, so steps that use the value differ.
   enum class Poison : uint8_t { kNan, kHuge, kZero, kNegative, kOne };
   void setPoison(Poison poison) { poison_ = poison; }
+  /// Asked for each item() before it is recorded: a value that the step does not have to make. One
+  /// that is known is not recorded.
+  using KnownValueOf = std::function<std::optional<c10::Scalar>(const at::Tensor& tensor)>;
+  void setKnownValueOf(KnownValueOf known) { knownValueOf_ = std::move(known); }
   /// Called for each item() that was just recorded; returns its value, or nothing to get the
   /// poison. An empty function always gives the poison.
   using ValueOfRead = std::function<std::optional<c10::Scalar>()>;
@@ -102,14 +109,22 @@ class Tracer : public CallHandler {
   std::recursive_mutex mutex_;  // forward and backward are on different threads for CUDA
   Poison poison_ = Poison::kOne;
   ValueOfRead valueOfRead_;
+  KnownValueOf knownValueOf_;
   GeneratorWatch* generator_ = nullptr;
   std::optional<ir::PlanError> refusal_;
 };
 
-/// While true, on this thread: tensors on the CPU without a dimension that exist for real, and
-/// factories of such, are numbers of host code (an optimizer's step counts). Calls on them alone
-/// run for real and are not recorded.
-void setHostNumbers(bool areHostNumbers);
+/// While it lives, calls of this thread are not traced: inside of a handler.
+class NotTraced {
+ public:
+  NotTraced();
+  ~NotTraced();
+  NotTraced(const NotTraced&) = delete;
+  NotTraced& operator=(const NotTraced&) = delete;
+
+ private:
+  c10::impl::ExcludeDispatchKeyGuard guard_;
+};
 
 /// While it lives, ATen calls of this thread go to `handler`. Scopes do not nest (c10::Error).
 /// Scopes of several threads wait for each other, because all share autograd's threads.

@@ -10,6 +10,7 @@
 
 #include "runtime/capture/graph/graph_assembly.h"
 #include "runtime/capture/graph/graph_replay.h"
+#include "runtime/capture/trace/step_matcher.h"
 
 namespace stowage::runtime {
 namespace {
@@ -75,6 +76,19 @@ bool overwrites(const StepTrace& step, const TracedNode& node, StorageKey key) {
   return writesInPlace(step, node, key, /*whole=*/true);
 }
 
+/// Is it the momentum that a fused update of the first step makes of its gradients?
+bool isFirstMomentum(const StepTrace& first, StorageKey key) {
+  return std::any_of(first.nodes.begin(), first.nodes.end(), [&](const TracedNode& node) {
+    // _fused_sgd_(parameters, gradients, momenta, ...)
+    const auto* momenta =
+        node.args.size() > 2 ? std::get_if<ir::ValueList>(&node.args[2]) : nullptr;
+    if (momenta == nullptr || !makesFirstMomentum(node)) return false;
+    return std::any_of(momenta->begin(), momenta->end(), [&](const ir::ValueArg& momentum) {
+      return momentum.value.isValid() && first.tensors[momentum.value].storage == key;
+    });
+  });
+}
+
 /// Is the state, in a later step, first scaled (or not), then added to; or overwritten unread?
 bool isAccumulator(const StepTrace& later, StorageKey key) {
   for (const TracedNode& node : later.nodes) {
@@ -117,9 +131,10 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
                                "register what the module keeps as buffers");
     }
     Recipe recipe{.nodes = {}, .dtype = state.dtype};
-    if (!values.findCreators(state.key, recipe.nodes)) {
+    const bool isMomentum = isFirstMomentum(first, state.key);
+    if (isMomentum || !values.findCreators(state.key, recipe.nodes)) {
       recipe.nodes.clear();
-      if (!isAccumulator(later, state.key)) {
+      if (!isMomentum && !isAccumulator(later, state.key)) {
         return ir::makeError(ir::ErrorCode::kUnsupported,
                              state.name +
                                  " starts with a value that depends on the first step's data; run "

@@ -69,7 +69,8 @@ bool isView(const OutputTensor& output) {
 
 Outputs findOutputs(const TracedCall& call) {
   checkOperands(call);
-  return call.op.resultsBy == ResultsBy::kRule ? call.op.rule(call) : runMetaKernel(call);
+  if (call.op.resultsBy == ResultsBy::kRule) return call.op.rule(call);
+  return call.op.cache != nullptr ? call.op.cache->runMetaKernel(call) : runMetaKernel(call);
 }
 
 CallResults makeResults(const TracedCall& call, const FakeOrigin& origin) {

@@ -141,6 +141,7 @@ OpFacts::OpFacts(const c10::OperatorHandle& op) : handle(op), name(irName(op.ope
   }
   operandRule = findOperandRule(name);
   resultsBy = findWay(op, rule);
+  if (resultsBy == ResultsBy::kMeta) cache = std::make_unique<OutputCache>();
 }
 
 const OpFacts& OpFactsTable::lookUp(const c10::OperatorHandle& op) {

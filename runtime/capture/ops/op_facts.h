@@ -17,6 +17,7 @@
 #include <string>
 #include <unordered_map>
 
+#include "runtime/capture/ops/output_cache.h"
 #include "runtime/capture/ops/shape_rules.h"
 
 namespace stowage::runtime {
@@ -45,6 +46,7 @@ struct OpFacts {
   OperandCheck operandRule = nullptr;
   bool ruleOnlyForCpu = false;
   ResultsBy resultsBy = ResultsBy::kNothing;
+  std::unique_ptr<OutputCache> cache;  // of kMeta
 
   const c10::FunctionSchema& schema() const { return handle.schema(); }
 };

@@ -11,6 +11,7 @@ StepAlignment alignFirstStep(const StepTrace& first, const StepTrace& later,
   const StoragePairs none;
   StepMatcher matcher(wholeStep(first, "the first step"), wholeStep(later, "a later step"),
                       storages, none);
+  matcher.acceptFirstMomentum();
   StepAlignment alignment;
   size_t next = 0;
   for (size_t k = 0; k < later.nodes.size(); ++k) {

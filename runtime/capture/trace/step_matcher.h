@@ -27,6 +27,10 @@ class StepMatcher {
         storages_(storages),
         known_(known) {}
 
+  /// `a` is the first step of a training: where a fused update makes its momentum there, it is the
+  /// update of later steps, given a momentum of -0.0 and no dampening.
+  void acceptFirstMomentum() { acceptsFirstMomentum_ = true; }
+
   /// Empty when node `i` of the first step does what node `k` of the second does; else how they
   /// differ, with the names of both. Host numbers that may differ are not compared.
   std::string differenceBetween(size_t i, size_t k);
@@ -49,6 +53,7 @@ class StepMatcher {
   const std::string nameOfA_, nameOfB_;
   const StorageTable& storages_;
   const StoragePairs& known_;
+  bool acceptsFirstMomentum_ = false;
   StoragePairs partners_, partnersBack_;
   std::vector<std::pair<StorageKey, StorageKey>> added_;  // by the comparison under way
 };
@@ -56,6 +61,9 @@ class StepMatcher {
 /// May this argument be another number in another step? Scalars and floats, and numbers that take
 /// part as tensors; never sizes, dimensions or positions.
 bool numberMayDiffer(const TracedNode& node, size_t argument);
+
+/// A fused update that takes its gradient as the first momentum.
+bool makesFirstMomentum(const TracedNode& node);
 
 }  // namespace stowage::runtime
 

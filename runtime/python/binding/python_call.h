@@ -31,7 +31,9 @@ class PythonCall {
     throw std::runtime_error(std::string("Python raised an exception in '") + what + "'");
   }
   /// For destructors and the like.
-  void quietly(const char* what, int64_t first) const { function_(what, first, 0); }
+  void quietly(const char* what, int64_t first, int64_t second = 0) const {
+    function_(what, first, second);
+  }
 
  private:
   Function function_;

@@ -74,8 +74,9 @@ class PythonOptimizer : public runtime::StepOptimizer {
     ask("take_numbers");
     return std::make_unique<KeptNumbers>(call_, snapshotOf(answer_));
   }
+  // Both also when something else has failed: Python reports what goes wrong in them itself.
   void putBack(const Numbers& numbers) override {
-    call_("put_numbers_back", index_, static_cast<const KeptNumbers&>(numbers).snapshot);
+    call_.quietly("put_numbers_back", index_, static_cast<const KeptNumbers&>(numbers).snapshot);
   }
   bool sameOptions(const Numbers& some, const Numbers& others) const override {
     ask("same_options", static_cast<const KeptNumbers&>(some).snapshot,
@@ -89,7 +90,7 @@ class PythonOptimizer : public runtime::StepOptimizer {
     return std::make_unique<KeptState>(call_, snapshotOf(answer_));
   }
   void putStateBack(SavedState& saved) override {
-    call_("put_state_back", index_, static_cast<const KeptState&>(saved).snapshot);
+    call_.quietly("put_state_back", index_, static_cast<const KeptState&>(saved).snapshot);
   }
 
   void step() override { call_("step", index_); }

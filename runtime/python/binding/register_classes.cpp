@@ -9,6 +9,7 @@
 #include "runtime/python/binding/plan_handle.h"
 #include "runtime/python/binding/runner_handle.h"
 #include "runtime/python/binding/step_handle.h"
+#include "runtime/python/binding/without_memory_handle.h"
 
 namespace stowage::python {
 namespace {
@@ -22,9 +23,11 @@ TORCH_LIBRARY(stowage, library) {
       .def("capture", &StepHandle::capture)
       .def("release", &StepHandle::release)
       .def("arguments", &StepHandle::arguments)
+      .def("set_input_values", &StepHandle::setInputValues)
       .def("report", &StepHandle::report)
       .def("note_update", &StepHandle::noteUpdate)
       .def("set_host_numbers", &StepHandle::setHostNumbers)
+      .def("holds_no_memory", &StepHandle::holdsNoMemory)
       .def("answer_tensors", &StepHandle::answerTensors)
       .def("answer_numbers", &StepHandle::answerNumbers)
       .def("asked_numbers", &StepHandle::askedNumbers)
@@ -36,14 +39,22 @@ TORCH_LIBRARY(stowage, library) {
       .def("summary_json", &PlanHandle::summaryJson)
       .def("save", &PlanHandle::save);
   library.class_<RunnerHandle>("Runner")
-      .def(torch::init<c10::intrusive_ptr<PlanHandle>>())
+      .def(torch::init<c10::intrusive_ptr<PlanHandle>, std::vector<std::string>>())
       .def("step", &RunnerHandle::runStep)
       .def("finish", &RunnerHandle::finish)
-      .def("read", &RunnerHandle::read)
+      .def("begin_read", &RunnerHandle::beginRead)
+      .def("end_read", &RunnerHandle::endRead)
+      .def("values", &RunnerHandle::values)
+      .def("put_values", &RunnerHandle::putValues)
       .def("store_back", &RunnerHandle::storeBack)
       .def("save", &RunnerHandle::save)
       .def("load", &RunnerHandle::load)
       .def("facts", &RunnerHandle::facts);
+  library.class_<WithoutMemoryHandle>("WithoutMemory")
+      .def(torch::init<>())
+      .def("end", &WithoutMemoryHandle::end);
+  library.def("checkpoint_note(str folder) -> str",
+              [](const std::string& folder) { return checkpointNote(folder); });
   library.def("environment() -> str", [] { return environment(); });
   library.def("plan_without_gpu(str profile) -> ()",
               [](const std::string& profile) { planWithoutGpu(profile); });

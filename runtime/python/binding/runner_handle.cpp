@@ -2,21 +2,36 @@
 #include "runtime/python/binding/runner_handle.h"
 
 #include <nlohmann/json.hpp>
+#include <unordered_map>
 #include <utility>
 
+#include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/fake/fake_tensor.h"
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/python/binding/throw_error.h"
 #include "runtime/session_impl.h"
 
 namespace stowage::python {
+namespace {
 
-RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan)
+constexpr const char* kPythonsNote = "python";
+
+}  // namespace
+
+RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
+                           std::vector<std::string> weights)
     : plan_(plan), step_(plan->step()->step()) {
   const Plan::Impl& from = plan->plan().internals();
-  runner_ = takeOrThrow(
-      runtime::Runner::create(*step_.internals().captured, {.graph = from.graph,
-                                                            .schedule = from.file.schedule,
-                                                            .target = from.file.target,
-                                                            .costs = &from.costs}));
+  runtime::RunnerOptions options;
+  options.weights = std::move(weights);
+  options.weightsMayLack = true;
+  options.advance = [call = plan->step()->call()](int64_t steps) { call("advance", steps); };
+  runner_ = takeOrThrow(runtime::Runner::create(*step_.internals().captured,
+                                                {.graph = from.graph,
+                                                 .schedule = from.file.schedule,
+                                                 .target = from.file.target,
+                                                 .costs = &from.costs},
+                                                std::move(options)));
 }
 
 std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inputs) {
@@ -25,17 +40,70 @@ std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inp
 
 void RunnerHandle::finish() { throwError(runner_->finish()); }
 
-void RunnerHandle::read(int64_t pythonCall) {
-  const PythonCall call(pythonCall);
-  throwError(runner_->read([&] { call("look"); }));
+void RunnerHandle::beginRead() { throwError(runner_->beginRead()); }
+
+void RunnerHandle::endRead() { throwError(runner_->endRead()); }
+
+/// Of a tensor without memory.
+ir::StorageId RunnerHandle::storageOf(const at::Tensor& tensor) const {
+  const auto& idOf = step_.internals().captured->internals().idOf;
+  const auto known = idOf.find(runtime::fakeId(tensor));
+  if (known == idOf.end()) {
+    throwError(ir::makeError(ir::ErrorCode::kInvalidArgument,
+                             "a tensor without memory is no part of this training"));
+  }
+  return known->second;
+}
+
+std::vector<at::Tensor> RunnerHandle::values(const std::vector<at::Tensor>& tensors) {
+  std::unordered_map<runtime::FakeId, c10::Storage> storages;
+  std::vector<at::Tensor> values;
+  for (const at::Tensor& tensor : tensors) {
+    const runtime::FakeId id = runtime::fakeId(tensor);
+    if (id == 0) {
+      values.push_back(tensor);
+      continue;
+    }
+    c10::Storage& storage = storages[id];
+    if (!storage) storage = takeOrThrow(runner_->value(storageOf(tensor))).storage();
+    values.push_back(runtime::makeTensor(storage, runtime::shapeOf(tensor)));
+  }
+  return values;
+}
+
+void RunnerHandle::putValues(const std::vector<at::Tensor>& tensors,
+                             const std::vector<at::Tensor>& values) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    if (runtime::fakeId(tensors[i]) == 0) continue;
+    const at::Tensor whole = takeOrThrow(runner_->value(storageOf(tensors[i])));
+    // A tensor may be a part of its storage.
+    const runtime::TensorShape shape = runtime::shapeOf(tensors[i]);
+    runtime::makeTensor(whole.storage(), shape).copy_(values.at(i));
+    throwError(runner_->putValue(storageOf(tensors[i]), whole));
+  }
 }
 
 void RunnerHandle::storeBack() { throwError(runner_->storeTo()); }
 
-void RunnerHandle::save(const std::string& folder) { throwError(runner_->save(folder)); }
+void RunnerHandle::save(const std::string& folder, const std::string& note) {
+  runner_->keepNote(kPythonsNote, note);
+  throwError(runner_->save(folder));
+}
 
 int64_t RunnerHandle::load(const std::string& folder) {
   return takeOrThrow(runner_->load(folder)).steps;
+}
+
+std::string checkpointNote(const std::string& folder) {
+  const runtime::Checkpoint checkpoint = takeOrThrow(runtime::Checkpoint::open(folder));
+  const auto& notes = checkpoint.progress().notes;
+  const auto note = notes.find(kPythonsNote);
+  if (note == notes.end()) {
+    throwError(checkpoint.badFile(
+        "the checkpoint has no numbers of Python's optimizers: it was not written by save() of "
+        "Python"));
+  }
+  return note->second;
 }
 
 std::string RunnerHandle::facts() {

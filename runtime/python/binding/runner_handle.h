@@ -18,25 +18,41 @@ namespace stowage::python {
 
 class RunnerHandle : public torch::CustomClassHolder {
  public:
-  explicit RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan);
+  /// `weights`: safetensors files with values of parameters and buffers; what they lack is the
+  /// step's. Python is called with "advance" where a checkpoint is loaded: it puts its numbers
+  /// back.
+  RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan, std::vector<std::string> weights);
 
   /// What the step reports, on the CPU.
   std::vector<at::Tensor> runStep(const std::vector<at::Tensor>& inputs);
   void finish();
-  /// Python is called with "look" while the module holds the training's values.
-  void read(int64_t pythonCall);
+  /// From one to the other the module holds copies of the training's values. What happens to them
+  /// meanwhile does not count.
+  void beginRead();
+  void endRead();
+  /// Copies on the CPU of what tensors of the module and the optimizers hold now: shaped and laid
+  /// out like them; those that share memory share it. Others come back as they are.
+  std::vector<at::Tensor> values(const std::vector<at::Tensor>& tensors);
+  /// Gives them other values, shaped, typed and laid out alike, for the steps to come.
+  void putValues(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& values);
   void storeBack();
-  void save(const std::string& folder);
+  /// `note` is kept in the checkpoint for whoever loads it.
+  void save(const std::string& folder, const std::string& note);
   /// Steps that the checkpoint had.
   int64_t load(const std::string& folder);
   /// JSON: steps, peak, arena, memory beside the arena, time of a re-trace.
   std::string facts();
 
  private:
+  ir::StorageId storageOf(const at::Tensor& tensor) const;
+
   c10::intrusive_ptr<PlanHandle> plan_;
   Step step_;  // stays captured while it runs
   std::unique_ptr<runtime::Runner> runner_;
 };
+
+/// What `save` was given with the checkpoint.
+std::string checkpointNote(const std::string& folder);
 
 }  // namespace stowage::python
 

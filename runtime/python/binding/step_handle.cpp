@@ -9,14 +9,31 @@
 #include <utility>
 
 #include "ir/text/printer.h"
-#include "runtime/capture/dispatch/tracer.h"
+#include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/dispatch/host_numbers.h"
+#include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/python/binding/throw_error.h"
+#include "runtime/session_impl.h"
 
 namespace stowage::python {
 namespace {
 
 /// A module that holds what Python's holds under the same names, and computes nothing.
 struct ShellModule : torch::nn::Module {};
+
+/// Storages that the step writes and that neither module nor optimizers hold.
+int64_t countWrittenOutside(const Step& step) {
+  const runtime::CapturedStep::Impl& captured = step.internals().captured->internals();
+  const ir::Graph& graph = captured.assembled.graph;
+  int64_t count = 0;
+  for (size_t i = 0; i < graph.storages().size(); ++i) {
+    const ir::Storage& storage = graph.storages()[i];
+    if (!storage.persistent || storage.role == ir::Role::kConstant) continue;
+    const runtime::StorageFacts* facts = captured.storages.find(captured.assembled.keys[i]);
+    if (facts != nullptr && facts->real) ++count;
+  }
+  return count;
+}
 
 }  // namespace
 
@@ -75,12 +92,20 @@ void StepHandle::capture(const std::string& device, std::vector<std::string> inp
                                 const runtime::NoteUpdate& noteUpdate) {
     return runWhole(inputs, noteUpdate);
   };
+  inputValues_ = examples;
+  step.functions.inputValues = [this] { return inputValues_; };
+  step.functions.noteAssumption = [this](double value) {
+    answer_.numbers = {value};
+    call_("note_assumption");
+  };
+  step.functions.noteUnknownRead = [this] { call_("note_unknown_read"); };
   step.functions.module = module_;
   step.functions.optimizer = runtime::OptimizerList(std::move(optimizers));
   step.functions.hostState = HostState::kDeclared;
-  step.functions.rewind = [this] { call_("rewind"); };
+  step.functions.rewind = [this] { call_.quietly("rewind", 0); };
   if (eachStep) step.functions.lossNumbers = LossNumbers::kEachStep;
   step.device = device;
+  step.deterministic = at::globalContext().deterministicAlgorithms();
   step.inputNames = std::move(inputNames);
   step_ = takeOrThrow(detail::tryCapture(std::move(step), examples));
 }
@@ -92,6 +117,8 @@ void StepHandle::noteUpdate() {
 }
 
 void StepHandle::setHostNumbers(bool areHostNumbers) { runtime::setHostNumbers(areHostNumbers); }
+
+bool StepHandle::holdsNoMemory(const at::Tensor& tensor) const { return runtime::isFake(tensor); }
 
 void StepHandle::answerTensors(std::vector<std::string> names, std::vector<at::Tensor> tensors) {
   answer_.names = std::move(names);
@@ -125,7 +152,8 @@ std::string StepHandle::describe() const {
                                        {"nodes", graph.nodes().size()},
                                        {"storages", graph.storages().size()},
                                        {"state_bytes", state},
-                                       {"input_bytes", inputs}};
+                                       {"input_bytes", inputs},
+                                       {"written_outside", countWrittenOutside(*step_)}};
   return json.dump();
 }
 

@@ -39,10 +39,14 @@ class StepHandle : public torch::CustomClassHolder {
 
   // While Python is called back.
   std::vector<at::Tensor> arguments() const { return arguments_; }
+  /// The values of the inputs in the step that is traced now, on the CPU.
+  void setInputValues(std::vector<at::Tensor> values) { inputValues_ = std::move(values); }
   void report(std::vector<at::Tensor> tensors) { reported_ = std::move(tensors); }
   void noteUpdate();
   /// Until the next call: tensors of no dimension on the CPU are host numbers.
   void setHostNumbers(bool areHostNumbers);
+  /// Is it a tensor of a step that is captured?
+  bool holdsNoMemory(const at::Tensor& tensor) const;
   void answerTensors(std::vector<std::string> names, std::vector<at::Tensor> tensors);
   void answerNumbers(std::vector<double> numbers);
   std::vector<double> askedNumbers() const { return answer_.numbers; }
@@ -52,6 +56,7 @@ class StepHandle : public torch::CustomClassHolder {
   std::string describe() const;  // JSON: device, nodes, storages, state and input bytes
 
   Step& step();
+  const PythonCall& call() const { return call_; }
 
  private:
   std::vector<at::Tensor> runWhole(const std::vector<at::Tensor>& inputs,
@@ -62,7 +67,7 @@ class StepHandle : public torch::CustomClassHolder {
   std::shared_ptr<torch::nn::Module> module_;
   std::vector<std::vector<at::Tensor>> optimizers_;
   PythonAnswer answer_;
-  std::vector<at::Tensor> arguments_, reported_;
+  std::vector<at::Tensor> arguments_, inputValues_, reported_;
   runtime::NoteUpdate noteUpdate_;
   std::optional<Step> step_;
 };

@@ -15,6 +15,7 @@ from ._errors import (
 from ._library import ENVIRONMENT
 from ._plan import Plan
 from ._step import PlannedStep, Runner, step
+from ._without_memory import load_pretrained, without_memory
 
 __version__ = ENVIRONMENT["stowage"]
 __all__ = [
@@ -30,5 +31,7 @@ __all__ = [
     "StepChanged",
     "TorchError",
     "Unsupported",
+    "load_pretrained",
     "step",
+    "without_memory",
 ]

@@ -6,14 +6,18 @@ it with tensors that have no memory: several times while it is captured, then on
 planned step. So all of its Python code runs exactly once per step.
 """
 
+import contextlib
 import ctypes
+import sys
 import traceback
 import weakref
 
 import torch
 
 from . import _errors, _library, _tracing
-from ._optimizer import OptimizerView, SchedulerWatch
+from ._host_state import HostState
+from ._optimizer import OptimizerView, keeps_counts_on_device
+from ._refused_optimizers import check_optimizer
 from ._tree import Tree
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
@@ -34,14 +38,21 @@ class CapturedStep:
     def __init__(self, function, model, optimizers, args, kwargs, device, changing_numbers=False):
         self.function = function
         self.model = model
-        self.views = [OptimizerView(one) for one in optimizers]
+        self._link = _Link(self)
+        self.handle = _library.Step(self._link.address)
+        self.views = [OptimizerView(one, self.handle.holds_no_memory) for one in optimizers]
         self.device = device
         self.bypassed = set()
-        self._schedulers = SchedulerWatch()
+        # What the step's host code asked about its inputs: "file:line, in f" -> value.
+        self.assumptions = {}
+        self._broken = None
+        self._read_at = None
+        self._is_captured = False
         self._snapshots = {}
         self._next_snapshot = 0
         self._raised = None
-        self.handle = _library.Step(_make_callback(self))
+        self.advance = None  # puts numbers back while a checkpoint is loaded
+        self._host_state = HostState(function, self.handle.holds_no_memory)
         self._describe()
         self.tree = Tree((args, kwargs))
         self.key = self.tree.key()
@@ -49,14 +60,18 @@ class CapturedStep:
         self._modes = [(one, one.training) for one in model.modules()]
         _refuse_bad_inputs(self.tree)
         self._has_gpu = torch.cuda.is_available()
-        self.call(self.handle.capture, device, self._input_names(), self.tree.tensors,
-                  changing_numbers)
+        with contextlib.ExitStack() as noting:
+            for view in self.views:
+                noting.enter_context(view.noting_first_numbers())
+            self.call(self.handle.capture, device, self._input_names(),
+                      [one.detach().cpu() for one in self.tree.tensors], changing_numbers)
+        self._is_captured = True
 
     # --- for the package ---
 
     def call(self, method, *args):
         """Calls the library; its error becomes an exception, and Python's own come out as they are."""
-        self._raised = None
+        self._raised = self._broken = self._read_at = None
         try:
             return method(*args)
         except RuntimeError as error:
@@ -64,7 +79,15 @@ class CapturedStep:
             made = _errors.from_library(error)
             if made is None:
                 raise
+            if self._broken is not None and made.code == "plan_mismatch":
+                place, value = self._broken
+                made = type(made)(
+                    f"{made}\n  in this batch {place} found {value:g}, and "
+                    f"{self.assumptions[place]:g} when the step was captured: such a batch needs a "
+                    "step captured with one like it")
             if raised is None:
+                if self._read_at is not None and "item()" in str(made):
+                    made = type(made)(f"{made}\n  a value is read in {self._read_at}")
                 raise made from None
             if made.code == "torch" or isinstance(raised, (_errors.Error, KeyboardInterrupt)):
                 raise raised  # noqa: B904 - it is the cause itself
@@ -92,15 +115,25 @@ class CapturedStep:
 
     def __del__(self):
         # The library asks for what was held here, so it lets go first.
-        if hasattr(self, "handle"):
+        if hasattr(self, "handle") and not sys.is_finalizing():
+            self.keep_reachable(True)
             self.handle.release()
+            self.keep_reachable(False)
+
+    def keep_reachable(self, keep):
+        """For the library, while this goes and nobody else finds it any more."""
+        self._link.last_owner = self if keep else None
+
+    def schedulers(self):
+        """Those that the step steps, in the order in which it first does."""
+        return self._host_state.schedulers()
 
     def progress(self):
-        """What the schedulers of the step count: put back by `put_progress_back`."""
-        return self._schedulers.take()
+        """What host code of the step keeps: put back by `put_progress_back`."""
+        return self._host_state.take()
 
     def put_progress_back(self, taken):
-        self._schedulers.put_back(taken)
+        self._host_state.put_back(taken)
 
     # --- what the library calls ---
 
@@ -115,10 +148,24 @@ class CapturedStep:
 
     def _on_run(self, first, second):
         args, kwargs = self.tree.fill(self.handle.arguments())
-        with _tracing.tracing(self, self._has_gpu):
-            returned = self.function(*args, **kwargs)
+        try:
+            with _tracing.tracing(self, self._has_gpu):
+                returned = self.function(*args, **kwargs)
+        finally:
+            self._set_host_numbers(False)
         self.result = Tree(returned)
         self.handle.report(self.result.tensors)
+
+    def _on_note_assumption(self, first, second):
+        place = place_in_stack(sys._getframe())
+        value = self.handle.asked_numbers()[0]
+        if not self._is_captured:
+            self.assumptions[place] = value
+        elif self.assumptions.get(place, value) != value and self._broken is None:
+            self._broken = (place, value)
+
+    def _on_note_unknown_read(self, first, second):
+        self._read_at = place_in_stack(sys._getframe())
 
     def _on_state_of(self, optimizer, position):
         self.handle.answer_tensors(*self.views[optimizer].state_of(position))
@@ -152,8 +199,11 @@ class CapturedStep:
     def _on_drop(self, snapshot, second):
         self._snapshots.pop(snapshot, None)
 
+    def _on_advance(self, steps, second):
+        self.advance(steps)
+
     def _on_rewind(self, first, second):
-        self._schedulers.rewind()
+        self._host_state.rewind()
 
     def _keep(self, snapshot):
         self._next_snapshot += 1
@@ -163,25 +213,38 @@ class CapturedStep:
     # --- what happens in the step while it is traced ---
 
     def begin_optimizer(self, optimizer, args, kwargs):
-        if not any(view.optimizer is optimizer for view in self.views):
+        view = next((one for one in self.views if one.optimizer is optimizer), None)
+        if view is None:
             raise _errors.Unsupported(
                 f"the step calls step() of an optimizer that it was not given "
                 f"({type(optimizer).__name__}): name all of them, "
                 "@stowage.step(model, [first, second], ...)")
+        if not self._is_captured:
+            check_optimizer(optimizer, view.count_of)
         if any(callable(one) for one in (*args[1:], *kwargs.values())):
             raise _errors.Unsupported(
                 f"{type(optimizer).__name__}.step(closure) runs the loss as often as it wants, which "
-                "a plan cannot hold: call step() without a closure; run LBFGS with plain torch")
+                "a plan cannot hold: compute loss and gradients before, and call step() without it")
         self.handle.note_update()
-        on_device = any(group.get("fused") or group.get("capturable")
-                        for group in optimizer.param_groups)
-        self.handle.set_host_numbers(not on_device)
+        self._set_host_numbers(not keeps_counts_on_device(optimizer))
 
     def end_optimizer(self, optimizer):
-        self.handle.set_host_numbers(False)
+        self._set_host_numbers(False)
 
-    def note_scheduler(self, scheduler):
-        self._schedulers.note(scheduler)
+    @contextlib.contextmanager
+    def changing(self, one):
+        """While a scheduler or the like works with its numbers."""
+        self._host_state.note(one)
+        before = self._host_numbers
+        self._set_host_numbers(True)
+        try:
+            yield
+        finally:
+            self._set_host_numbers(before)
+
+    def _set_host_numbers(self, are_numbers):
+        self._host_numbers = are_numbers
+        self.handle.set_host_numbers(are_numbers)
 
     def note_bypass(self, what):
         self.bypassed.add(what)
@@ -206,20 +269,21 @@ class CapturedStep:
         return names
 
 
-# The library may call until the process ends.
-_CALLBACKS = []
+class _Link:
+    """A C function that calls a step as long as there is one."""
 
+    # The library may call until the process ends.
+    _functions = []
 
-def _make_callback(step):
-    """The address of a C function that calls the step as long as there is one."""
-    reference = weakref.ref(step)
+    def __init__(self, step):
+        self._step = weakref.ref(step)
+        self.last_owner = None  # a step that is going, whom nobody else finds any more
+        self._functions.append(_CALLBACK(self._call))
+        self.address = ctypes.cast(self._functions[-1], ctypes.c_void_p).value
 
-    def call(what, first, second):
-        alive = reference()
-        return 1 if alive is None else alive._call(what, first, second)
-
-    _CALLBACKS.append(_CALLBACK(call))
-    return ctypes.cast(_CALLBACKS[-1], ctypes.c_void_p).value
+    def _call(self, what, first, second):
+        step = self._step() or self.last_owner
+        return 1 if step is None else step._call(what, first, second)
 
 
 def _refuse_bad_inputs(tree):
@@ -238,6 +302,16 @@ def _name_in(model, module):
         if one is module:
             return f"submodule '{name}'" if name else "the model"
     return "a submodule"
+
+
+def place_in_stack(frame):
+    """The innermost line outside of torch and of this package."""
+    while frame is not None:
+        name = frame.f_code.co_filename
+        if "/torch/" not in name and "/stowage/" not in name and not name.startswith("<"):
+            return f"{name}:{frame.f_lineno}, in {frame.f_code.co_name}"
+        frame = frame.f_back
+    return "unknown place"
 
 
 def _place_of(error):

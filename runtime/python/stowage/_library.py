@@ -56,3 +56,4 @@ ENVIRONMENT = json.loads(torch.ops.stowage.environment())
 Step = torch.classes.stowage.Step
 Plan = torch.classes.stowage.Plan
 Runner = torch.classes.stowage.Runner
+WithoutMemory = torch.classes.stowage.WithoutMemory

@@ -7,7 +7,9 @@ counts), unless the optimizer is fused or capturable and computes with those on 
 be taken, compared and put back, so that a capture and a refused step leave no trace.
 """
 
+import contextlib
 import copy
+from collections import defaultdict
 
 import torch
 
@@ -22,31 +24,70 @@ _SHORT_NAMES = {
 }
 
 
-def keeps_counts_on_device(group):
-    """Are the step counts of this group tensors that the update itself computes with?"""
-    return bool(group.get("fused") or group.get("capturable"))
+def keeps_counts_on_device(optimizer):
+    """Are its step counts tensors that the update itself computes with?"""
+    return any(group.get("fused") or group.get("capturable") for group in optimizer.param_groups)
 
 
-def is_host_number(value, group):
-    return (
-        isinstance(value, torch.Tensor)
-        and value.dim() == 0
-        and value.device.type == "cpu"
-        and not keeps_counts_on_device(group)
-    )
+class _NotedState(dict):
+    """State of one parameter that remembers with what each entry began."""
+
+    def __init__(self, view, entries=()):
+        super().__init__(entries)
+        self._view = view
+        self.first = {}
+
+    def __setitem__(self, key, value):
+        if key not in self and key not in self.first:
+            if self._view.is_host_number(value):
+                self.first[key] = value.item()
+            elif not isinstance(value, torch.Tensor):
+                self.first[key] = copy.copy(value)
+        super().__setitem__(key, value)
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def update(self, *args, **kwargs):
+        for key, value in dict(*args, **kwargs).items():
+            self[key] = value
 
 
 class OptimizerView:
     """One optimizer; `parameters` are those of all groups, in order."""
 
-    def __init__(self, optimizer):
+    def __init__(self, optimizer, holds_no_memory=lambda tensor: False):
         self.optimizer = optimizer
-        self._groups = []
-        self.parameters = []
-        for group in optimizer.param_groups:
-            for parameter in group["params"]:
-                self.parameters.append(parameter)
-                self._groups.append(group)
+        self._holds_no_memory = holds_no_memory
+        self.first = {}  # parameter -> host numbers of its state as the first step made them
+        self.parameters = [one for group in optimizer.param_groups for one in group["params"]]
+
+    def is_host_number(self, value):
+        is_number = isinstance(value, torch.Tensor) and value.dim() == 0
+        return (is_number and value.device.type == "cpu"
+                and not keeps_counts_on_device(self.optimizer)
+                and not self._holds_no_memory(value))
+
+    @contextlib.contextmanager
+    def noting_first_numbers(self):
+        """While the first step runs, which makes state and changes its numbers at once."""
+        state = self.optimizer.state
+        factory = state.default_factory if isinstance(state, defaultdict) else None
+        for parameter, entries in list(state.items()):
+            state[parameter] = _NotedState(self, entries)
+        if factory is dict:
+            state.default_factory = lambda: _NotedState(self)
+        try:
+            yield
+        finally:
+            if factory is dict:
+                state.default_factory = factory
+            for parameter, entries in list(state.items()):
+                if isinstance(entries, _NotedState):
+                    self.first[parameter] = entries.first
+                    state[parameter] = dict(entries)
 
     def is_same(self):
         """Does it still have the parameters that it had?"""
@@ -57,21 +98,26 @@ class OptimizerView:
 
     def state_of(self, position):
         """(names, tensors) that the update computes with on the device."""
-        group = self._groups[position]
         names, tensors = [], []
         for key, value in self.optimizer.state.get(self.parameters[position], {}).items():
-            if isinstance(value, torch.Tensor) and not is_host_number(value, group):
+            if isinstance(value, torch.Tensor) and not self.is_host_number(value):
                 names.append(_SHORT_NAMES.get(key, str(key)))
                 tensors.append(value)
         return names, tensors
 
     def step_count_of(self, position):
+        return self.count_of(self.parameters[position])
+
+    def count_of(self, parameter):
         """None where nothing counts the parameter's steps on the host."""
-        state = self.optimizer.state.get(self.parameters[position], {})
-        step = state.get("step")
-        if isinstance(step, (int, float)) or is_host_number(step, self._groups[position]):
+        step = self.optimizer.state.get(parameter, {}).get("step")
+        if isinstance(step, (int, float)) or self.is_host_number(step):
             return float(step)
         return None
+
+    def first_numbers_of(self, parameter):
+        entries = self.optimizer.state.get(parameter)
+        return entries.first if isinstance(entries, _NotedState) else self.first.get(parameter, {})
 
     def learning_rates(self):
         return [float(group.get("lr", 0.0)) for group in self.optimizer.param_groups]
@@ -111,10 +157,10 @@ class _Numbers:
             for group in view.optimizer.param_groups
         ]
         self._state = []
-        for parameter, group in zip(view.parameters, view._groups, strict=True):
+        for parameter in view.parameters:
             kept = {}
             for key, value in view.optimizer.state.get(parameter, {}).items():
-                if is_host_number(value, group):
+                if view.is_host_number(value):
                     kept[key] = value.item()
                 elif not isinstance(value, torch.Tensor):
                     kept[key] = copy.copy(value)
@@ -124,17 +170,19 @@ class _Numbers:
         for group, options in zip(self._view.optimizer.param_groups, self.options, strict=False):
             for key, value in options.items():
                 _put(group, key, value)
-        for parameter, group, kept in zip(
-            self._view.parameters, self._view._groups, self._state, strict=True
-        ):
+        for parameter, kept in zip(self._view.parameters, self._state, strict=True):
             state = self._view.optimizer.state.get(parameter)
             if state is None:
                 continue
+            first = self._view.first_numbers_of(parameter)
             for key, value in list(state.items()):
-                if is_host_number(value, group):
-                    value.fill_(kept.get(key, 0))
-                elif key in kept:
-                    state[key] = copy.copy(kept[key])
+                was = kept[key] if key in kept else first.get(key)
+                if was is None and key not in kept:
+                    continue
+                if self._view.is_host_number(value):
+                    value.fill_(was)
+                elif not isinstance(value, torch.Tensor):
+                    state[key] = copy.copy(was)
 
     def same_options(self, other):
         return _plain(self.options) == _plain(other.options)
@@ -159,39 +207,3 @@ def _plain(options):
          for key, value in group.items()}
         for group in options
     ]
-
-
-class SchedulerWatch:
-    """Finds the schedulers that a step steps, and what they held before it first did."""
-
-    def __init__(self):
-        self._before = {}  # scheduler -> its state before the capture
-
-    def note(self, scheduler):
-        if scheduler not in self._before:
-            self._before[scheduler] = copy.deepcopy(_scheduler_state(scheduler))
-
-    def schedulers(self):
-        return list(self._before)
-
-    def rewind(self):
-        for scheduler, state in self._before.items():
-            scheduler.__dict__.update(copy.deepcopy(state))
-
-    def take(self):
-        return {one: copy.deepcopy(_scheduler_state(one)) for one in self._before}
-
-    @staticmethod
-    def put_back(taken):
-        for scheduler, state in taken.items():
-            scheduler.__dict__.update(copy.deepcopy(state))
-
-
-def _scheduler_state(scheduler):
-    """Numbers and lists of numbers; not the optimizer, nor functions."""
-    return {
-        key: value
-        for key, value in scheduler.__dict__.items()
-        if isinstance(value, (int, float, bool, str, list, tuple, type(None)))
-        and not callable(value)
-    }

@@ -8,8 +8,11 @@ import torch
 
 from . import _errors, _library
 from ._capture import CapturedStep
+from ._homes import Homes
 from ._plan import Plan
+from ._state import StateMethods
 from ._tree import Tree
+from ._without_memory import filling, weights_of
 
 
 class Runner:
@@ -18,10 +21,11 @@ class Runner:
     def __init__(self, plan):
         self.plan = plan
         self.captured = plan.captured
-        self._homes = [(one, one.device) for one in self.captured.model.parameters()]
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        self.handle = self.captured.call(_library.Runner, plan.handle)
+        model = self.captured.model
+        with filling(model):
+            self.handle = self.captured.call(_library.Runner, plan.handle, weights_of(model))
 
     def step(self, args, kwargs):
         captured = self.captured
@@ -34,6 +38,7 @@ class Runner:
         captured.tree = tree
         progress = captured.progress()
         inputs = [one.detach().cpu() for one in tree.tensors]
+        captured.handle.set_input_values(inputs)
         try:
             reports = captured.call(self.handle.step, inputs)
         except BaseException:
@@ -47,11 +52,8 @@ class Runner:
     def facts(self):
         return json.loads(self.captured.call(self.handle.facts))
 
-    def store_back(self):
-        self.captured.call(self.handle.store_back)
 
-
-class PlannedStep:
+class PlannedStep(StateMethods):
     """What @stowage.step makes of a function. Calling it takes one planned step."""
 
     def __init__(self, function, model, optimizers, budget, host, device, changing_numbers):
@@ -69,8 +71,10 @@ class PlannedStep:
     def capture(self, *args, **kwargs):
         """The captured step, without a plan. Captures when it was not."""
         if self._captured is None:
+            homes = Homes(self._model)
             self._captured = CapturedStep(self._function, self._model, self._optimizers, args,
                                           kwargs, self._device, self._changing_numbers)
+            self._hold(homes)
         return self._captured
 
     def plan(self, *args, budget=None, host=None, **kwargs):
@@ -82,22 +86,18 @@ class PlannedStep:
         return Plan(captured, budget or self._budget, host or self._host)
 
     def __call__(self, *args, **kwargs):
+        self._refuse_inside_live("a step")
+        self._begin(args, kwargs)
+        return self._runner.step(args, kwargs)
+
+    def _begin(self, args, kwargs):
         if self._runner is None:
             self._runner = Runner(self.plan(*args, **kwargs))
-        return self._runner.step(args, kwargs)
+            self._load_pending()
 
     def facts(self):
         """Numbers of the running training: steps, peak_bytes, outside_bytes, trace_ns, ..."""
         return self._runner.facts() if self._runner is not None else {}
-
-    def leave(self):
-        """Ends planned training: model and optimizers hold their values again, as plain tensors."""
-        if self._runner is not None:
-            self._runner.store_back()
-            self._runner = None
-        elif self._captured is not None:
-            self._captured.release()
-        self._captured = None
 
 
 def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=False):

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """What is different in a process while it traces a step.
 
-- Each optimizer's step() says when it begins and ends, and each scheduler's that it was called.
+- Each optimizer's step() says when it begins and ends; schedulers, averaged models and gradient
+  scalers say that they are used.
 - torch.utils.checkpoint runs its function as it is: what to recompute is the plan's matter.
 - Setting the state of a random number generator is refused: a plan does not do it.
 - Where no GPU is, torch.cuda does not look for one.
@@ -9,6 +10,7 @@ One thread traces at a time; other threads notice nothing.
 """
 
 import contextlib
+import functools
 import threading
 
 import torch
@@ -18,6 +20,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_post_hook,
     register_optimizer_step_pre_hook,
 )
+from torch.optim.swa_utils import AveragedModel
 
 from ._errors import Unsupported
 
@@ -90,21 +93,61 @@ class _Patches:
             setattr(owner, name, value)
 
 
+def _subclasses(kind):
+    for one in kind.__subclasses__():
+        yield one
+        yield from _subclasses(one)
+
+
+def _note_calls(patches, kind, name, check=None):
+    """The trace knows of each object whose method is called, before that."""
+    if name not in vars(kind):
+        return
+    method = vars(kind)[name]
+
+    @functools.wraps(method)
+    def noted(self, *args, **kwargs):
+        trace = current()
+        if trace is None:
+            return method(self, *args, **kwargs)
+        if check is not None:
+            check(self, name, args)
+        with trace.changing(self):
+            return method(self, *args, **kwargs)
+
+    patches.set(kind, name, noted)
+
+
+def _check_scaler(scaler, name, args):
+    if name != "step" or not scaler.is_enabled():
+        return
+    optimizer = args[0] if args else None
+    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+        raise Unsupported(
+            f"GradScaler asks on the host whether {type(optimizer).__name__} may step, and a plan "
+            "cannot wait for the answer: make the optimizer with fused=True, which decides on the "
+            "device, or train in bfloat16 without a scaler")
+
+
+def _begin_scaler(scaler, device):
+    """As torch does it, with tensors that exist: the scaler keeps them when the plan is left."""
+    scaler._scale = torch.tensor(scaler._init_scale, dtype=torch.float32, device=device)
+    scaler._growth_tracker = torch.tensor(
+        scaler._init_growth_tracker, dtype=torch.int32, device=device)
+
+
 def _patch(patches, has_gpu):
     patches.set(checkpoint_module, "CheckpointFunction", _BypassedCheckpoint)
     patches.set(checkpoint_module, "_checkpoint_without_reentrant_generator",
                 _bypassed_without_reentry)
     guarded = _GuardedGenerator(torch.random.default_generator)
     patches.set(torch.random, "default_generator", guarded)
-    step = LRScheduler.step
-
-    def noted_step(self, *args, **kwargs):
-        trace = current()
-        if trace is not None:
-            trace.note_scheduler(self)
-        return step(self, *args, **kwargs)
-
-    patches.set(LRScheduler, "step", noted_step)
+    for kind in (LRScheduler, *_subclasses(LRScheduler)):
+        _note_calls(patches, kind, "step")
+    _note_calls(patches, AveragedModel, "update_parameters")
+    for name in ("scale", "unscale_", "step", "update"):
+        _note_calls(patches, torch.amp.GradScaler, name, _check_scaler)
+    patches.set(torch.amp.GradScaler, "_lazy_init_scale_growth_tracker", _begin_scaler)
     if not has_gpu:
         patches.set(torch.cuda, "_lazy_init", lambda: None)
 

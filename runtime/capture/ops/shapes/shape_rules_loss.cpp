@@ -2,6 +2,8 @@
 //
 // Losses and their gradients. Sources: Loss.cpp, LossNLL2d.cpp, LossMultiMargin.cpp of
 // libtorch 2.11; checked against the real ops on the CPU.
+#include <ATen/ops/result_type.h>
+
 #include "runtime/capture/ops/shape_rules.h"
 
 namespace stowage::runtime {
@@ -19,6 +21,18 @@ Outputs loss(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
   return outputs(
       {call.integer(2) == kNoReduction ? freshLike(input) : fresh({}, input.scalar_type())});
+}
+
+/// mse_loss(input, target, reduction), smooth_l1_loss(input, target, reduction, beta): the scalar
+/// keeps the memory of all terms.
+Outputs lossInMemoryOfTerms(const TracedCall& call) {
+  const at::Tensor &input = call.tensor(0), &target = call.tensor(1);
+  const c10::ScalarType type = at::result_type(input, target);
+  const OutputTensor terms = elementwise(call, {input, target}, type);
+  if (call.integer(2) == kNoReduction) return outputs({terms});
+  OutputTensor sum = fresh({}, type);
+  sum.storageBytes = extentOf(terms.shape);
+  return outputs({sum});
 }
 
 /// binary_cross_entropy(input, target, weight, reduction): reduced in place, in the memory of all.
@@ -105,6 +119,7 @@ constexpr NamedRule kRules[] = {
     {"aten.binary_cross_entropy_with_logits.default", crossEntropyWithLogits},
     {"aten.huber_loss.default", loss},
     {"aten.huber_loss_backward.default", contiguousLikeSecond},
+    {"aten.mse_loss.default", lossInMemoryOfTerms},
     {"aten.mse_loss_backward.default", contiguousLikeSecond},
     {"aten.multi_margin_loss.default", multiMargin},
     {"aten.multi_margin_loss_backward.default", contiguousLikeSecond},
@@ -112,6 +127,7 @@ constexpr NamedRule kRules[] = {
     {"aten.multilabel_margin_loss_forward.default", multilabelMargin},
     {"aten.nll_loss2d_backward.default", contiguousLikeSecond},
     {"aten.nll_loss2d_forward.default", nllLoss2d},
+    {"aten.smooth_l1_loss.default", lossInMemoryOfTerms},
     {"aten.smooth_l1_loss_backward.default", contiguousLikeSecond},
 };
 

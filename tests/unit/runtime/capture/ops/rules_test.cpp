@@ -284,6 +284,8 @@ void checkPointwise() {
                            [](const Tensors& t) { t[4].logical_or_(t[4]); },
                            [](const Tensors& t) { t[4].logical_xor_(t[4]); },
                            [](const Tensors& t) { t[4].logical_not_(); },
+                           [](const Tensors& t) { t[1].addcmul_(t[0], t[3]); },
+                           [](const Tensors& t) { t[1].addcdiv_(t[3], t[2], -1.0); },
                            [](const Tensors& t) { t[1].abs_(); },
                            [](const Tensors& t) { t[1].nan_to_num_(); },
                            [](const Tensors& t) { t[1].floor_divide_(2.0); },

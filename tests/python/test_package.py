@@ -1,0 +1,223 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wheel as its users get it: installed in environments of their own, where no compiler is.
+
+To save a download, torch is that of the environment of these tests, linked by a .pth file.
+STOWAGE_BUILD names the build folder that the wheel is made from.
+"""
+
+import importlib.util
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+import time
+import zipfile
+
+import pytest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PLAN = """
+import sys
+import torch
+import stowage
+
+torch.manual_seed(0)
+layers = [layer for _ in range(6) for layer in (torch.nn.Linear(32, 32), torch.nn.GELU())]
+model = torch.nn.Sequential(*layers)
+optimizer = torch.optim.AdamW(model.parameters())
+
+@stowage.step(model, optimizer, budget="60%peak", device="cpu")
+def train_step(x, y):
+    loss = torch.nn.functional.mse_loss(model(x), y)
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+    return loss
+
+plan = train_step.plan(torch.randn(256, 32), torch.randn(256, 32))
+print(stowage.__version__, stowage.__file__)
+print(plan)
+plan.save(sys.argv[1])
+"""
+
+
+def make_wheel_tool():
+    spec = importlib.util.spec_from_file_location("make_wheel", ROOT / "tools/make_wheel.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+class Environment:
+    """A virtual environment that holds the wheel; with torch or without."""
+
+    def __init__(self, folder, wheel, with_torch):
+        self.folder = folder
+        self.python = folder / "bin/python"
+        subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
+        self.site = next((folder / "lib").glob("python*/site-packages"))
+        if with_torch:
+            (self.site / "torch_of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
+        subprocess.run([sys.executable, "-m", "pip", "--python", self.python, "install", "-q",
+                        "--no-index", "--disable-pip-version-check", wheel], check=True)
+
+    def run(self, *command, **variables):
+        """With nothing of this process's variables: no compiler, no library of the build tree."""
+        environment = {"PATH": str(self.folder / "bin"), "HOME": str(self.folder), **variables}
+        return subprocess.run([self.folder / "bin" / command[0], *command[1:]], env=environment,
+                              capture_output=True, text=True, cwd=self.folder, check=False)
+
+    def import_error(self, **variables):
+        done = self.run("python", "-c", "import stowage", **variables)
+        assert done.returncode == 1, done
+        return done.stderr.splitlines()[-1]
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory):
+    build = os.environ.get("STOWAGE_BUILD") or ROOT / "build"
+    out = tmp_path_factory.mktemp("dist")
+    done = subprocess.run([sys.executable, ROOT / "tools/make_wheel.py", "--build", build, "--out",
+                           out], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return pathlib.Path(done.stdout.strip())
+
+
+@pytest.fixture(scope="module")
+def installed(wheel, tmp_path_factory):
+    environment = Environment(tmp_path_factory.mktemp("user"), wheel, with_torch=True)
+    for compiler in ("cc", "gcc", "g++", "c++", "clang"):
+        assert shutil.which(compiler, path=str(environment.folder / "bin")) is None
+    return environment
+
+
+@pytest.fixture(scope="module")
+def installed_without_torch(wheel, tmp_path_factory):
+    return Environment(tmp_path_factory.mktemp("bare"), wheel, with_torch=False)
+
+
+@pytest.fixture
+def other_torch(tmp_path):
+    """A torch of another version, that comes first on the path."""
+    (tmp_path / "torch").mkdir()
+    (tmp_path / "torch/__init__.py").write_text("from .version import __version__\n")
+    (tmp_path / "torch/version.py").write_text("__version__ = '2.9.0'\n")
+    return tmp_path
+
+
+def version_of_the_project():
+    return re.search(r"project\(Stowage VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+
+
+# --- the wheel ----------------------------------------------------------------------------------
+
+def test_one_wheel_serves_all_versions_of_python(wheel):
+    assert re.fullmatch(rf"stowage-{re.escape(version_of_the_project())}"
+                        r"-py3-none-manylinux_2_\d+_x86_64\.whl", wheel.name)
+    assert zipfile.ZipFile(wheel).testzip() is None
+
+
+def test_the_platform_has_what_the_binaries_need(wheel, tmp_path):
+    promised = int(re.search(r"manylinux_2_(\d+)_", wheel.name)[1])
+    zipfile.ZipFile(wheel).extractall(tmp_path)
+    tool = make_wheel_tool()
+    binaries = tool.binaries_below(tmp_path)
+    assert {"stowage", "libstowage_core.so"} <= {path.name for path in binaries}
+    for path in binaries:
+        dump = subprocess.run(["objdump", "-T", path], capture_output=True, text=True, check=True)
+        minors = [int(minor) for minor in re.findall(r"\(GLIBC_2\.(\d+)", dump.stdout)]
+        assert minors and max(minors) <= promised, path.name
+        dynamic = tool.run("readelf", "-dW", path)
+        assert "RUNPATH" not in dynamic and "RPATH" not in dynamic, path.name
+        assert ".debug_info" not in tool.run("readelf", "-SW", path), path.name
+
+
+def test_the_tag_follows_from_symbol_versions():
+    tool = make_wheel_tool()
+    old = {"GLIBC": (2, 17), "GLIBCXX": (3, 4, 22), "CXXABI": (1, 3, 9)}
+    assert tool.oldest_manylinux(old) == 28
+    assert tool.oldest_manylinux({**old, "GLIBC": (2, 34)}) == 34
+    assert tool.oldest_manylinux({**old, "GLIBC": (2, 36), "GLIBCXX": (3, 4, 30)}) == 36
+    assert tool.oldest_manylinux({**old, "GLIBCXX": (3, 4, 30)}) == 35
+    with pytest.raises(SystemExit):
+        tool.oldest_manylinux({**old, "GLIBCXX": (3, 5)})
+    text = ("Version symbols section '.gnu.version'\n  Name: GLIBC_2.99\n"
+            "Version needs section '.gnu.version_r'\n  Name: GLIBC_2.9  Flags\n  Name: GLIBC_2.34\n")
+    assert tool.needed_versions(text) == {"GLIBC": (2, 34)}
+
+
+def test_the_metadata_asks_for_nothing(installed):
+    code = ("import importlib.metadata as m; told = m.metadata('stowage');"
+            "print(told['Name'], told['Version'], told['License-Expression'], m.requires('stowage'),"
+            "told.get_all('Project-URL'), told['Home-page'], told['Requires-Python']);"
+            "print(m.files('stowage') is not None, len(told.get_payload()))")
+    done = installed.run("python", "-c", code)
+    first, second = done.stdout.splitlines()
+    assert first == f"stowage {version_of_the_project()} Apache-2.0 None None None >=3.10"
+    assert second == f"True {len((ROOT / 'README.md').read_text())}"
+    licences = {path.name for path in installed.site.glob("stowage-*.dist-info/licenses/*")}
+    assert licences == {"LICENSE"}
+    done = subprocess.run([sys.executable, "-m", "pip", "--python", installed.python, "check"],
+                          capture_output=True, text=True, check=False)
+    assert "stowage" not in done.stdout, done.stdout
+
+
+# --- what a user does ---------------------------------------------------------------------------
+
+def test_from_the_wheel_to_a_plan_that_the_program_reads(wheel, tmp_path_factory, tmp_path):
+    begin = time.monotonic()
+    user = Environment(tmp_path_factory.mktemp("newcomer"), wheel, with_torch=True)
+    planned = user.run("python", "-c", PLAN, str(tmp_path / "plan.json"))
+    seconds = time.monotonic() - begin
+    assert planned.returncode == 0, planned.stderr
+    module, *plan = planned.stdout.splitlines()
+    assert module == f"{version_of_the_project()} {user.site}/stowage/__init__.py"
+    assert plan[0].startswith("fits"), plan
+    print(f"\nfrom pip install to a printed plan: {seconds:.1f} s\n" + "\n".join(plan))
+    assert seconds < 60
+    verdict = user.run("stowage", "verify", str(tmp_path / "plan.json"))
+    assert verdict.returncode == 0, verdict
+
+
+def test_the_command_runs_the_program(installed):
+    done = installed.run("stowage", "--version")
+    assert done.returncode == 0, done.stderr
+    assert version_of_the_project() in done.stdout
+    assert installed.run("stowage", "no-such-verb").returncode == 2
+
+
+# --- what can be wrong --------------------------------------------------------------------------
+
+def test_another_torch_is_refused(installed, other_torch):
+    wanted = "stowage needs torch 2.11, found torch 2.9.0: pip install 'torch==2.11.*'"
+    assert installed.import_error(PYTHONPATH=str(other_torch)) == f"ImportError: {wanted}"
+    done = installed.run("stowage", "--version", PYTHONPATH=str(other_torch))
+    assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
+
+
+def test_no_torch_is_refused(installed_without_torch):
+    wanted = "stowage needs torch 2.11, which is not installed: pip install 'torch==2.11.*'"
+    assert installed_without_torch.import_error() == f"ImportError: {wanted}"
+    done = installed_without_torch.run("stowage", "--version")
+    assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
+
+
+def test_a_missing_library_is_named(installed, tmp_path):
+    told = installed.import_error(STOWAGE_LIBRARIES=str(tmp_path))
+    assert told.startswith("ImportError: stowage's library is missing, expected "
+                           f"{tmp_path}/libstowage_core.so: install the wheel again")
+    (tmp_path / "libstowage_core.so").write_text("not a library")
+    told = installed.import_error(STOWAGE_LIBRARIES=str(tmp_path))
+    assert told.startswith("ImportError: stowage's library does not load: ")
+
+
+def test_a_missing_program_is_named(wheel, tmp_path):
+    user = Environment(tmp_path, wheel, with_torch=True)
+    (user.site / "stowage/bin/stowage").unlink()
+    done = user.run("stowage", "--version")
+    assert done.returncode == 4
+    assert done.stderr == (f"error: stowage's program is missing, expected "
+                           f"{user.site}/stowage/bin/stowage: install the wheel again\n")
