@@ -13,6 +13,7 @@ library that neither manylinux nor torch has.
 import argparse
 import base64
 import hashlib
+import os
 import pathlib
 import re
 import subprocess
@@ -26,7 +27,7 @@ OF_TORCH = {"libtorch_cpu.so", "libc10.so", "libgomp.so.1"}
 OF_SYSTEM = {"libc.so.6", "libm.so.6", "libdl.so.2", "librt.so.1", "libpthread.so.0",
              "libstdc++.so.6", "libgcc_s.so.1", "libz.so.1", "ld-linux-x86-64.so.2"}
 # Highest versions of libstdc++ and libgcc by the minor version of a manylinux, as auditwheel's
-# policies have them. Older systems than the first have no libstdc++ that serves C++20.
+# policies have them. Systems older than the first are not looked at.
 RUNTIMES = {
     28: {"GLIBCXX": (3, 4, 24), "CXXABI": (1, 3, 11), "GCC": (7, 0, 0)},
     31: {"GLIBCXX": (3, 4, 28), "CXXABI": (1, 3, 12), "GCC": (7, 0, 0)},
@@ -57,7 +58,8 @@ def read_project():
     try:
         import tomllib
     except ImportError:
-        fail(f"found Python {sys.version.split()[0]}, expected 3.11 or newer to read pyproject.toml")
+        version = sys.version.split()[0]
+        fail(f"found Python {version}, expected 3.11 or newer to read pyproject.toml")
     told = tomllib.loads((ROOT / "pyproject.toml").read_text())
     version = told["tool"]["scikit-build"]["metadata"]["version"]
     found = re.search(version["regex"], (ROOT / version["input"]).read_text())
@@ -145,7 +147,7 @@ def make_wheel(build, out):
         folder = pathlib.Path(scratch)
         run("cmake", "--install", build, "--component", "python", "--strip", "--prefix", folder)
         tag = f"py3-none-{platform_tag(folder)}"
-        files = {str(path.relative_to(folder)): (path.read_bytes(), bool(path.stat().st_mode & 0o100))
+        files = {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))
                  for path in sorted(folder.rglob("*")) if path.is_file()}
     if not any(name.endswith("libstowage_core.so") for name in files):
         fail(f"{build} installs no libstowage_core.so, expected a build with STOWAGE_RUNTIME=ON")

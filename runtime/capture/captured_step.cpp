@@ -173,12 +173,31 @@ ir::Error CapturedStep::Impl::storeOutsideTensors(const ValueOf& bytesOf) {
   return ir::success();
 }
 
+namespace {
+/// Is the first thing that a step does with it to write it whole? Then no plan keeps it from step
+/// to step.
+bool beginsOverwritten(const StepTrace& step, StorageKey key) {
+  for (const TracedNode& node : step.nodes) {
+    for (const ir::Node::Write& write : node.writes) {
+      if (step.tensors[write.value].storage == key) return write.whole;
+    }
+    for (const ir::Argument& argument : node.args) {
+      const auto* value = std::get_if<ir::ValueArg>(&argument);
+      if (value != nullptr && step.tensors[value->value].storage == key) return false;
+    }
+  }
+  return false;
+}
+}  // namespace
+
 ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
   for (const ModuleTensor& entry : moduleTensors.all()) {
     at::Tensor gradient = entry.tensor.grad();
     if (entry.role != ir::Role::kParameter || !isFake(gradient)) continue;
     const auto id = idOf.find(fakeId(gradient));
-    if (id == idOf.end() || !assembled.graph.storage(id->second).persistent) {
+    const bool isKept = id != idOf.end() && assembled.graph.storage(id->second).persistent &&
+                        !beginsOverwritten(steps.back().trace, fakeId(gradient));
+    if (!isKept) {
       at::Tensor(entry.tensor).mutable_grad().reset();
       continue;
     }
@@ -207,14 +226,24 @@ ir::Error CapturedStep::Impl::checkRewind() {
   if (!values) return values.takeError();
   const std::vector<ScalarValue> seen = scalarsSeenIn(0);
   for (size_t i = 0; i < seen.size(); ++i) {
+    // What the first step lacks was seen with the number of the second.
+    if (firstValues->alignment().firstOf[stepScalars[i].node] < 0) continue;
     const bool same = (*values)[i].integer == seen[i].integer &&
                       ((*values)[i].value == seen[i].value || std::isnan(seen[i].value));
     if (same) continue;
+    const uint32_t node = stepScalars[i].node;
+    const std::string number =
+        "a host number of " + steps.back().trace.nodes[node].op->name + placeOf(node);
     return ir::makeError(
         ir::ErrorCode::kUnsupported,
-        "a host number of " + steps.back().trace.nodes[stepScalars[i].node].op->name +
-            " is not put back by rewinding the optimizer, the schedulers and `rewind`: name what "
-            "holds it there, or leave hostState kHidden");
+        functions.whole
+            ? number +
+                  " was another one when the step ran again from its beginning: what the step "
+                  "counts or draws itself could not be put back; give it to the step as an "
+                  "argument (a tensor), or set it before the step"
+            : number +
+                  " is not put back by rewinding the optimizer, the schedulers and `rewind`: "
+                  "name what holds it there, or leave hostState kHidden");
   }
   return ir::success();
 }

@@ -30,6 +30,9 @@ namespace stowage::runtime {
 /// reads values with item() runs twice more.
 inline constexpr int kCapturedSteps = 4;
 
+/// Where values are read, the last step has the answers of this one again.
+inline constexpr size_t kRepeatedStep = 1;
+
 /// One step as it ran during capture.
 struct ObservedStep {
   StepTrace trace;

@@ -136,13 +136,20 @@ ir::Error CapturedStep::Impl::compareFixedNumbers(const StepTrace& again) const 
     const HostNumber was = numberAt(captured, site), is = numberAt(again, site);
     if (was == is) continue;
     const TracedNode& node = captured.nodes[site.node];
-    return mismatch(
-        "`loss` computes with another number than the plan: " + node.op->name + placeOf(site.node) +
-        ": argument " + node.op->schema().arguments()[site.argument].name() + " is " +
-        numberText(is) + " now and was " + numberText(was) +
-        " when the step was captured; give it to the loss as an input of the step (a "
-        "tensor), or capture with lossNumbers = LossNumbers::kEachStep (and hostState = "
-        "HostState::kDeclared), which takes such numbers anew in each step");
+    const char* advice =
+        functions.whole
+            ? "give it to the step as an argument (a tensor), or allow it by "
+              "@stowage.step(..., changing_numbers=True), which takes such numbers anew in each "
+              "step"
+            : "give it to the loss as an input of the step (a tensor), or capture with lossNumbers "
+              "= "
+              "LossNumbers::kEachStep (and hostState = HostState::kDeclared), which takes such "
+              "numbers anew in each step";
+    return mismatch((functions.whole ? "the step" : "`loss`") +
+                    std::string(" computes with another number than the plan: ") + node.op->name +
+                    placeOf(site.node) + ": argument " +
+                    node.op->schema().arguments()[site.argument].name() + " is " + numberText(is) +
+                    " now and was " + numberText(was) + " when the step was captured; " + advice);
   }
   return ir::success();
 }

@@ -12,9 +12,11 @@
 namespace stowage::runtime {
 namespace {
 
-ir::Error wrongLoss(const std::string& found, const std::string& expected) {
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "the closure `loss` " + found + ", expected " + expected);
+ir::Error wrongLoss(const StepFunctions& functions, const std::string& found,
+                    const std::string& expected) {
+  return ir::makeError(
+      ir::ErrorCode::kInvalidArgument,
+      (functions.whole ? "the step " : "the closure `loss` ") + found + ", expected " + expected);
 }
 
 }  // namespace
@@ -29,15 +31,15 @@ bool CapturedStep::Impl::isLeftOver(const at::Tensor& gradient) const {
 
 ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned) const {
   for (const at::Tensor& report : returned) {
-    if (!report.defined()) return wrongLoss("returned an undefined tensor", "the loss");
+    if (!report.defined()) return wrongLoss(functions, "returned an undefined tensor", "the loss");
     if (report.numel() == 1) continue;
     const llvm::ArrayRef<int64_t> sizes(report.sizes().data(), report.sizes().size());
-    return wrongLoss("returned a tensor of sizes " + ir::listText(sizes), "a scalar");
+    return wrongLoss(functions, "returned a tensor of sizes " + ir::listText(sizes), "a scalar");
   }
   const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
                                   [&](const auto& pair) { return !isLeftOver(pair.second); });
   if (anyNew) return ir::success();
-  return wrongLoss("left no parameter with a gradient",
+  return wrongLoss(functions, "left no parameter with a gradient",
                    "it to call backward() on a loss that depends on the module's parameters");
 }
 
@@ -99,7 +101,8 @@ ir::Error CapturedStep::Impl::checkReports() const {
     const StorageKey key = last.trace.tensors[report].storage;
     if (!written.contains(key)) continue;
     const ModuleTensor* entry = moduleTensors.find(key);
-    return wrongLoss("returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
+    return wrongLoss(functions,
+                     "returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
                          ", which `update` writes",
                      "a tensor of its own (clone)");
   }

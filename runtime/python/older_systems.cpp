@@ -7,16 +7,19 @@
 
 #include <sys/random.h>
 
+#include <cerrno>
 #include <cstdint>
 
 #define STOWAGE_HIDDEN __attribute__((visibility("hidden")))
 
+// NOLINTBEGIN(readability-identifier-naming): the names are those of the systems.
 extern "C" {
 
 STOWAGE_HIDDEN uint32_t arc4random() noexcept {
   uint32_t number = 0;
-  // Four bytes come whole, or the system has no random numbers yet.
-  while (getrandom(&number, sizeof(number), 0) != static_cast<ssize_t>(sizeof(number))) {
+  // Four bytes come whole. LLVM names temporary files by them; a sandbox without random numbers
+  // gets zeros, and an error where such a name is taken.
+  while (getrandom(&number, sizeof(number), 0) < 0 && errno == EINTR) {
   }
   return number;
 }
@@ -31,3 +34,4 @@ STOWAGE_HIDDEN void* set_curterm(void* /*terminal*/) { return nullptr; }
 STOWAGE_HIDDEN int del_curterm(void* /*terminal*/) { return 0; }
 
 }  // extern "C"
+// NOLINTEND(readability-identifier-naming)

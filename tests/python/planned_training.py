@@ -105,11 +105,10 @@ def planned(model, training, budget="60%peak", **options):
 
 
 def left_by(model, training, returned):
-    """All that a training leaves, as nested values."""
+    """All that a training leaves, as nested values. Not gradients: leave() drops them."""
     return {
         "returned": returned,
         "model": dict(model.state_dict()),
-        "gradients": {name: one.grad for name, one in model.named_parameters()},
         "optimizers": [one.state_dict() for one in training.optimizers],
         "kept": {name: one.state_dict() if hasattr(one, "state_dict") else one
                  for name, one in training.kept.items()},

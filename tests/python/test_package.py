@@ -109,7 +109,8 @@ def other_torch(tmp_path):
 
 
 def version_of_the_project():
-    return re.search(r"project\(Stowage VERSION ([0-9.]+)", (ROOT / "CMakeLists.txt").read_text())[1]
+    text = (ROOT / "CMakeLists.txt").read_text()
+    return re.search(r"project\(Stowage VERSION ([0-9.]+)", text)[1]
 
 
 # --- the wheel ----------------------------------------------------------------------------------
@@ -145,14 +146,16 @@ def test_the_tag_follows_from_symbol_versions():
     with pytest.raises(SystemExit):
         tool.oldest_manylinux({**old, "GLIBCXX": (3, 5)})
     text = ("Version symbols section '.gnu.version'\n  Name: GLIBC_2.99\n"
-            "Version needs section '.gnu.version_r'\n  Name: GLIBC_2.9  Flags\n  Name: GLIBC_2.34\n")
+            "Version needs section '.gnu.version_r'\n  Name: GLIBC_2.9  Flags\n"
+            "  Name: GLIBC_2.34\n")
     assert tool.needed_versions(text) == {"GLIBC": (2, 34)}
 
 
 def test_the_metadata_asks_for_nothing(installed):
     code = ("import importlib.metadata as m; told = m.metadata('stowage');"
-            "print(told['Name'], told['Version'], told['License-Expression'], m.requires('stowage'),"
-            "told.get_all('Project-URL'), told['Home-page'], told['Requires-Python']);"
+            "print(told['Name'], told['Version'], told['License-Expression'],"
+            "m.requires('stowage'), told.get_all('Project-URL'), told['Home-page'],"
+            "told['Requires-Python']);"
             "print(m.files('stowage') is not None, len(told.get_payload()))")
     done = installed.run("python", "-c", code)
     first, second = done.stdout.splitlines()

@@ -171,3 +171,21 @@ def test_what_does_not_fit_is_refused(tmp_path):
           stowage.without_memory(), stowage.without_memory()):
         pass
     assert torch.ones(2).sum().item() == 2  # the scope ended
+
+
+def test_files_of_a_part_of_the_model_are_refused(tmp_path):
+    """Names differ in a model that wraps it (peft's), so nothing would be read."""
+    build("gpt2").save_pretrained(tmp_path)
+    base = stowage.load_pretrained(without_memory("gpt2"), tmp_path)
+    wrapped = torch.nn.Sequential(base)
+    optimizer = torch.optim.AdamW(wrapped.parameters())
+
+    @stowage.step(wrapped, optimizer, budget="4MiB", device="cpu")
+    def train_step(ids):
+        loss = base(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    with pytest.raises(stowage.Unsupported, match="a part of the planned model"):
+        train_step(torch.zeros(1, 8, dtype=torch.long))

@@ -67,7 +67,7 @@ bool mayIncludeForeign(const std::string& path, const std::string& header) {
   if (kJson.count(library) > 0) {
     static const std::regex kJsonFile(
         "(planner/files/[a-z0-9_]*|runtime/capture/pt2/pt2(_[a-z0-9]+)*)"
-        "_json[a-z0-9_]*\\.(h|cpp)");
+        "_json[a-z0-9_]*\\.(h|cpp)|planner/report/plan_summary\\.(h|cpp)");
     const bool isBinding = startsWith(path, "runtime/python/binding/");
     return toolsOrTests || isBinding || std::regex_match(path, kJsonFile);
   }

@@ -43,19 +43,26 @@ bool isArithmetic(llvm::StringRef name) {
 
 /// Is the result of the same type whether `number` is a tensor or a number of the call?
 bool keepsType(llvm::ArrayRef<c10::IValue> args, const at::Tensor& number) {
+  const bool isInteger = c10::isIntegralType(number.scalar_type(), /*includeBool=*/false);
   bool keeps = false;
   forEachTensor(args, [&](const at::Tensor& tensor) {
-    if (isHostNumber(tensor)) return;
-    const bool isFloat = tensor.is_floating_point();
-    keeps = keeps || (tensor.dim() > 0 ? isFloat : tensor.scalar_type() == number.scalar_type());
+    if (isHostNumber(tensor) || !tensor.is_floating_point()) return;
+    keeps = keeps || tensor.dim() > 0 || isInteger || tensor.scalar_type() == number.scalar_type();
   });
-  return keeps && number.is_floating_point();
+  return keeps && (isInteger || number.is_floating_point());
 }
 
 at::Tensor asWrappedNumber(const at::Tensor& tensor) {
   at::Tensor number = c10::scalar_to_tensor(at::_local_scalar_dense(tensor));
   number.unsafeGetTensorImpl()->set_wrapped_number(true);
   return number;
+}
+
+std::optional<size_t> positionOfRate(const OpFacts& op) {
+  const llvm::StringRef name = op.name;
+  if (!name.startswith("aten._fused_") || !name.endswith(".tensor_lr")) return std::nullopt;
+  const std::optional<int> position = op.schema().argumentIndexWithName("lr");
+  return position ? std::optional(static_cast<size_t>(*position)) : std::nullopt;
 }
 
 }  // namespace
@@ -92,6 +99,20 @@ void takeAsNumbers(const OpFacts& op, torch::jit::Stack* stack) {
     if (keepsType(llvm::ArrayRef<c10::IValue>(*stack).take_back(count), tensor))
       value = asWrappedNumber(tensor);
   }
+}
+
+bool takesRateOfHost(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  const std::optional<size_t> rate = positionOfRate(op);
+  return rate && isHostNumber(args[*rate].toTensor());
+}
+
+void callWithRate(const OpFacts& op, torch::jit::Stack* stack) {
+  const size_t count = op.schema().arguments().size();
+  c10::IValue& rate = torch::jit::peek(*stack, *positionOfRate(op), count);
+  rate = at::_local_scalar_dense(rate.toTensor()).toDouble();
+  const auto withNumber =
+      c10::Dispatcher::singleton().findSchemaOrThrow(op.handle.operator_name().name.c_str(), "");
+  withNumber.callBoxed(*stack);
 }
 
 }  // namespace stowage::runtime

@@ -29,6 +29,12 @@ bool takesListOfHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args)
 /// its results are the same then.
 void takeAsNumbers(const OpFacts& op, torch::jit::Stack* stack);
 
+/// A fused update with a learning rate in a CPU tensor that the step does not write.
+bool takesRateOfHost(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
+
+/// Calls the update with the rate as a number, as libtorch's kernels do.
+void callWithRate(const OpFacts& op, torch::jit::Stack* stack);
+
 }  // namespace stowage::runtime
 
 #endif  // STOWAGE_RUNTIME_CAPTURE_DISPATCH_HOST_NUMBERS_H_

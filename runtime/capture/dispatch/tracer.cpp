@@ -197,6 +197,7 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
   // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
   // record, and their kernels touch no data.
   if (op.changesShape) return passOn(handle, keys, stack);
+  if (takesRateOfHost(op, args)) return callWithRate(op, stack);
   if (takesListOfHostNumbers(op, args))
     return handle.callBoxedForDispatchKey(c10::DispatchKey::CompositeExplicitAutograd, *stack);
   if (op.resultsBy == ResultsBy::kComposite) {

@@ -147,6 +147,10 @@ ir::Argument encodeArgument(const c10::IValue& value, const c10::Argument& argum
   if (value.isString()) return value.toStringRef();
   if (value.isDevice()) return ir::EnumArg{"device", deviceText(value.toDevice())};
   if (value.isList()) return encodeNumberList(value);
+  TORCH_CHECK(
+      !value.isGenerator(),
+      "it draws from a generator of its own, whose state a plan does not keep: draw from the "
+      "default one (leave `generator` out), or draw before the step");
   TORCH_CHECK(false, "argument ", argument.name(), " is ", value.tagKind(),
               ", which cannot be part of a graph");
 }

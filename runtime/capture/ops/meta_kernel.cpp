@@ -1,7 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/capture/ops/meta_kernel.h"
 
+#include <ATen/EmptyTensor.h>
+#include <ATen/TensorIterator.h>
 #include <ATen/core/List.h>
+#include <ATen/core/enum_tag.h>
 #include <ATen/core/stack.h>
 #include <c10/core/TensorImpl.h>
 #include <llvm/ADT/SmallVector.h>
@@ -142,6 +145,59 @@ Output explainReturn(const c10::IValue& value, StandIns& standIns) {
   return output;
 }
 
+/// Elementwise ops that are not tagged so.
+bool isUntaggedElementwise(llvm::StringRef name) {
+  return name == "aten.elu_backward.default" || name == "aten.hardswish_backward.default" ||
+         name == "aten.leaky_relu_backward.default" || name == "aten.softplus_backward.default";
+}
+
+/// Tagged as elementwise, but their kernels lay the result out by themselves.
+bool laysOutByItself(llvm::StringRef name) {
+  return name.startswith("aten.clone.") || name.startswith("aten.conj_physical.") ||
+         name.startswith("aten.float_power.") || name.startswith("aten.hardtanh.") ||
+         name.startswith("aten.mvlgamma.") || name.startswith("aten.nan_to_num.") ||
+         name.startswith("aten.relu6.") || name.startswith("aten.rrelu.") ||
+         name == "aten.pow.Scalar";
+}
+
+/// A number that an elementwise kernel takes for an operand without dimensions.
+bool isOperand(const c10::Argument& argument) {
+  return argument.type()->kind() == c10::TypeKind::NumberType &&
+         (argument.name() == "other" || argument.name() == "self");
+}
+
+/// Lays out the result of an elementwise op as libtorch's kernels for devices do. `import torch` puts
+/// kernels of Python in the place of libtorch's for tensors without data, and where strides are
+/// ambiguous (dimensions of one element, operands with gaps), those answer otherwise.
+void layOutElementwise(const TracedCall& call, StandIns& standIns, Outputs& outputs) {
+  const llvm::StringRef name(call.op.name);
+  const bool isElementwise = call.op.handle.hasTag(at::Tag::pointwise) ? !laysOutByItself(name)
+                                                                       : isUntaggedElementwise(name);
+  if (!isElementwise || outputs.size() != 1 || outputs[0].isList || outputs[0].tensors.size() != 1)
+    return;
+  OutputTensor& made = outputs[0].tensors[0];
+  if (made.kind != OutputTensor::Kind::kFresh) return;
+  llvm::SmallVector<at::Tensor, 4> operands;
+  const auto& arguments = call.op.schema().arguments();
+  for (size_t i = 0; i < call.args.size(); ++i) {
+    if (call.args[i].isTensor() && call.args[i].toTensor().defined()) {
+      operands.push_back(standIns.standInFor(call.args[i].toTensor()).detach());
+    } else if (call.args[i].isScalar() && isOperand(arguments[i])) {
+      operands.push_back(at::detail::empty_meta({}, c10::kFloat));
+    }
+  }
+  // Their kernels take the operands the other way round.
+  if (name == "aten.threshold_backward.default" || name == "aten.leaky_relu_backward.default")
+    std::swap(operands[0], operands[1]);
+  at::TensorIteratorConfig config;
+  config.set_check_mem_overlap(false).check_all_same_dtype(false).check_all_same_device(false);
+  config.declare_static_dtype_and_device(c10::kFloat, c10::kMeta).add_owned_output(at::Tensor());
+  for (const at::Tensor& operand : operands) config.add_owned_const_input(operand);
+  const at::Tensor laidOut = config.build().output();
+  if (laidOut.sizes() != c10::IntArrayRef(made.shape.sizes)) return;
+  made.shape.strides.assign(laidOut.strides().begin(), laidOut.strides().end());
+}
+
 bool takesTensors(llvm::ArrayRef<c10::IValue> args) {
   for (const c10::IValue& value : args) {
     if (value.isTensor() || value.isTensorList() || value.isOptionalTensorList()) return true;
@@ -165,6 +221,7 @@ Outputs runMetaKernel(const TracedCall& call) {
               "it resizes an argument (an `out` of another size)");
   Outputs outputs;
   for (const c10::IValue& value : stack) outputs.push_back(explainReturn(value, standIns));
+  layOutElementwise(call, standIns, outputs);
   return outputs;
 }
 

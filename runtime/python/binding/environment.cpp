@@ -12,11 +12,16 @@ namespace stowage::python {
 
 std::string environment() {
   nlohmann::ordered_json profiles = nlohmann::ordered_json::array();
+  nlohmann::ordered_json capabilities;
   for (const ir::Target& target : planner::targetProfiles()) {
-    if (target.device == ir::DeviceKind::kCuda) profiles.push_back(target.profile);
+    if (target.device != ir::DeviceKind::kCuda) continue;
+    profiles.push_back(target.profile);
+    capabilities[target.profile] = target.computeCapability;  // 90 for sm_90
   }
-  return nlohmann::ordered_json{
-      {"stowage", STOWAGE_VERSION}, {"torch", runtime::torchVersion()}, {"profiles", profiles}}
+  return nlohmann::ordered_json{{"stowage", STOWAGE_VERSION},
+                                {"torch", runtime::torchVersion()},
+                                {"profiles", profiles},
+                                {"capabilities", capabilities}}
       .dump();
 }
 

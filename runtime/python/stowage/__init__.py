@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stowage: training steps within a memory budget, with the same bits."""
 
+from . import hf
 from ._errors import (
     EnvironmentError,
     Error,
@@ -12,6 +13,7 @@ from ._errors import (
     TorchError,
     Unsupported,
 )
+from ._fit import Fit, fit
 from ._library import ENVIRONMENT
 from ._plan import Plan
 from ._step import PlannedStep, Runner, step
@@ -22,6 +24,7 @@ __all__ = [
     "EnvironmentError",
     "Error",
     "FileError",
+    "Fit",
     "Infeasible",
     "InvalidArgument",
     "OutOfMemory",
@@ -31,6 +34,8 @@ __all__ = [
     "StepChanged",
     "TorchError",
     "Unsupported",
+    "fit",
+    "hf",
     "load_pretrained",
     "step",
     "without_memory",

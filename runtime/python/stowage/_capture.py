@@ -41,6 +41,7 @@ class CapturedStep:
         self._link = _Link(self)
         self.handle = _library.Step(self._link.address)
         self.views = [OptimizerView(one, self.handle.holds_no_memory) for one in optimizers]
+        self._host_numbers = False
         self.device = device
         self.bypassed = set()
         # What the step's host code asked about its inputs: "file:line, in f" -> value.
@@ -60,6 +61,8 @@ class CapturedStep:
         self._modes = [(one, one.training) for one in model.modules()]
         _refuse_bad_inputs(self.tree)
         self._has_gpu = torch.cuda.is_available()
+        if device in _library.ENVIRONMENT["profiles"]:
+            self.call(torch.ops.stowage.plan_without_gpu, device)
         with contextlib.ExitStack() as noting:
             for view in self.views:
                 noting.enter_context(view.noting_first_numbers())
@@ -89,6 +92,14 @@ class CapturedStep:
                 if self._read_at is not None and "item()" in str(made):
                     made = type(made)(f"{made}\n  a value is read in {self._read_at}")
                 raise made from None
+            if "device_ready_queues_" in str(raised):
+                raise _errors.EnvironmentError(
+                    f"torch's autograd began without a GPU in this process, so no step can be "
+                    f"captured for '{self.device}' any more: plan for it in a process of its own, "
+                    "before any backward()") from raised
+            if _looks_at_values(raised):
+                raise _errors.Unsupported(
+                    f"{raised}\n  in {_place_of(raised)}") from raised
             if made.code == "torch" or isinstance(raised, (_errors.Error, KeyboardInterrupt)):
                 raise raised  # noqa: B904 - it is the cause itself
             place = _place_of(raised)
@@ -232,11 +243,11 @@ class CapturedStep:
         self._set_host_numbers(False)
 
     @contextlib.contextmanager
-    def changing(self, one):
-        """While a scheduler or the like works with its numbers."""
+    def changing(self, one, on_host):
+        """While a scheduler or the like works. on_host: with numbers of the host."""
         self._host_state.note(one)
         before = self._host_numbers
-        self._set_host_numbers(True)
+        self._set_host_numbers(on_host)
         try:
             yield
         finally:
@@ -312,6 +323,13 @@ def place_in_stack(frame):
             return f"{name}:{frame.f_lineno}, in {frame.f_code.co_name}"
         frame = frame.f_back
     return "unknown place"
+
+
+def _looks_at_values(error):
+    """Did torch raise because a tensor of the step has no memory?"""
+    text = str(error)
+    return isinstance(error, RuntimeError) and (
+        "tensor without memory" in text or "no fake impl registered" in text)
 
 
 def _place_of(error):

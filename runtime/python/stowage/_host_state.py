@@ -99,7 +99,8 @@ def _put_entries(live, saved):
     """Objects that are no plain values stay where the step has put them."""
     for key in [key for key in live if key not in saved]:
         del live[key]
-    live.update(saved)
+    for key, value in saved.items():  # update() of a Counter adds
+        live[key] = value
 
 
 class _Variable:

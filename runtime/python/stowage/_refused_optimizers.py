@@ -17,8 +17,8 @@ _REASONS = (
      "Adam"),
     (torch.optim.Adafactor,
      "reads norms of weights and updates on the host in each step (item()), which a plan cannot "
-     "wait for: use transformers.Adafactor(scale_parameter=False, relative_step=False), which "
-     "computes with tensors"),
+     "wait for: use another optimizer (AdamW; Muon for matrices holds less state), or train with "
+     "Adafactor without a plan"),
 )
 
 

@@ -159,8 +159,9 @@ class StateMethods:
                 "average of the parameters?): while it is planned they hold its values inside of "
                 "`with train_step.live():` alone, and after train_step.leave()", stacklevel=4)
 
-    def _give_back(self):
-        """They get back what they held, or what the training has come to."""
+    def _give_back(self, to_homes=True):
+        """They get back what they held, or what the training has come to: where they were before,
+        or on the host."""
         if self._captured is None or self._is_live:
             return
         self._guard.uninstall()
@@ -176,7 +177,8 @@ class StateMethods:
                 self._guard.install()
                 raise
             self._runner = None
-            self._homes.bring_back(state)
+            if to_homes:
+                self._homes.bring_back(state)
         self._captured = None
 
     def _load_pending(self):

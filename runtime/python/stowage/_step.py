@@ -3,6 +3,7 @@
 
 import functools
 import json
+import warnings
 
 import torch
 
@@ -21,28 +22,31 @@ class Runner:
     def __init__(self, plan):
         self.plan = plan
         self.captured = plan.captured
+        self._ended = None  # what a step raised
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
         model = self.captured.model
         with filling(model):
             self.handle = self.captured.call(_library.Runner, plan.handle, weights_of(model))
 
-    def step(self, args, kwargs):
+    def step(self, tree):
+        """One step on arguments that are shaped as captured."""
         captured = self.captured
-        captured.check_unchanged()
-        tree = Tree((args, kwargs))
-        if tree.key() != captured.key:
+        if self._ended is not None:
             raise _errors.InvalidArgument(
-                "the batch is not shaped like the one that the step was captured with: "
-                + _describe_difference(captured.tree, tree))
+                f"the planned training ended when a step raised {type(self._ended).__name__}: call "
+                "leave(), which gives model and optimizers the state of the step before; the next "
+                "step is captured anew") from self._ended
+        captured.check_unchanged()
         captured.tree = tree
         progress = captured.progress()
         inputs = [one.detach().cpu() for one in tree.tensors]
         captured.handle.set_input_values(inputs)
         try:
             reports = captured.call(self.handle.step, inputs)
-        except BaseException:
+        except BaseException as error:
             captured.put_progress_back(progress)
+            self._ended = error
             raise
         return captured.result.fill(reports)
 
@@ -56,7 +60,8 @@ class Runner:
 class PlannedStep(StateMethods):
     """What @stowage.step makes of a function. Calling it takes one planned step."""
 
-    def __init__(self, function, model, optimizers, budget, host, device, changing_numbers):
+    def __init__(self, function, model, optimizers, budget, host, device, changing_numbers,
+                 new_shapes):
         functools.update_wrapper(self, function)
         self._function = function
         self._model = model
@@ -65,6 +70,9 @@ class PlannedStep(StateMethods):
         self._host = host
         self._device = device
         self._changing_numbers = changing_numbers
+        self._new_shapes = new_shapes
+        self._shapes_seen = set()
+        self._steps_before = 0
         self._captured = None
         self._runner = None
 
@@ -75,6 +83,7 @@ class PlannedStep(StateMethods):
             self._captured = CapturedStep(self._function, self._model, self._optimizers, args,
                                           kwargs, self._device, self._changing_numbers)
             self._hold(homes)
+            self._shapes_seen.add(self._captured.key)
         return self._captured
 
     def plan(self, *args, budget=None, host=None, **kwargs):
@@ -87,8 +96,30 @@ class PlannedStep(StateMethods):
 
     def __call__(self, *args, **kwargs):
         self._refuse_inside_live("a step")
+        tree = Tree((args, kwargs))
+        if self._captured is not None and tree.key() != self._captured.key:
+            self._change_shape(tree)
         self._begin(args, kwargs)
-        return self._runner.step(args, kwargs)
+        return self._runner.step(tree)
+
+    def _change_shape(self, tree):
+        """Another plan: the state waits on the host meanwhile."""
+        difference = _describe_difference(self._captured.tree, tree)
+        if self._new_shapes == "refuse":
+            raise _errors.InvalidArgument(
+                f"the batch is not shaped like the one that the step was captured with: {difference}")
+        if tree.key() not in self._shapes_seen:
+            self._shapes_seen.add(tree.key())
+            warnings.warn(
+                f"the batch has another shape ({difference}): the step is captured and planned anew, "
+                "which takes seconds; batches of one shape (drop_last=True, padding to one length) "
+                "need one plan, and new_shapes='refuse' makes this an error", stacklevel=3)
+        homes = self._homes
+        if self._runner is not None:
+            self._steps_before += self._runner.facts()["steps"]
+        self._give_back(to_homes=self._runner is None)
+        self.capture(*tree.args, **tree.kwargs)
+        self._homes = homes
 
     def _begin(self, args, kwargs):
         if self._runner is None:
@@ -97,10 +128,15 @@ class PlannedStep(StateMethods):
 
     def facts(self):
         """Numbers of the running training: steps, peak_bytes, outside_bytes, trace_ns, ..."""
-        return self._runner.facts() if self._runner is not None else {}
+        if self._runner is None:
+            return {}
+        facts = self._runner.facts()
+        facts["steps"] += self._steps_before
+        return facts
 
 
-def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=False):
+def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=False,
+         new_shapes="plan"):
     """Makes a training step one that runs by a plan within `budget`.
 
     model: torch.nn.Module. optimizers: one, or a list of all that the step steps.
@@ -109,14 +145,19 @@ def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=
     offloaded.
     device: "cuda" where there is a GPU, else "cpu"; or a GPU to plan for that is not here ("h200").
     changing_numbers: numbers that forward and backward compute with may change in later steps.
+    new_shapes: "plan" captures and plans anew for a batch of another shape; "refuse" raises
+    InvalidArgument.
     The decorated function takes tensors in any containers and returns scalars, as tensors or
     otherwise.
     """
+    if new_shapes not in ("plan", "refuse"):
+        raise _errors.InvalidArgument(f"new_shapes: found {new_shapes!r}, expected 'plan' or 'refuse'")
     listed = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
 
     def decorate(function):
-        return PlannedStep(function, model, listed, budget, host, chosen, changing_numbers)
+        return PlannedStep(function, model, listed, budget, host, chosen, changing_numbers,
+                           new_shapes)
 
     return decorate
 
@@ -126,6 +167,6 @@ def _describe_difference(expected, found):
         return f"found {len(found.tensors)} tensors, expected {len(expected.tensors)}"
     for name, a, b in zip(expected.names, expected.tensors, found.tensors, strict=True):
         if a.shape != b.shape or a.dtype != b.dtype or a.stride() != b.stride():
-            return (f"'{name}' is {list(b.shape)} of {b.dtype}, expected {list(a.shape)} of "
+            return (f"'{name.split('.')[-1]}' is {list(b.shape)} of {b.dtype}, expected {list(a.shape)} of "
                     f"{a.dtype}")
     return "what is no tensor in it differs"

@@ -12,6 +12,7 @@ One thread traces at a time; other threads notice nothing.
 import contextlib
 import functools
 import threading
+import types
 
 import torch
 import torch.utils.checkpoint as checkpoint_module
@@ -22,8 +23,10 @@ from torch.optim.optimizer import (
 )
 from torch.optim.swa_utils import AveragedModel
 
+from . import _library
 from ._errors import Unsupported
 
+_MOST_READ = 4096  # elements of one tolist()
 _active = threading.local()
 
 
@@ -84,13 +87,16 @@ class _Patches:
         self._undo = []
 
     def set(self, owner, name, value):
-        self._undo.append((owner, name, getattr(owner, name)))
+        self._undo.append((owner, name, vars(owner).get(name)))
         setattr(owner, name, value)
 
     def undo(self):
         while self._undo:
             owner, name, value = self._undo.pop()
-            setattr(owner, name, value)
+            if value is None:
+                delattr(owner, name)  # it was inherited
+            else:
+                setattr(owner, name, value)
 
 
 def _subclasses(kind):
@@ -112,31 +118,84 @@ def _note_calls(patches, kind, name, check=None):
             return method(self, *args, **kwargs)
         if check is not None:
             check(self, name, args)
-        with trace.changing(self):
+        with trace.changing(self, on_host=check is None):
             return method(self, *args, **kwargs)
 
     patches.set(kind, name, noted)
 
 
 def _check_scaler(scaler, name, args):
-    if name != "step" or not scaler.is_enabled():
-        return
-    optimizer = args[0] if args else None
-    if not getattr(optimizer, "_step_supports_amp_scaling", False):
+    if scaler.is_enabled():
         raise Unsupported(
-            f"GradScaler asks on the host whether {type(optimizer).__name__} may step, and a plan "
-            "cannot wait for the answer: make the optimizer with fused=True, which decides on the "
-            "device, or train in bfloat16 without a scaler")
+            "GradScaler decides by the gradients of each step whether and by how much it updates, "
+            "which a plan cannot follow: train in bfloat16, which needs no scaler, or make it with "
+            "GradScaler(enabled=False)")
 
 
-def _begin_scaler(scaler, device):
-    """As torch does it, with tensors that exist: the scaler keeps them when the plan is left."""
-    scaler._scale = torch.tensor(scaler._init_scale, dtype=torch.float32, device=device)
-    scaler._growth_tracker = torch.tensor(
-        scaler._init_growth_tracker, dtype=torch.int32, device=device)
+def _made_on_host(factory, is_method):
+    """torch.tensor and its like copy Python's numbers to a device where nothing sees it: while a
+    step is traced they make the tensor on the host, and a copy to the device that is seen."""
+
+    @functools.wraps(factory)
+    def make(*args, **options):
+        if current() is None:
+            return factory(*args, **options)
+        device = options.pop("device", None)
+        if device is None:
+            device = args[0].device if is_method else torch.get_default_device()
+        position = 1 if is_method else 0
+        data = args[position] if len(args) > position else options.get("data")
+        if torch.device(device).type == "cpu" or isinstance(data, torch.Tensor):
+            return factory(*args, device=device, **options)
+        requires_grad = options.pop("requires_grad", False)
+        made = factory(*args, device="cpu", **options).to(device)
+        return made.requires_grad_() if requires_grad else made
+
+    return make
 
 
-def _patch(patches, has_gpu):
+def _patch_tensor_methods(patches):
+    """Lists in an index become tensors of the device where nothing sees it; tolist() reads memory."""
+    get, put, tolist = torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.tolist
+
+    def get_on_host(self, index):
+        return get(self, index if self.device.type == "cpu" else _lists_on_host(index))
+
+    def put_on_host(self, index, value):
+        put(self, index if self.device.type == "cpu" else _lists_on_host(index), value)
+
+    def read_each(self):
+        try:
+            return tolist(self)
+        except RuntimeError:
+            if current() is None or self.numel() > _MOST_READ:
+                raise
+        return self.item() if self.dim() == 0 else [read_each(one) for one in self.unbind()]
+
+    patches.set(torch.Tensor, "__getitem__", get_on_host)
+    patches.set(torch.Tensor, "__setitem__", put_on_host)
+    patches.set(torch.Tensor, "tolist", read_each)
+
+
+def _lists_on_host(index):
+    if isinstance(index, tuple):
+        return tuple(map(_lists_on_host, index))
+    is_numbers = isinstance(index, list) and all(isinstance(one, (int, bool)) for one in index)
+    return torch.tensor(index) if is_numbers and index else index
+
+
+def _describe_missing_gpu(patches, device):
+    """What code asks of a GPU to choose its ops."""
+    capability = _library.ENVIRONMENT["capabilities"].get(device)
+    if capability is None:
+        return
+    major, minor = divmod(capability, 10)
+    found = types.SimpleNamespace(name=device, major=major, minor=minor)
+    patches.set(torch.cuda, "get_device_capability", lambda *args, **kwargs: (major, minor))
+    patches.set(torch.cuda, "get_device_properties", lambda *args, **kwargs: found)
+
+
+def _patch(patches, has_gpu, device):
     patches.set(checkpoint_module, "CheckpointFunction", _BypassedCheckpoint)
     patches.set(checkpoint_module, "_checkpoint_without_reentrant_generator",
                 _bypassed_without_reentry)
@@ -147,9 +206,12 @@ def _patch(patches, has_gpu):
     _note_calls(patches, AveragedModel, "update_parameters")
     for name in ("scale", "unscale_", "step", "update"):
         _note_calls(patches, torch.amp.GradScaler, name, _check_scaler)
-    patches.set(torch.amp.GradScaler, "_lazy_init_scale_growth_tracker", _begin_scaler)
+    for owner, name in ((torch, "tensor"), (torch, "as_tensor"), (torch.Tensor, "new_tensor")):
+        patches.set(owner, name, _made_on_host(getattr(owner, name), owner is not torch))
+    _patch_tensor_methods(patches)
     if not has_gpu:
         patches.set(torch.cuda, "_lazy_init", lambda: None)
+        _describe_missing_gpu(patches, device)
 
 
 @contextlib.contextmanager
@@ -158,8 +220,10 @@ def tracing(trace, has_gpu):
     patches = _Patches()
     _active.trace = trace
     try:
-        _patch(patches, has_gpu)
-        yield
+        _patch(patches, has_gpu, trace.device)
+        # Scripted functions would be fused into kernels that nothing sees.
+        with torch.jit.optimized_execution(False):
+            yield
     finally:
         patches.undo()
         _active.trace = None

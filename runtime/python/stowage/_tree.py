@@ -63,6 +63,15 @@ class Tree:
         """The value with other tensors in the places of its own."""
         return _fill(self._shape, tensors)
 
+    @property
+    def args(self):
+        """Of a tree of (args, kwargs)."""
+        return self.fill(self.tensors)[0]
+
+    @property
+    def kwargs(self):
+        return self.fill(self.tensors)[1]
+
     def key(self):
         """Equal for values that one captured step serves: shapes, types and all that is no tensor."""
         tensors = tuple(

@@ -58,6 +58,13 @@ def load_pretrained(model, folder):
 
 
 def weights_of(model):
+    if model not in _files:
+        for name, part in model.named_modules():
+            if part in _files:
+                raise _errors.Unsupported(
+                    f"load_pretrained() named files for '{name}', a part of the planned model, "
+                    "whose names are other ones there (peft's adapters?), so they would not be "
+                    "read: fill it with memory, from_pretrained(), which the step takes over")
     return _files.get(model, [])
 
 

@@ -44,7 +44,7 @@ def mask_of(generator, rows=ROWS, length=LENGTH):
     """The first row is whole, the others are padded on the right: to another length in each step."""
     mask = torch.ones(rows, length, dtype=torch.long)
     for row in range(1, rows):
-        mask[row, int(tokens(generator, 1, low=length // 2, high=length)):] = 0
+        mask[row, int(tokens(generator, 1, low=length // 2, high=length * 3 // 4)):] = 0
     return mask
 
 
@@ -107,8 +107,8 @@ _DROP = {"attention_dropout": 0.1}
 
 def _causal(name, config, *options, **more):
     """A row for a causal language model of the configuration class `config`."""
-    settings = {**_MODERN, **more}
-    for option in options:
+    settings = dict(_MODERN)
+    for option in (*options, more):
         settings.update(option)
     settings = {key: value for key, value in settings.items() if value is not None}
 
@@ -196,7 +196,7 @@ _causal("jetmoe", "JetMoeConfig", num_key_value_heads=2, kv_channels=8, num_loca
         num_experts_per_tok=2, num_attention_heads=None)
 _causal("dbrx", "DbrxConfig", _NONE, vocab_size=VOCABULARY, d_model=WIDTH, n_heads=4, n_layers=2,
         max_seq_len=64, resid_pdrop=0.1,
-        attn_config={"kv_n_heads": 2, "clip_qkv": 8.0, "attn_pdrop": 0.1},
+        attn_config={"kv_n_heads": 2, "clip_qkv": 8.0, "attn_pdrop": 0.1, "rope_theta": 1e4},
         ffn_config={"ffn_hidden_size": 64, "moe_num_experts": 4, "moe_top_k": 2})
 
 # --- state space and other recurrence -------------------------------------------------------------
@@ -216,9 +216,9 @@ _causal("jamba", "JambaConfig", _DROP, num_experts=2, num_experts_per_tok=1, att
         mamba_dt_rank=4, use_mamba_kernels=False)
 _causal("bamba", "BambaConfig", _DROP, attn_layer_indices=[1], mamba_n_heads=8, mamba_d_head=8,
         mamba_d_state=8, mamba_n_groups=1, mamba_chunk_size=8)
-_causal("zamba", "ZambaConfig", _DROP, num_hidden_layers=3, attn_layer_period=2, attn_layer_offset=1,
-        mamba_d_state=8, mamba_dt_rank=4, n_mamba_heads=2, num_key_value_heads=4,
-        use_mamba_kernels=False, layers_block_type=["mamba", "mamba", "hybrid"])
+_causal("zamba", "ZambaConfig", _DROP, num_hidden_layers=4, mamba_d_state=8, mamba_dt_rank=4,
+        n_mamba_heads=2, num_key_value_heads=4, use_mamba_kernels=False,
+        layers_block_type=["mamba", "hybrid", "mamba", "hybrid"])
 _causal("falcon_h1", "FalconH1Config", _HEAD, mamba_d_ssm=64, mamba_n_heads=8, mamba_d_head=8,
         mamba_d_state=8, mamba_n_groups=1, mamba_chunk_size=8)
 _causal("qwen3_next", "Qwen3NextConfig", _DROP, _HEAD, _EXPERTS, linear_num_value_heads=4,
@@ -309,7 +309,7 @@ def bert_questions():
         return {**text_batch(generator), "start_positions": tokens(generator, ROWS, low=0, high=8),
                 "end_positions": tokens(generator, ROWS, low=0, high=8)}
 
-    return Case(hf.BertForQuestionAnswering(hf.BertConfig(**_ENCODER)), batch)
+    return Case(hf.BertForQuestionAnswering(hf.BertConfig(**{**_ENCODER, "num_labels": 2})), batch)
 
 
 # --- encoder and decoder --------------------------------------------------------------------------

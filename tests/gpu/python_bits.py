@@ -1,0 +1,110 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Hugging Face architectures by the Python package on a GPU: the bits of plain PyTorch.
+
+Each trains six steps in deterministic mode, plainly and by a plan at half of its peak, in a process
+of its own; losses, parameters and optimizer state are compared, after state_dict() in the middle,
+and after leave(), which brings the model back to the GPU. Prints one JSON object a case.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
+
+
+def check(name):
+    import torch
+
+    import stowage
+
+    sys.path.insert(0, TESTS)
+    from architectures import check as on_cpu
+
+    torch.use_deterministic_algorithms(True)
+
+    def train(planned):
+        case, optimizer, scheduler, train_step = on_cpu._begin(name)
+        case.model.cuda()
+        if planned:
+            train_step = plan_tightly(case, optimizer, train_step)
+        generator = torch.Generator().manual_seed(1)
+        losses, middle = [], None
+        torch.manual_seed(5)
+        for position in range(on_cpu.STEPS):
+            batch = {key: one.cuda() for key, one in case.batch(generator).items()}
+            losses.append(float(train_step(batch)))
+            scheduler.step()
+            if position == 2:
+                middle = {key: one.cpu().clone() for key, one in case.model.state_dict().items()}
+        facts = train_step.facts() if planned else {}
+        if planned:
+            train_step.leave()
+        return case, optimizer, losses, middle, facts
+
+    def plan_tightly(case, optimizer, train_step):
+        """Half of the peak; a little more than the smallest budget where kernels need more."""
+        batch = {key: one.cuda() for key, one in
+                 case.batch(torch.Generator().manual_seed(1)).items()}
+        planned = stowage.step(case.model, optimizer, budget="50%peak")(train_step)
+        try:
+            planned.plan(batch)
+            return planned
+        except stowage.Infeasible as error:
+            planned.leave()
+            least = int(error.smallest_budget * 1.02)
+            return stowage.step(case.model, optimizer, budget=least)(train_step)
+
+    case, optimizer, losses, middle, _ = train(False)
+    try:
+        other, its_optimizer, found, its_middle, facts = train(True)
+    except stowage.Error as error:
+        return {"case": name, "result": "refused", "message": str(error)}
+    differ = [] if losses == found else ["losses"]
+    differ += [f"{key} after 3 steps" for key in middle
+               if not torch.equal(middle[key], its_middle[key])]
+    for (key, a), b in zip(case.model.named_parameters(), other.model.parameters(), strict=True):
+        if a.device != b.device or not torch.equal(a, b):
+            differ.append(key)
+        ours, theirs = optimizer.state.get(a, {}), its_optimizer.state.get(b, {})
+        differ += [f"{key}.{part}" for part in ours if not torch.equal(ours[part], theirs[part])]
+    result = "wrong" if differ else "equal"
+    return {"case": name, "result": result, "differ": differ[:5], "run": facts}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("cases", nargs="*", help="names of tests/python/architectures")
+    parser.add_argument("--seconds", type=int, default=100, help="limit of a case")
+    parser.add_argument("--at-once", type=int, default=4)
+    parser.add_argument("--out", help="a file for the JSON, one object a line")
+    parser.add_argument("--one", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.one:
+        print(json.dumps(check(options.one)))
+        return 0
+    os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
+    waiting, running, bad = list(options.cases), [], 0
+    while waiting or running:
+        while waiting and len(running) < options.at_once:
+            name = waiting.pop(0)
+            command = ["timeout", str(options.seconds), sys.executable, __file__, "--one", name]
+            running.append((name, subprocess.Popen(
+                command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)))
+        name, process = running.pop(0)
+        output, errors = process.communicate()
+        text = output.strip().splitlines()[-1] if process.returncode == 0 else json.dumps(
+            {"case": name, "result": "failed", "message": errors[-600:]})
+        bad += json.loads(text)["result"] in ("wrong", "failed")
+        print(text, flush=True)
+        if options.out:
+            with open(options.out, "a", encoding="utf-8") as file:
+                file.write(text + "\n")
+    return 1 if bad else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
