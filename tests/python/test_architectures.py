@@ -9,7 +9,8 @@ import pytest
 from architectures import run
 from architectures.table import TABLE
 
-CASES = ["gpt2", "llama", "t5", "bert", "mixtral", "mamba", "vit", "clip"]
+# siglip and funnel: layouts that only libtorch's own kernels find, where strides are ambiguous.
+CASES = ["gpt2", "llama", "t5", "bert", "mixtral", "mamba", "vit", "siglip", "funnel"]
 
 
 @pytest.mark.parametrize("name", CASES)

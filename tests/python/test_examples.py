@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The programs of tools/examples, with tiny settings, and against the same programs without a plan."""
+"""The programs of tools/examples, with tiny settings: the same losses as without a plan."""
 
 import contextlib
 import pathlib

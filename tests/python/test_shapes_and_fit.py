@@ -103,7 +103,7 @@ def test_fit_finds_what_bisection_by_running_finds(make, shape, budget):
     planned = stowage.step(model, optimizer, budget=budget, device="cpu")(
         step_of(model, optimizer))
     found = stowage.fit(planned, example)
-    low, high = 0, 64
+    low, high = 0, 128
     while high - low > 1:
         middle = (low + high) // 2
         if fits_when_run(make, example, middle, budget):

@@ -5,8 +5,8 @@
     python lora.py --model-folder ~/Llama-3.1-8B --budget 24GiB --device h200 --plan-only
     python lora.py --model-folder ~/Llama-3.1-8B --budget 24GiB
 
-Only the adapters are trained. A plan needs no weights, so --plan-only builds the model without
-memory. Without --model-folder, a small Llama has random weights.
+Only the adapters are trained. The base model is built without memory; the first step fills it.
+Without --model-folder, a small Llama has random weights.
 """
 
 import argparse
@@ -34,9 +34,7 @@ def parse_arguments():
     return parser.parse_args()
 
 
-def make_config(folder):
-    if folder:
-        return transformers.AutoConfig.from_pretrained(folder)
+def make_config():
     return transformers.LlamaConfig(
         vocab_size=256, hidden_size=128, intermediate_size=352, num_hidden_layers=4,
         num_attention_heads=4, num_key_value_heads=2, dtype="bfloat16",
@@ -46,11 +44,12 @@ def make_config(folder):
 def make_model(arguments):
     adapters = peft.LoraConfig(task_type="CAUSAL_LM", r=arguments.rank, lora_dropout=0.05,
                                target_modules="all-linear")
-    if arguments.model_folder and not arguments.plan_only:
-        base = transformers.AutoModelForCausalLM.from_pretrained(arguments.model_folder)
+    if arguments.model_folder:
+        with stowage.without_memory():
+            base = transformers.AutoModelForCausalLM.from_pretrained(arguments.model_folder)
         return peft.get_peft_model(base, adapters)
-    with stowage.without_memory():
-        base = transformers.AutoModelForCausalLM.from_config(make_config(arguments.model_folder))
+    with stowage.without_memory():  # the adapters' random numbers follow those of the base
+        base = transformers.AutoModelForCausalLM.from_config(make_config())
         return peft.get_peft_model(base, adapters)
 
 

@@ -12,6 +12,7 @@
 
 #include "runtime/capture/dispatch/host_numbers.h"
 #include "runtime/capture/dispatch/lazy_views.h"
+#include "runtime/capture/dispatch/masked_scatter.h"
 #include "runtime/capture/dispatch/value_checks.h"
 #include "runtime/capture/ops/backward_advice.h"
 #include "runtime/capture/ops/call_results.h"
@@ -306,6 +307,7 @@ TracingScope::TracingScope(CallHandler& handler)
     : turn_(takeTurn()), guard_(c10::DispatchKeySet(kKey)) {
   registerFallback();
   registerOneHot();
+  registerMaskedScatter();
   registerValueChecks();
   activeHandler.store(&handler);
 }

@@ -102,12 +102,12 @@ void forbidAccess(c10::StorageImpl& storage) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
       "host code asked for the bytes of a tensor without memory, whose values a planned training "
       "of "
-      "Stowage has. Inside of a step: a captured step may not look at values. Outside: storeTo "
-      "gives "
-      "them back to the module and the optimizers that the step names, and read lends them (in "
-      "Python leave() and live()); dropping the step gives back those from before; what others "
-      "keep "
-      "from step to step has none");
+      "Stowage has. Inside of a step: a captured step may not look at values. Outside: the module "
+      "is "
+      "captured; storeTo gives the values back to the module and the optimizers that the step "
+      "names, "
+      "and read lends them (in Python leave and live); dropping the step gives back those from "
+      "before; what others keep from step to step has none");
 }
 
 at::Tensor makeTensor(const c10::Storage& storage, const TensorShape& shape) {

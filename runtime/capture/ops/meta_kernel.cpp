@@ -155,9 +155,9 @@ bool isUntaggedElementwise(llvm::StringRef name) {
 bool laysOutByItself(llvm::StringRef name) {
   return name.startswith("aten.clone.") || name.startswith("aten.conj_physical.") ||
          name.startswith("aten.float_power.") || name.startswith("aten.hardtanh.") ||
-         name.startswith("aten.mvlgamma.") || name.startswith("aten.nan_to_num.") ||
-         name.startswith("aten.relu6.") || name.startswith("aten.rrelu.") ||
-         name == "aten.pow.Scalar";
+         name.startswith("aten.masked_fill.") || name.startswith("aten.mvlgamma.") ||
+         name.startswith("aten.nan_to_num.") || name.startswith("aten.relu6.") ||
+         name.startswith("aten.rrelu.") || name == "aten.pow.Scalar";
 }
 
 /// A number that an elementwise kernel takes for an operand without dimensions.
@@ -166,13 +166,14 @@ bool isOperand(const c10::Argument& argument) {
          (argument.name() == "other" || argument.name() == "self");
 }
 
-/// Lays out the result of an elementwise op as libtorch's kernels for devices do. `import torch` puts
-/// kernels of Python in the place of libtorch's for tensors without data, and where strides are
-/// ambiguous (dimensions of one element, operands with gaps), those answer otherwise.
+/// Lays out the result of an elementwise op as libtorch's kernels for devices do. `import torch`
+/// puts kernels of Python in the place of libtorch's for tensors without data, and where strides
+/// are ambiguous (dimensions of one element, operands with gaps), those answer otherwise.
 void layOutElementwise(const TracedCall& call, StandIns& standIns, Outputs& outputs) {
   const llvm::StringRef name(call.op.name);
-  const bool isElementwise = call.op.handle.hasTag(at::Tag::pointwise) ? !laysOutByItself(name)
-                                                                       : isUntaggedElementwise(name);
+  const bool isElementwise = call.op.handle.hasTag(at::Tag::pointwise)
+                                 ? !laysOutByItself(name)
+                                 : isUntaggedElementwise(name);
   if (!isElementwise || outputs.size() != 1 || outputs[0].isList || outputs[0].tensors.size() != 1)
     return;
   OutputTensor& made = outputs[0].tensors[0];

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Stowage: training steps within a memory budget, with the same bits."""
 
+# First: it says what is missing.
+from ._library import ENVIRONMENT
+
 from . import hf
 from ._errors import (
     EnvironmentError,
@@ -14,7 +17,6 @@ from ._errors import (
     Unsupported,
 )
 from ._fit import Fit, fit
-from ._library import ENVIRONMENT
 from ._plan import Plan
 from ._step import PlannedStep, Runner, step
 from ._without_memory import load_pretrained, without_memory

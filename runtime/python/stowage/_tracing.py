@@ -155,7 +155,7 @@ def _made_on_host(factory, is_method):
 
 
 def _patch_tensor_methods(patches):
-    """Lists in an index become tensors of the device where nothing sees it; tolist() reads memory."""
+    """Lists in an index become tensors where nothing sees it; tolist() reads memory."""
     get, put, tolist = torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.tolist
 
     def get_on_host(self, index):

@@ -64,7 +64,7 @@ def weights_of(model):
                 raise _errors.Unsupported(
                     f"load_pretrained() named files for '{name}', a part of the planned model, "
                     "whose names are other ones there (peft's adapters?), so they would not be "
-                    "read: fill it with memory, from_pretrained(), which the step takes over")
+                    "read: call from_pretrained() inside of without_memory() instead")
     return _files.get(model, [])
 
 

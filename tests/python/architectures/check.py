@@ -11,6 +11,7 @@ from . import table_of_signals  # noqa: F401 - adds its rows
 from .table import TABLE
 
 STEPS = 6
+BUDGET = "50%peak"
 
 
 def _begin(name):
@@ -64,14 +65,13 @@ def _differences(case, other, optimizer, other_optimizer):
             found.append(f"{names[a]}: state {sorted(first)} against {sorted(second)}")
             continue
         found += [f"{names[a]}.{key}" for key in first if not _same(first[key], second[key])]
-    if not torch.equal(torch.get_rng_state(), torch.get_rng_state()):
-        found.append("RNG state")
     return found
 
 
-def check_on_cpu(name):
+def check_on_cpu(name, budget=BUDGET):
     """Six steps at half of the peak, against the same without us. A dictionary for JSON.
 
+    Where no plan fits into that (one op alone needs more), in the smallest budget that works.
     Raises what a plain training raises: then the table's row is wrong, not the package.
     """
     case, optimizer, scheduler, train_step = _begin(name)
@@ -79,14 +79,17 @@ def check_on_cpu(name):
     drawn = torch.get_rng_state()
     began = time.monotonic()
     other, other_optimizer, other_scheduler, other_step = _begin(name)
-    planned = stowage.step(other.model, other_optimizer, budget="50%peak", device="cpu")(other_step)
-    made = {"captured_for_cpu": False}
+    made = {"captured_for_cpu": False, "budget": budget}
+    planned = stowage.step(other.model, other_optimizer, budget=budget, device="cpu")(other_step)
     try:
         planned.plan(other.batch(torch.Generator().manual_seed(1)))
         made["captured_for_cpu"] = True
         found = _train(other, other_scheduler, planned)
     except stowage.Infeasible as error:
-        return {**made, "captured_for_cpu": True, "result": "infeasible", "message": str(error)}
+        if budget != BUDGET:
+            return {**made, "result": "infeasible", "message": str(error)}
+        planned.leave()
+        return check_on_cpu(name, f"{error.smallest_budget}B")
     except stowage.Error as error:
         return {**made, "result": "refused", "message": str(error)}
     made["assumptions"] = dict(planned._captured.assumptions)

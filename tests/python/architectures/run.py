@@ -32,7 +32,7 @@ def _work(name, part, pipe):
 
 
 def run_one(name, part, seconds):
-    """What the check of `part` says, from a forked process; `{part}_error` where it says nothing."""
+    """What the check of `part` says, of a forked process; `{part}_error` where nothing."""
     context = multiprocessing.get_context("fork")
     here, there = context.Pipe(duplex=False)
     process = context.Process(target=_work, args=(name, part, there))

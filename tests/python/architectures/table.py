@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tiny configurations of Hugging Face's architectures: name -> a function that makes a Case.
 
-Models are made from their own configuration classes, with dropout where a configuration has it. Batches
-hold what the documentation of a class trains it with: masks with padding, labels with -100 there.
+Models are made from their own configuration classes, with dropout where these have it. Batches hold
+what the documentation of a class trains it with: masks with padding, labels with -100 there.
 """
 
 import dataclasses
@@ -20,7 +20,7 @@ TABLE = {}
 
 @dataclasses.dataclass
 class Case:
-    """A model, and `batch(generator)`: the keyword arguments of one step, other numbers each time."""
+    """A model, and `batch(generator)`: keyword arguments of one step, other numbers each time."""
 
     model: torch.nn.Module
     batch: object
@@ -41,7 +41,7 @@ def tokens(generator, *shape, low=4, high=VOCABULARY):
 
 
 def mask_of(generator, rows=ROWS, length=LENGTH):
-    """The first row is whole, the others are padded on the right: to another length in each step."""
+    """The first row is whole, the others are padded on the right: another length in each step."""
     mask = torch.ones(rows, length, dtype=torch.long)
     for row in range(1, rows):
         mask[row, int(tokens(generator, 1, low=length // 2, high=length * 3 // 4)):] = 0
@@ -158,7 +158,8 @@ _causal("gpt_neo", "GPTNeoConfig", _NONE, vocab_size=VOCABULARY, hidden_size=WID
 _causal("opt", "OPTConfig", _NONE, vocab_size=VOCABULARY, hidden_size=WIDTH, num_hidden_layers=2,
         ffn_dim=64, num_attention_heads=4, max_position_embeddings=64, word_embed_proj_dim=WIDTH,
         dropout=0.1, attention_dropout=0.1, pad_token_id=0, bos_token_id=1, eos_token_id=2)
-_causal("bloom", "BloomConfig", _NONE, vocab_size=VOCABULARY, hidden_size=WIDTH, n_layer=2, n_head=4,
+_causal("bloom", "BloomConfig", _NONE, vocab_size=VOCABULARY, hidden_size=WIDTH, n_layer=2,
+        n_head=4,
         hidden_dropout=0.1, attention_dropout=0.1, pad_token_id=0)
 _causal("falcon", "FalconConfig", _NONE, vocab_size=VOCABULARY, hidden_size=WIDTH,
         num_hidden_layers=2, num_attention_heads=4, hidden_dropout=0.1, attention_dropout=0.1)
@@ -235,7 +236,7 @@ _ENCODER = {
 
 
 def _encoder(name, config, model="MaskedLM", plain=True, **more):
-    """A row for AutoModelFor<model>; MaskedLM is trained with hidden tokens, others with classes."""
+    """A row for AutoModelFor<model>; MaskedLM has hidden tokens, others have classes."""
     settings = {**_ENCODER, **more} if plain else more
 
     def make():
@@ -272,7 +273,8 @@ _encoder("longformer", "LongformerConfig", attention_window=[4, 4], max_position
 _encoder("distilbert", "DistilBertConfig", plain=False, vocab_size=VOCABULARY, dim=WIDTH,
          hidden_dim=64, n_layers=2, n_heads=4, max_position_embeddings=64)
 _encoder("xlm", "XLMConfig", "SequenceClassification", plain=False, vocab_size=VOCABULARY,
-         emb_dim=WIDTH, n_layers=2, n_heads=4, max_position_embeddings=64, num_labels=3, pad_index=0)
+         emb_dim=WIDTH, n_layers=2, n_heads=4, max_position_embeddings=64, num_labels=3,
+         pad_index=0)
 _encoder("xlnet", "XLNetConfig", "SequenceClassification", plain=False, vocab_size=VOCABULARY,
          d_model=WIDTH, n_layer=2, n_head=4, d_inner=64, num_labels=3, pad_token_id=0)
 _encoder("funnel", "FunnelConfig", plain=False, vocab_size=VOCABULARY, block_sizes=[1, 1],

@@ -21,7 +21,8 @@ from .table import (
 
 _TEXT = {"vocab_size": VOCABULARY, "hidden_size": WIDTH, "intermediate_size": 64,
          "num_hidden_layers": 2, "num_attention_heads": 4, "max_position_embeddings": 64}
-_LLAMA = {**_TEXT, "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
+_LLAMA = {**_TEXT, "num_key_value_heads": 2, "pad_token_id": 0, "bos_token_id": 1,
+          "eos_token_id": 2}
 _IMAGES = {"image_size": 32, "patch_size": 8, "num_channels": 3, "hidden_size": WIDTH,
            "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 64}
 
@@ -72,15 +73,16 @@ _images("mobilenet_v1", "MobileNetV1Config", depth_multiplier=0.25, image_size=3
 _images("mobilenet_v2", "MobileNetV2Config", depth_multiplier=0.25, image_size=32)
 _images("mobilevit", "MobileViTConfig", image_size=32, hidden_sizes=[16, 16, 16],
         neck_hidden_sizes=[8, 8, 8, 8, 8, 8, 16], num_attention_heads=2)
-_images("efficientnet", "EfficientNetConfig", image_size=32, width_coefficient=0.25,
+_images("efficientnet", "EfficientNetConfig", 64, image_size=64, width_coefficient=0.25,
         depth_coefficient=0.25, hidden_dim=320, in_channels=[32, 16], out_channels=[16, 24],
         kernel_sizes=[3, 3], strides=[1, 2], num_block_repeats=[1, 1], expand_ratios=[1, 2],
-        depthwise_padding=[])
-_images("levit", "LevitConfig", 64, "LevitForImageClassification", image_size=64, hidden_sizes=[16, 32, 48],
+        depthwise_padding=[], dropout_rate=0.1)
+_images("levit", "LevitConfig", 64, "LevitForImageClassification", image_size=64,
+        hidden_sizes=[16, 32, 48],
         num_attention_heads=[2, 2, 2], depths=[1, 1, 1], key_dim=[8, 8, 8], patch_size=16,
         attention_ratio=[2, 2, 2], mlp_ratio=[2, 2, 2],
         down_ops=[["Subsample", 8, 2, 4, 2, 2], ["Subsample", 8, 4, 4, 2, 2]])
-_images("cvt", "CvtConfig", embed_dim=[16, 32], num_heads=[2, 2], depth=[1, 1],
+_images("cvt", "CvtConfig", embed_dim=[16, 32], num_heads=[2, 2], depth=[1, 2],
         patch_sizes=[7, 3], patch_stride=[4, 2], patch_padding=[2, 1], mlp_ratio=[2.0, 2.0],
         attention_drop_rate=[0.1, 0.1], drop_rate=[0.1, 0.1], drop_path_rate=[0.0, 0.0],
         qkv_bias=[True, True], cls_token=[False, True], qkv_projection_method=["dw_bn", "dw_bn"],
@@ -128,7 +130,8 @@ _WAVES = {
     "vocab_size": 24, "hidden_size": WIDTH, "num_hidden_layers": 2, "num_attention_heads": 4,
     "intermediate_size": 64, "conv_dim": [16, 16], "conv_stride": [5, 4], "conv_kernel": [10, 4],
     "num_feat_extract_layers": 2, "num_conv_pos_embeddings": 16, "num_conv_pos_embedding_groups": 2,
-    "mask_time_length": 2, "mask_feature_length": 2, "ctc_loss_reduction": "mean", "pad_token_id": 0,
+    "mask_time_length": 2, "mask_feature_length": 2, "ctc_loss_reduction": "mean",
+    "pad_token_id": 0,
     "hidden_dropout": 0.1, "attention_dropout": 0.1, "feat_proj_dropout": 0.1,
 }
 

@@ -68,11 +68,22 @@ Outputs fusedRmsNormBackward(const TracedCall& call) {
                   weightGradient(call, 4, mask[1])});
 }
 
+/// What the CPU's batch norm writes: row-major, or channels last where the input is that alone. An
+/// input with a dimension of one element may be channels last without suggesting it.
+OutputTensor batchNormOnCpu(const at::Tensor& input) {
+  for (const auto format : {c10::MemoryFormat::ChannelsLast, c10::MemoryFormat::ChannelsLast3d}) {
+    const bool fits = input.dim() == (format == c10::MemoryFormat::ChannelsLast ? 4 : 5);
+    if (fits && !input.is_contiguous() && input.is_contiguous(format))
+      return inFormat(input.sizes().vec(), format, input.scalar_type());
+  }
+  return freshInFormat(input);
+}
+
 /// CUDA keeps any dense layout, the CPU row-major and channels last.
 Outputs batchNormResults(const TracedCall& call, c10::ScalarType type, bool keepsStatistics) {
   const at::Tensor& input = call.tensor(0);
   const int64_t channels = keepsStatistics ? input.size(1) : 0;
-  return outputs({call.device.is_cuda() ? freshLike(input) : freshInFormat(input),
+  return outputs({call.device.is_cuda() ? freshLike(input) : batchNormOnCpu(input),
                   fresh({channels}, type), fresh({channels}, type)});
 }
 
@@ -91,9 +102,11 @@ Outputs batchNormWithoutStatistics(const TracedCall& call) {
 /// The reserve space is empty in the layouts that libtorch picks unless the input is channels last;
 /// its size there is only known to cuDNN.
 void refuseUnknownReserve(const TracedCall& call) {
-  TORCH_CHECK(call.device.is_cpu() ||
-                  call.tensor(0).suggest_memory_format() == c10::MemoryFormat::Contiguous,
-              "cuDNN alone knows the size of batch norm's reserve space for channels last tensors");
+  TORCH_CHECK_NOT_IMPLEMENTED(
+      call.device.is_cpu() ||
+          call.tensor(0).suggest_memory_format() == c10::MemoryFormat::Contiguous,
+      "cuDNN alone knows the size of batch norm's reserve space for channels last tensors: give it "
+      "contiguous() ones");
 }
 
 /// _batch_norm_with_update(input, weight, bias, running_mean, running_var, momentum, eps)

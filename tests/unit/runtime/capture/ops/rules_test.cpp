@@ -115,6 +115,12 @@ void checkNormalisations() {
          return {torch::randn({8, 6})};
        },
        [](const Tensors& t) { at::native_batch_norm(t[0], {}, {}, {}, {}, true, 0.1, 1e-5); }});
+  cases.push_back(
+      {"batch_norm of one column",
+       []() -> Tensors {
+         return {torch::randn({2, 1, 8, 6}).transpose(1, 3)};  // channels last, and not suggested
+       },
+       [](const Tensors& t) { at::native_batch_norm(t[0], {}, {}, {}, {}, true, 0.1, 1e-5); }});
   expectAgreement(cases);
 }
 

@@ -1,0 +1,16 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The gradient of masked_scatter's source, made of ops whose results have a size without values.
+// libtorch's kernel selects by the mask, so the size of what it makes first is a value. Here the
+// elements are counted and copied to their places; the rest is zero. The bits are the same.
+#ifndef STOWAGE_RUNTIME_CAPTURE_DISPATCH_MASKED_SCATTER_H_
+#define STOWAGE_RUNTIME_CAPTURE_DISPATCH_MASKED_SCATTER_H_
+
+namespace stowage::runtime {
+
+/// Once per process; changes traced threads only.
+void registerMaskedScatter();
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_CAPTURE_DISPATCH_MASKED_SCATTER_H_
