@@ -43,7 +43,7 @@ void checkConvolutions() {
       }
     }
   }
-  const auto plain = [](std::vector<int64_t> input, std::vector<int64_t> weight) {
+  const auto plain = [](const std::vector<int64_t>& input, const std::vector<int64_t>& weight) {
     return [=]() -> Tensors { return {torch::randn(input), torch::randn(weight)}; };
   };
   cases.push_back({"conv1d", plain({2, 4, 11}, {6, 4, 3}), [](const Tensors& t) {
