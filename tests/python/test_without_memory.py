@@ -189,3 +189,21 @@ def test_files_of_a_part_of_the_model_are_refused(tmp_path):
 
     with pytest.raises(stowage.Unsupported, match="a part of the planned model"):
         train_step(torch.zeros(1, 8, dtype=torch.long))
+
+
+def test_drawing_after_the_scope_is_warned_of():
+    with stowage.without_memory():
+        model = torch.nn.Linear(4, 4)
+    torch.randn(3)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @stowage.step(model, optimizer, budget="200%peak", device="cpu")
+    def train_step(x):
+        loss = model(x).sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    with pytest.warns(UserWarning, match="drawn after a model was built without memory"):
+        train_step(torch.ones(2, 4))

@@ -16,7 +16,8 @@ from . import _errors, _library, _tracing, _weights
 
 _scope = threading.local()
 _files = weakref.WeakKeyDictionary()  # model -> files that fill it
-_ended = {"generator": None}  # the state that the last scope ended with; it drew nothing
+# The generator's state and seed when the last scope ended; it drew nothing.
+_ended = {"generator": None, "seed": None}
 
 
 @contextlib.contextmanager
@@ -42,6 +43,7 @@ def without_memory():
     with _scope_of_library():
         yield
     _ended["generator"] = torch.get_rng_state()
+    _ended["seed"] = torch.initial_seed()
 
 
 def load_pretrained(model, folder):
@@ -79,6 +81,12 @@ def filling(model):
         raise
     if not _is_where_a_scope_ended(before):
         torch.set_rng_state(before)
+        if _ended["generator"] is not None and _ended["seed"] == torch.initial_seed():
+            warnings.warn(
+                "random numbers were drawn after a model was built without memory, whose own are "
+                "drawn only now (adapters, a shuffled loader?): with memory they would have been "
+                "others; make what draws inside of the scope, or torch.manual_seed() after it",
+                stacklevel=4)
     _ended["generator"] = None
     _files.pop(model, None)
 
