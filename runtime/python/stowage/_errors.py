@@ -79,7 +79,8 @@ _CLASSES["cuda"] = EnvironmentError
 def from_library(error):
     """The exception that a RuntimeError from the library stands for; None for one that is not its."""
     text = str(error)
-    at = text.find(_MARK)
+    # Not the namespace in a stack trace of C++.
+    at = text.find(_MARK + "{")
     if at < 0:
         return None
     told, _ = json.JSONDecoder().raw_decode(text[at + len(_MARK):])
