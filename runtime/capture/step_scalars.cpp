@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/graph/node_uses.h"
 
 namespace stowage::runtime {
 namespace {
@@ -119,13 +120,7 @@ bool CapturedStep::Impl::isMadeByUpdate(const ReadBack& read) const {
   const StepTrace& last = steps.back().trace;
   const StorageKey storage = last.tensors[read.tensor].storage;
   for (size_t i = last.updateBegin; i < read.before; ++i) {
-    const TracedNode& node = last.nodes[i];
-    const auto isIt = [&](ir::ValueId id) {
-      return id.isValid() && last.tensors[id].storage == storage;
-    };
-    if (llvm::any_of(node.results, isIt)) return true;
-    if (llvm::any_of(node.writes, [&](const auto& write) { return isIt(write.value); }))
-      return true;
+    if (writes(last, last.nodes[i], storage)) return true;
   }
   return false;
 }

@@ -10,35 +10,11 @@
 
 #include "runtime/capture/graph/graph_assembly.h"
 #include "runtime/capture/graph/graph_replay.h"
+#include "runtime/capture/graph/node_uses.h"
 #include "runtime/capture/trace/step_matcher.h"
 
 namespace stowage::runtime {
 namespace {
-
-/// Looks at its tensor's shape, not at its values.
-bool readsOnlyShape(const TracedNode& node) {
-  const std::string& op = node.op->name;
-  return op.find("_like.") != std::string::npos || op.find("aten.new_") == 0;
-}
-
-template <typename Visitor>
-void forEachArgument(const TracedNode& node, Visitor visit) {
-  for (const ir::Argument& argument : node.args) {
-    if (const auto* value = std::get_if<ir::ValueArg>(&argument)) visit(value->value);
-    if (const auto* list = std::get_if<ir::ValueList>(&argument)) {
-      for (const ir::ValueArg& value : *list) {
-        if (value.value.isValid()) visit(value.value);
-      }
-    }
-  }
-}
-
-bool writes(const StepTrace& step, const TracedNode& node, StorageKey key) {
-  const auto isIt = [&](ir::ValueId id) { return id.isValid() && step.tensors[id].storage == key; };
-  return std::any_of(node.results.begin(), node.results.end(), isIt) ||
-         std::any_of(node.writes.begin(), node.writes.end(),
-                     [&](const ir::Node::Write& write) { return isIt(write.value); });
-}
 
 bool touches(const StepTrace& step, const TracedNode& node, StorageKey key) {
   bool found = writes(step, node, key);

@@ -12,6 +12,7 @@
 #include "runtime/capture/dispatch/tracer.h"
 #include "runtime/capture/graph/graph_assembly.h"
 #include "runtime/capture/graph/graph_replay.h"
+#include "runtime/capture/graph/node_uses.h"
 #include "runtime/torch/torch_types.h"
 
 namespace stowage::runtime {
@@ -19,24 +20,6 @@ namespace {
 
 /// Host code asks about a mask or a few counts; a large computation is no question.
 constexpr size_t kMostNodes = 256;
-
-/// Looks at its tensor's shape, not at its values.
-bool readsOnlyShape(const TracedNode& node) {
-  const llvm::StringRef op = node.op->name;
-  return op.contains("_like.") || op.startswith("aten.new_");
-}
-
-template <typename Visit>
-void forEachArgument(const TracedNode& node, Visit visit) {
-  for (const ir::Argument& argument : node.args) {
-    if (const auto* value = std::get_if<ir::ValueArg>(&argument)) visit(value->value);
-    if (const auto* list = std::get_if<ir::ValueList>(&argument)) {
-      for (const ir::ValueArg& value : *list) {
-        if (value.value.isValid()) visit(value.value);
-      }
-    }
-  }
-}
 
 /// The calls that make one tensor, and what they begin with.
 class Slice {
@@ -128,12 +111,7 @@ const TracedNode* onlyMaker(const StepTrace& step, ir::ValueId tensor) {
   const TracedNode* maker = nullptr;
   const StorageKey key = step.tensors[tensor].storage;
   for (const TracedNode& node : step.nodes) {
-    const auto isIt = [&](ir::ValueId id) {
-      return id.isValid() && step.tensors[id].storage == key;
-    };
-    const bool touches = llvm::any_of(node.results, isIt) ||
-                         llvm::any_of(node.writes, [&](const auto& w) { return isIt(w.value); });
-    if (!touches) continue;
+    if (!writes(step, node, key)) continue;
     if (maker != nullptr) return nullptr;
     maker = &node;
   }
