@@ -178,7 +178,7 @@ class Guard:
             owner._give_back()
             return call()
         captured = owner._captured
-        captured.call(owner._runner.handle.finish)
+        owner._runner.finish()
         return _with_values(call(), lambda some: captured.call(owner._runner.handle.values, some))
 
     def _before_forward(self, module, args):

@@ -93,7 +93,7 @@ class StateMethods:
                 "no planned training is under way, so there is nothing to save: take a step before "
                 "save(); outside of planned training, torch.save(train_step.state_dict(), path)")
         captured, runner = self._captured, self._runner
-        captured.call(runner.handle.finish)
+        runner.finish()
         note = _checkpoint.pack(captured, runner.facts()["steps"], schedulers)
         captured.call(runner.handle.save, str(folder), note)
 
