@@ -125,10 +125,18 @@ ir::Error CapturedStep::Impl::prepare() {
   }
   if (ir::Error error = checkClosures(functions)) return error;
   if (ir::Error error = checkDevice(device)) return error;
-  ir::Expected<ModuleTensors> found = ModuleTensors::find(functions.module, functions.optimizer);
+  const auto isKnown = [this](const at::Tensor& tensor) {
+    return isFurther() && functions.main->internals().holds(tensor);
+  };
+  ir::Expected<ModuleTensors> found =
+      ModuleTensors::find(functions.module, functions.optimizer, isKnown);
   if (!found) return found.takeError();
   moduleTensors = std::move(*found);
   before.emplace(moduleTensors, functions.optimizer);
+  for (const auto& [parameter, gradient] : before->gradients()) {
+    // What the main step has left there is nothing to this one.
+    if (isFake(gradient) && !isKnown(gradient)) at::Tensor(parameter).mutable_grad().reset();
+  }
   moduleTensors.swapIn(device);
   for (const ModuleTensor& entry : moduleTensors.all()) storages.keyOf(entry.tensor);
   for (const InputSpec& spec : inputSpecs) {
@@ -241,6 +249,7 @@ ir::Error CapturedStep::Impl::assemble() {
     readBacks.push_back(assembled.valueOf[readBack.tensor.index()]);
   }
   if (ir::Error error = ir::checkGraph(assembled.graph)) return error;
+  if (ir::Error error = findShared()) return error;
   return checkHostState(assembled.graph);
 }
 
@@ -260,6 +269,11 @@ ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
   if (ir::Error error = impl.assemble()) return error;
   if (ir::Error error = impl.checkRewind()) return error;
   impl.modes = ModuleModes(impl.functions.module, impl.moduleTensors);
+  if (impl.isFurther()) {
+    impl.isAwake = true;
+    impl.restingGradients = impl.before->gradients();
+    impl.sleep();
+  }
   return step;
 }
 

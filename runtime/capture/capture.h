@@ -61,6 +61,8 @@ enum class LossNumbers : uint8_t {
   kEachStep
 };
 
+class CapturedStep;
+
 /// To be called right before each step() of an optimizer: what follows backward is the update.
 using NoteUpdate = std::function<void()>;
 
@@ -89,6 +91,12 @@ struct StepFunctions {
   /// Told of each value that host code asked for and that only the running step knows. May be
   /// absent.
   std::function<void()> noteUnknownRead = {};
+  /// A step captured before from the same module and optimizers, which hold its tensors. This one
+  /// is a further step: it works on the same state, and sleeps once it is captured. Outlives this.
+  /// With `whole`.
+  CapturedStep* main = nullptr;
+  /// False: forward alone, without backward and update; returns tensors of any shape. With `whole`.
+  bool trains = true;
 };
 
 struct InputSpec {
@@ -156,6 +164,10 @@ class CapturedStep : public RunnableStep {
   /// The first value of a kStep storage, uint8 [n] on the CPU. `valueOf` gives the bytes of other
   /// persistent storages that it is made from (a master weight from its parameter).
   ir::Expected<at::Tensor> makeState(ir::StorageId storage, const ValueOf& valueOf) const override;
+
+  ir::StorageId mainStorageOf(ir::StorageId storage) const override;
+  void wake() override;
+  void sleep() override;
 
   ir::Expected<std::unique_ptr<LentState>> lend(const ValueOf& bytesOf) override;
   /// Gives every tensor of module and optimizers its memory back: `bytesOf` returns uint8 [n],

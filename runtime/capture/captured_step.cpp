@@ -29,6 +29,10 @@ CapturedStep::~CapturedStep() {
 }
 
 void CapturedStep::Impl::restoreModule() {
+  if (!sharedWith.empty()) {  // captured whole: host numbers have gone on with the training
+    if (isAwake) sleep();
+    return;
+  }
   moduleTensors.swapOut();
   if (!before) return;
   before->putBack();
@@ -80,6 +84,7 @@ void CapturedStep::setLearningRates(const std::vector<double>& rates) {
 }
 
 FirstValue CapturedStep::firstValue(ir::StorageId storage) const {
+  if (mainStorageOf(storage).isValid()) return FirstValue::kShared;
   if (const ModuleTensor* entry = impl_->moduleTensorOf(storage)) {
     return entry->madeAs == 0 ? FirstValue::kLive : FirstValue::kConstruction;
   }
@@ -190,18 +195,21 @@ bool beginsOverwritten(const StepTrace& step, StorageKey key) {
 }
 }  // namespace
 
+bool CapturedStep::Impl::keepsGradient(const at::Tensor& gradient) const {
+  const auto id = idOf.find(fakeId(gradient));
+  return id != idOf.end() && assembled.graph.storage(id->second).persistent &&
+         !beginsOverwritten(steps.back().trace, fakeId(gradient));
+}
+
 ir::Error CapturedStep::Impl::storeGradients(const ValueOf& bytesOf) {
   for (const ModuleTensor& entry : moduleTensors.all()) {
     at::Tensor gradient = entry.tensor.grad();
     if (entry.role != ir::Role::kParameter || !isFake(gradient)) continue;
-    const auto id = idOf.find(fakeId(gradient));
-    const bool isKept = id != idOf.end() && assembled.graph.storage(id->second).persistent &&
-                        !beginsOverwritten(steps.back().trace, fakeId(gradient));
-    if (!isKept) {
+    if (!keepsGradient(gradient)) {
       at::Tensor(entry.tensor).mutable_grad().reset();
       continue;
     }
-    ir::Expected<at::Tensor> bytes = bytesOf(id->second);
+    ir::Expected<at::Tensor> bytes = bytesOf(idOf.at(fakeId(gradient)));
     if (!bytes) return bytes.takeError();
     const auto give = [&] { gradient.set_data(makeTensor(bytes->storage(), shapeOf(gradient))); };
     if (ir::Error error = callTorch("storing a gradient back", give)) return error;

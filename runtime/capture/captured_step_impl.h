@@ -58,6 +58,17 @@ struct CapturedStep::Impl {
   ir::Error assemble();
   ir::Error checkRewind();
 
+  /// Of a further step (further_step.cpp).
+  bool isFurther() const { return functions.main != nullptr; }
+  ir::Error findShared();
+  void wake();
+  void sleep();
+  /// Is a tensor without memory part of this step's state?
+  bool holds(const at::Tensor& tensor) const;
+  ir::StorageId findReal(const c10::Storage& storage) const;
+  /// Does the step keep what this gradient holds from step to step?
+  bool keepsGradient(const at::Tensor& gradient) const;
+
   ir::Expected<ObservedStep> observeStep(Tracer::Poison poison);
   /// Traces what `run` runs of the closures. Trainings of one process take turns.
   ir::Error trace(const std::string& what, const std::function<ir::Error()>& run);
@@ -138,6 +149,11 @@ struct CapturedStep::Impl {
   size_t nextStep = 0;  // of nextScalars, from 0
   bool begun = false;   // somebody takes its steps
   bool stored = false;  // storeTo took the tensors back
+
+  // Of a further step.
+  std::vector<ir::StorageId> sharedWith;   // by own storage: the main step's
+  GradientsOfParameters restingGradients;  // of whoever sleeps
+  bool isAwake = false;
 };
 
 ScalarValue toScalarValue(const HostNumber& number);

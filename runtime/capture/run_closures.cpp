@@ -58,7 +58,10 @@ ir::Error CapturedStep::Impl::runWhole(ObservedStep& observed) {
     recorder.beginUpdateAfterBackward();
     if (!std::exchange(hasUpdate, true)) noteGradients();
   });
-  if (!hasUpdate) {
+  if (!functions.trains) {
+    recorder.beginUpdate();  // an empty one
+    noteGradients();
+  } else if (!hasUpdate) {
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
         "the step never calls step() of an optimizer that it names, expected it to "

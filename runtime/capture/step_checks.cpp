@@ -32,13 +32,16 @@ bool CapturedStep::Impl::isLeftOver(const at::Tensor& gradient) const {
 ir::Error CapturedStep::Impl::checkLoss(const std::vector<at::Tensor>& returned) const {
   for (const at::Tensor& report : returned) {
     if (!report.defined()) return wrongLoss(functions, "returned an undefined tensor", "the loss");
-    if (report.numel() == 1) continue;
+    if (report.numel() == 1 || !functions.trains) continue;
     const llvm::ArrayRef<int64_t> sizes(report.sizes().data(), report.sizes().size());
     return wrongLoss(functions, "returned a tensor of sizes " + ir::listText(sizes), "a scalar");
   }
   const bool anyNew = std::any_of(gradients.begin(), gradients.end(),
                                   [&](const auto& pair) { return !isLeftOver(pair.second); });
-  if (anyNew) return ir::success();
+  if (anyNew && !functions.trains) {
+    return wrongLoss(functions, "left a gradient", "forward alone, without backward()");
+  }
+  if (anyNew || !functions.trains) return ir::success();
   return wrongLoss(functions, "left no parameter with a gradient",
                    "it to call backward() on a loss that depends on the module's parameters");
 }

@@ -65,6 +65,8 @@ struct CpuDevice::Shared {
 
 namespace {
 
+constexpr const char* kHostArena = "the host arena";
+
 class CpuProgram : public QueuedProgram {
  public:
   CpuProgram(const ProgramSource& source, CpuDevice::Shared& device,
@@ -130,7 +132,7 @@ ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions&
   if (ir::Error error = checkOpThreads(options.intraOpThreads)) return error;
   auto device = MappedArena::map(options.deviceBytes, "the device arena");
   if (!device) return device.takeError();
-  auto host = MappedArena::map(options.hostBytes, "the host arena");
+  auto host = MappedArena::map(options.hostBytes, kHostArena, options.mostHostBytes);
   if (!host) return host.takeError();
   // Beside the arenas, which stay.
   if (ir::Error error = checkThreadMemory(options.intraOpThreads + 1)) return error;
@@ -166,6 +168,10 @@ ir::Error CpuDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> 
 ir::Error CpuDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
   std::memcpy(bytes.data(), shared_->at(space, offset), bytes.size());
   return ir::success();
+}
+
+ir::Error CpuDevice::growHost(Bytes bytes) {
+  return bytes <= shared_->host.bytes() ? ir::success() : shared_->host.grow(bytes, kHostArena);
 }
 
 ir::Error CpuDevice::synchronize() { return shared_->streams.drain(); }

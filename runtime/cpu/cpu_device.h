@@ -20,6 +20,7 @@ namespace stowage::runtime {
 struct CpuDeviceOptions {
   Bytes deviceBytes;  // the budget
   Bytes hostBytes;
+  Bytes mostHostBytes;  // that growHost may be asked for
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
   /// Rates that copies are slowed down to; without: as fast as memory.
@@ -36,6 +37,7 @@ class CpuDevice : public Device {
   ir::Expected<std::unique_ptr<Program>> load(const ProgramSource& source) override;
   ir::Error write(ir::Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) override;
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
+  ir::Error growHost(Bytes bytes) override;
   ir::Error synchronize() override;
 
   /// All of an arena's bytes, for tests that look at what was touched. No work may be under way.

@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_state.h"
+#include "runtime/cuda/placed_workspaces.h"
 #include "runtime/cuda/used_memory.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "runtime/torch/launcher.h"
@@ -71,39 +72,13 @@ ir::Error checkCommands(const ProgramSource& source) {
   return ir::success();
 }
 
-void makeCublasWorkspace() { (void)at::cuda::getCurrentCUDABlasHandle(); }
-void makeCublasLtWorkspace() { (void)at::cuda::getCUDABlasLtWorkspace(); }
-
-ir::Error placeWorkspaces(CudaState& device, const ir::Schedule& schedule) {
-  dropWorkspaces(device.compute);
-  for (const ir::ReservedRegion& region : schedule.reserved) {
-    const bool isLt = region.what == "cublaslt";
-    if (!isLt && region.what != "cublas") {
-      return ir::makeError(ir::ErrorCode::kUnsupported,
-                           "the plan reserves a workspace for '" + region.what + "'");
-    }
-    const auto wanted = static_cast<int64_t>(isLt ? at::cuda::getCUDABlasLtWorkspaceSize()
-                                                  : at::cuda::getChosenWorkspaceSize());
-    if (wanted != region.bytes.value()) {
-      return mismatch("a workspace of " + region.what + " of " +
-                      std::to_string(region.bytes.value()) + " bytes, libtorch takes " +
-                      std::to_string(wanted) + " here");
-    }
-    if (ir::Error error =
-            device.placeWorkspace(region, isLt ? makeCublasLtWorkspace : makeCublasWorkspace)) {
-      return error;
-    }
-  }
-  return ir::success();
-}
-
 }  // namespace
 
 ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOptions& options) {
   if (ir::Error error = checkRoom(options.deviceBytes, options.outside)) return error;
   auto device = DeviceArena::allocate(options.deviceBytes);
   if (!device) return device.takeError();
-  auto host = PinnedArena::allocate(options.hostBytes, options.pinning);
+  auto host = PinnedArena::allocate(options.hostBytes, options.pinning, options.mostHostBytes);
   if (!host) return host.takeError();
   auto out = CopyStream::make();
   if (!out) return out.takeError();
@@ -186,6 +161,20 @@ ir::Error CudaDevice::fill(Space space, llvm::ArrayRef<uint8_t> pattern) {
   }
   return synchronize();
 }
+
+ir::Error CudaDevice::move(Space from, int64_t fromOffset, Space to, int64_t toOffset,
+                           Bytes bytes) {
+  const char* what = "moving state between two plans";
+  if (ir::Error error = state_->check(
+          cudaMemcpyAsync(state_->at(to, toOffset), state_->at(from, fromOffset),
+                          static_cast<size_t>(bytes.value()), cudaMemcpyDefault, state_->in.get()),
+          what)) {
+    return error;
+  }
+  return state_->check(cudaStreamSynchronize(state_->in.get()), what);
+}
+
+ir::Error CudaDevice::growHost(Bytes bytes) { return state_->host.grow(bytes, {}); }
 
 ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.

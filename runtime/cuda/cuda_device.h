@@ -29,6 +29,9 @@ class CudaDevice : public Device {
   ir::Error write(ir::Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) override;
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
   ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) override;
+  ir::Error move(ir::Space from, int64_t fromOffset, ir::Space to, int64_t toOffset,
+                 Bytes bytes) override;
+  ir::Error growHost(Bytes bytes) override;
   ir::Error synchronize() override;
   std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;

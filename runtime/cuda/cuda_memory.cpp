@@ -99,37 +99,80 @@ DeviceArena::~DeviceArena() {
   if (base_ != nullptr) (void)cudaFree(base_);
 }
 
-ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& report) {
-  if (bytes.value() == 0) return PinnedArena(nullptr, bytes);
-  const auto size = static_cast<size_t>(bytes.value());
-  void* base = mmap(nullptr, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& report, Bytes most) {
+  most = std::max(bytes, most);
+  if (most.value() == 0) return PinnedArena(nullptr, most);
+  const auto reserve = [&] {
+    return mmap(nullptr, static_cast<size_t>(most.value()), PROT_NONE,
+                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  };
+  void* base = reserve();
+  if (base == MAP_FAILED && most > bytes) {
+    most = bytes;
+    base = most.value() == 0 ? nullptr : reserve();
+  }
   if (base == MAP_FAILED) {
     return ir::makeError(
         ir::ErrorCode::kOutOfDeviceMemory,
         "could not map the host arena of " + sizeText(bytes) + ": " + std::strerror(errno));
   }
-  PinnedArena arena(static_cast<uint8_t*>(base), bytes);
-  (void)madvise(base, size, MADV_HUGEPAGE);  // fewer pages to make and to pin; an offer only
-  makePages(arena.base_, bytes, report);
-  const cudaError_t pinned = InjectedFaults::failsPinning()
-                                 ? cudaErrorMemoryAllocation
-                                 : cudaHostRegister(base, size, cudaHostRegisterDefault);
+  PinnedArena arena(static_cast<uint8_t*>(base), most);
+  if (ir::Error error = arena.grow(bytes, report)) return error;
+  return arena;
+}
+
+ir::Error PinnedArena::grow(Bytes bytes, const Report& report) {
+  if (bytes <= bytes_) return ir::success();
+  const auto open = static_cast<size_t>(roundUp(bytes_, kPageBytes).value());
+  const auto wanted = static_cast<size_t>(bytes.value());
+  if (bytes > most_) {
+    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                         "the host arena is to have " + sizeText(bytes) +
+                             ", and there are addresses for " + sizeText(most_));
+  }
+  if (mprotect(base_ + open, wanted > open ? wanted - open : 0, PROT_READ | PROT_WRITE) != 0) {
+    return ir::makeError(
+        ir::ErrorCode::kOutOfDeviceMemory,
+        "could not map the host arena of " + sizeText(bytes) + ": " + std::strerror(errno));
+  }
+  if (wanted > open) {
+    // Fewer pages to make and to pin; an offer only.
+    (void)madvise(base_ + open, wanted - open, MADV_HUGEPAGE);
+    makePages(base_ + open, Bytes(static_cast<int64_t>(wanted - open)), report);
+  }
+  // A copy must lie in one pinned range.
+  if (std::exchange(pinned_, false)) (void)cudaHostUnregister(base_);
+  ir::Error error = pin(bytes);
+  if (!error) {
+    bytes_ = bytes;
+  } else if (bytes_.value() > 0) {
+    if (ir::Error again = pin(bytes_)) llvm::consumeError(std::move(again));
+  }
+  return error;
+}
+
+ir::Error PinnedArena::pin(Bytes bytes) {
+  const cudaError_t pinned =
+      InjectedFaults::failsPinning()
+          ? cudaErrorMemoryAllocation
+          : cudaHostRegister(base_, static_cast<size_t>(bytes.value()), cudaHostRegisterDefault);
   if (ir::Error error = checkCuda(pinned, "pinning the host arena of " + sizeText(bytes))) {
     return explainPinning(std::move(error));
   }
-  arena.pinned_ = true;
-  return arena;
+  pinned_ = true;
+  return ir::success();
 }
 
 PinnedArena::PinnedArena(PinnedArena&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
+      most_(std::exchange(other.most_, Bytes(0))),
       bytes_(std::exchange(other.bytes_, Bytes(0))),
       pinned_(std::exchange(other.pinned_, false)) {}
 
 PinnedArena::~PinnedArena() {
   if (base_ == nullptr) return;
   if (pinned_) (void)cudaHostUnregister(base_);
-  munmap(base_, static_cast<size_t>(bytes_.value()));
+  munmap(base_, static_cast<size_t>(most_.value()));
 }
 
 }  // namespace stowage::runtime

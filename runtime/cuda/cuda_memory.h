@@ -41,9 +41,13 @@ class PinnedArena {
  public:
   using Report = std::function<void(Bytes done, Bytes all)>;
 
-  /// `report` (may be empty) is called from the calling thread while pages are made. Errors:
-  /// kOutOfDeviceMemory with the bytes and what refused them.
-  static ir::Expected<PinnedArena> allocate(Bytes bytes, const Report& report);
+  /// `report` (may be empty) is called from the calling thread while pages are made. `most`:
+  /// addresses to keep for `grow`; as many as there are, if fewer. Errors: kOutOfDeviceMemory with
+  /// the bytes and what refused them.
+  static ir::Expected<PinnedArena> allocate(Bytes bytes, const Report& report, Bytes most = {});
+  /// At the same base, with what it holds. Errors: as `allocate`, also for more than `most`; then
+  /// it is as before, or of no use if its own bytes cannot be pinned again.
+  ir::Error grow(Bytes bytes, const Report& report);
   PinnedArena(PinnedArena&& other) noexcept;
   PinnedArena& operator=(PinnedArena&&) = delete;
   ~PinnedArena();
@@ -52,8 +56,10 @@ class PinnedArena {
   Bytes bytes() const { return bytes_; }
 
  private:
-  PinnedArena(uint8_t* base, Bytes bytes) : base_(base), bytes_(bytes) {}
+  PinnedArena(uint8_t* base, Bytes most) : base_(base), most_(most) {}
+  ir::Error pin(Bytes bytes);
   uint8_t* base_;  // null: no bytes
+  Bytes most_;     // addresses that it has
   Bytes bytes_;
   bool pinned_ = false;  // known to the driver
 };

@@ -14,6 +14,7 @@
 #include "runtime/cuda/cuda_activity.h"
 #include "runtime/cuda/injected_faults.h"
 #include "runtime/cuda/nvtx_ranges.h"
+#include "runtime/cuda/placed_workspaces.h"
 #include "runtime/cuda/segment_graph.h"
 #include "runtime/cuda/stopwatch.h"
 
@@ -124,6 +125,10 @@ class CudaProgram : public Program {
       lastLaunch_ = ir::CommandId(i);
       if (!firstLaunch_.isValid()) firstLaunch_ = lastLaunch_;
     }
+  }
+
+  ir::Error beginTurn() override {
+    return device_.fail(placeWorkspaces(device_, source_.schedule));
   }
 
   ir::Error beginStep(int64_t step) override {

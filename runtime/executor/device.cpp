@@ -25,6 +25,27 @@ ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
   return ir::success();
 }
 
+ir::Error Device::move(ir::Space from, int64_t fromOffset, ir::Space to, int64_t toOffset,
+                       Bytes bytes) {
+  constexpr int64_t kAtOnce = int64_t{16} << 20;
+  std::vector<uint8_t> piece(static_cast<size_t>(std::min(kAtOnce, bytes.value())));
+  for (int64_t at = 0; at < bytes.value(); at += kAtOnce) {
+    const auto count = static_cast<size_t>(std::min(kAtOnce, bytes.value() - at));
+    const llvm::MutableArrayRef<uint8_t> part(piece.data(), count);
+    if (ir::Error error = read(from, fromOffset + at, part)) return error;
+    if (ir::Error error = write(to, toOffset + at, part)) return error;
+  }
+  return ir::success();
+}
+
+ir::Error Device::growHost(Bytes bytes) {
+  const Bytes has = arenaBytes(ir::Space::kHost);
+  if (bytes <= has) return ir::success();
+  return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                       "the plan needs " + formatBytes(bytes) +
+                           " of host memory, the device has an arena of " + formatBytes(has));
+}
+
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
   const ir::Residency& place = source.schedule.residency(residency);
   const int64_t unit = place.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;

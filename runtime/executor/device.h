@@ -82,6 +82,9 @@ class Program {
  public:
   virtual ~Program() = default;
 
+  /// Another program was loaded or used the device since this one's last step. Nothing is under
+  /// way.
+  virtual ir::Error beginTurn() { return ir::success(); }
   /// What is enqueued from now on belongs to this step. Steps of a program count up from 0.
   virtual ir::Error beginStep(int64_t step) = 0;
   /// Work enqueued to `stream` from now on starts after `event` is finished. Only events that were
@@ -137,6 +140,13 @@ class Device {
   virtual ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) = 0;
   /// An arena's bytes become `pattern`, over and over from its base. No work may be under way.
   virtual ir::Error fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern);
+  /// Bytes of the arenas that follow each other, without end or overlap, from one place to another.
+  /// Blocks. No work that touches them may be under way.
+  virtual ir::Error move(ir::Space from, int64_t fromOffset, ir::Space to, int64_t toOffset,
+                         Bytes bytes);
+  /// The host arena gets at least so many bytes; what it holds stays, and where. No work may be
+  /// under way. Errors: kOutOfDeviceMemory.
+  virtual ir::Error growHost(Bytes bytes);
   /// Blocks until every stream is idle, after a failure as well. Errors: the device's first
   /// failure.
   virtual ir::Error synchronize() = 0;

@@ -40,6 +40,7 @@ ir::Expected<std::unique_ptr<Executor>> Executor::create(Device& device, const P
   auto program =
       device.load({source.graph, source.schedule, source.target, source.costs, plan->eventCount});
   if (!program) return program.takeError();
+  device.takeTurn(nullptr);  // loading has changed it
   return std::unique_ptr<Executor>(
       new Executor(device, source, std::move(*plan), std::move(*program)));
 }
@@ -116,7 +117,8 @@ ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
 ir::Error Executor::startTurn() {
   if (!device_.takeTurn(this)) return ir::success();
   firstStepOfTurn_ = nextStep_;
-  return device_.synchronize();
+  if (ir::Error error = device_.synchronize()) return error;
+  return program_->beginTurn();
 }
 
 // Wrong inputs are the caller's mistake: found before anything is enqueued, so they stop nothing.

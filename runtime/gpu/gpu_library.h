@@ -42,7 +42,8 @@ std::string describeMemoryCount(const GpuFacts& gpu);
 struct GpuDeviceOptions {
   Bytes deviceBytes;  // the budget
   Bytes hostBytes;
-  Bytes outside;  // what else the process is expected to take on the device; kept free
+  Bytes mostHostBytes;  // that growHost may be asked for
+  Bytes outside;        // what else the process is expected to take on the device; kept free
   int64_t alignBytes = 512;
   /// Called while host memory is pinned.
   std::function<void(Bytes done, Bytes all)> pinning;

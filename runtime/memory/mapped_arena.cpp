@@ -4,38 +4,64 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <tuple>
 #include <utility>
 
 namespace stowage::runtime {
+namespace {
+
+ir::Error failed(const char* step, Bytes bytes, const std::string& what) {
+  return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
+                       "could not " + std::string(step) + " " + formatBytes(bytes) + " (" +
+                           std::to_string(bytes.value()) + " bytes) for " + what + ": " +
+                           std::strerror(errno));
+}
+
+}  // namespace
 
 // Reserves room for fences and alignment without access, then opens the arena's own pages. What
 // lies between the arena's last byte and the end of its last page cannot be fenced.
-ir::Expected<MappedArena> MappedArena::map(Bytes bytes, const std::string& what) {
-  const auto failed = [&](const char* step) {
-    return ir::makeError(ir::ErrorCode::kOutOfDeviceMemory,
-                         "could not " + std::string(step) + " " + formatBytes(bytes) + " (" +
-                             std::to_string(bytes.value()) + " bytes) for " + what + ": " +
-                             std::strerror(errno));
+ir::Expected<MappedArena> MappedArena::map(Bytes bytes, const std::string& what, Bytes most) {
+  const auto reserve = [](int64_t open) {
+    const auto mapped = static_cast<size_t>(open + 2 * kArenaAlignment);
+    void* mapping =
+        mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    return std::pair(mapping, mapped);
   };
   const int64_t page = sysconf(_SC_PAGESIZE);
-  const int64_t open = roundUp(bytes, page).value();
-  const auto mapped = static_cast<size_t>(open + 2 * kArenaAlignment);
-  void* mapping =
-      mmap(nullptr, mapped, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-  if (mapping == MAP_FAILED) return failed("reserve");
+  auto [mapping, mapped] = reserve(roundUp(std::max(bytes, most), page).value());
+  if (mapping == MAP_FAILED) {
+    std::tie(mapping, mapped) = reserve(roundUp(bytes, page).value());
+  }
+  if (mapping == MAP_FAILED) return failed("reserve", bytes, what);
   // At least one page stays closed on either side.
   const auto first = reinterpret_cast<uintptr_t>(mapping) + static_cast<uintptr_t>(page);
   const auto alignment = static_cast<uintptr_t>(kArenaAlignment);
   auto* base = reinterpret_cast<uint8_t*>((first + alignment - 1) / alignment * alignment);
-  MappedArena arena(mapping, mapped, base, bytes);
-  if (open > 0 &&
-      mmap(base, static_cast<size_t>(open), PROT_READ | PROT_WRITE,
-           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == MAP_FAILED) {
-    return failed("map");
-  }
+  MappedArena arena(mapping, mapped, base);
+  if (ir::Error error = arena.grow(bytes, what)) return error;
   return arena;
+}
+
+ir::Error MappedArena::grow(Bytes bytes, const std::string& what) {
+  const int64_t page = sysconf(_SC_PAGESIZE);
+  const int64_t open = roundUp(bytes_, page).value();
+  const int64_t wanted = roundUp(bytes, page).value();
+  const auto before = static_cast<size_t>(base_ - static_cast<uint8_t*>(mapping_));
+  if (before + static_cast<size_t>(wanted + page) > mapped_) {
+    errno = ENOMEM;
+    return failed("keep addresses for", bytes, what);
+  }
+  if (wanted > open &&
+      mmap(base_ + open, static_cast<size_t>(wanted - open), PROT_READ | PROT_WRITE,
+           MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_POPULATE, -1, 0) == MAP_FAILED) {
+    return failed("map", bytes, what);
+  }
+  bytes_ = std::max(bytes_, bytes);
+  return ir::success();
 }
 
 MappedArena::MappedArena(MappedArena&& other) noexcept

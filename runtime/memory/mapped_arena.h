@@ -20,8 +20,11 @@ inline constexpr int64_t kArenaAlignment = int64_t{2} << 20;
 
 class MappedArena {
  public:
-  /// `what` names the arena in messages. Errors: kOutOfDeviceMemory with the bytes asked for.
-  static ir::Expected<MappedArena> map(Bytes bytes, const std::string& what);
+  /// `what` names the arena in messages. `most`: addresses to keep for `grow`; as many as there
+  /// are, if fewer. Errors: kOutOfDeviceMemory with the bytes asked for.
+  static ir::Expected<MappedArena> map(Bytes bytes, const std::string& what, Bytes most = {});
+  /// At the same base, with what it holds. Errors: as `map`, also for more than `most`.
+  ir::Error grow(Bytes bytes, const std::string& what);
   MappedArena(MappedArena&& other) noexcept;
   MappedArena& operator=(MappedArena&& other) noexcept;
   ~MappedArena();
@@ -30,8 +33,8 @@ class MappedArena {
   Bytes bytes() const { return bytes_; }
 
  private:
-  MappedArena(void* mapping, size_t mapped, uint8_t* base, Bytes bytes)
-      : mapping_(mapping), mapped_(mapped), base_(base), bytes_(bytes) {}
+  MappedArena(void* mapping, size_t mapped, uint8_t* base)
+      : mapping_(mapping), mapped_(mapped), base_(base) {}
 
   void* mapping_ = nullptr;  // the whole reservation
   size_t mapped_ = 0;

@@ -36,7 +36,8 @@ struct HostProgress {
 enum class FirstValue : uint8_t {
   kLive,          // a real tensor that existed before capture: `liveValue`
   kConstruction,  // built under WithoutMemory: `replayConstruction`
-  kStep           // made on demand (optimizer state, values from files): `makeState`
+  kStep,          // made on demand (optimizer state, values from files): `makeState`
+  kShared         // the state of the main step has it: `mainStorageOf`
 };
 
 /// How nextScalars compares the step with the code that it was captured from.
@@ -101,6 +102,13 @@ class RunnableStep {
   /// persistent storages that it is made from (a master weight from its parameter).
   virtual ir::Expected<at::Tensor> makeState(ir::StorageId storage,
                                              const ValueOf& valueOf) const = 0;
+  /// Of a further step, which works on the state of a main step: which storage of that one it is.
+  /// Invalid for one of its own, which it only reads.
+  virtual ir::StorageId mainStorageOf(ir::StorageId /*storage*/) const { return {}; }
+  /// From `wake` to `sleep`, module and optimizers hold the tensors of a further step, else those
+  /// of its main step. Not while nextScalars runs.
+  virtual void wake() {}
+  virtual void sleep() {}
   /// Gives parameters, buffers and tensors from outside what they hold now, until it is taken back.
   /// `bytesOf` returns uint8 [n] that nobody else uses. Not while nextScalars runs. Errors:
   /// kUnsupported where there is no module.

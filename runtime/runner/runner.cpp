@@ -57,6 +57,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions&
   CpuDeviceOptions cpu;
   cpu.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
   cpu.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
+  cpu.mostHostBytes = options.mostHostBytes;
   cpu.intraOpThreads = plan.target.intraOpThreads;
   cpu.alignBytes = plan.target.alignBytes;
   cpu.links = options.links;
@@ -68,6 +69,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions&
   if (!library) return library.takeError();
   return (*library)->open({.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice),
                            .hostBytes = plan.schedule.arenaBytes(ir::Space::kHost),
+                           .mostHostBytes = options.mostHostBytes,
                            .outside = plan.target.outside,
                            .alignBytes = plan.target.alignBytes,
                            .pinning = options.pinning});
@@ -84,7 +86,11 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   drawsOnCpu = plan.target.device == ir::DeviceKind::kCpu && mayDraw(plan.graph);
   weightsMayLack = options.weightsMayLack;
   if (ir::Error error = openWeights(options.weights)) return error;
-  if (ir::Error error = openDevice(options)) return error;
+  if (options.main != nullptr) {
+    if (ir::Error error = join(*options.main->impl_)) return error;
+  } else if (ir::Error error = openDevice(options)) {
+    return error;
+  }
   if (options.feed == nullptr) {
     ownFeed = std::make_unique<RetraceFeed>(captured, match, checkedSteps(options));
   }
@@ -97,6 +103,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (!made) return made.takeError();
   executor = std::move(*made);
   if (ir::Error error = checkReads()) return error;
+  if (main != nullptr) return share();
   ir::Error error = fillState();
   weights.reset();
   return error;
@@ -196,6 +203,11 @@ ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
 }
 
 ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
+  if (shared) {
+    ir::Expected<at::Tensor> value = shared->value(captured);
+    if (!value || value->defined()) return value;
+    return firstValueOf(captured);
+  }
   const ir::StorageId planned = match.plannedOf(captured);
   return planned.isValid() ? currentValue(planned) : firstValueOf(captured);
 }
@@ -265,6 +277,7 @@ Runner::Runner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 Runner::~Runner() {
   // Whatever is still under way must not outlive the arenas.
   if (impl_->executor) llvm::consumeError(impl_->executor->finish());
+  impl_->part();
 }
 
 ir::Expected<std::unique_ptr<Runner>> Runner::create(RunnableStep& captured,
@@ -286,7 +299,9 @@ ir::Expected<std::vector<at::Tensor>> Runner::step(llvm::ArrayRef<at::Tensor> in
 
 ir::Expected<int64_t> Runner::enqueue(llvm::ArrayRef<at::Tensor> inputs) {
   if (ir::Error error = impl_->checkOpen()) return error;
+  if (ir::Error error = impl_->home().checkOpen()) return error;
   if (ir::Error error = impl_->checkInputs(inputs)) return error;
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->captured.checkUnchanged()) return error;
   if (ir::Error error = impl_->begin()) return error;
   std::vector<at::Tensor> held;
@@ -327,6 +342,7 @@ ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {
 ir::Error Runner::finish() { return impl_->executor->finish(); }
 
 ir::Error Runner::visitState(StateVisitor visit) {
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   const ir::Graph& graph = impl_->plan.graph;
   for (size_t i = 0; i < graph.storages().size(); ++i) {
@@ -342,13 +358,18 @@ ir::Error Runner::visitState(StateVisitor visit) {
 
 ir::Error Runner::storeTo() {
   if (ir::Error error = impl_->checkNotRead()) return error;
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   impl_->over = true;
   return impl_->captured.storeTo(
       [&](ir::StorageId captured) { return impl_->capturedValue(captured); });
 }
 
-int64_t Runner::stepsDone() const { return impl_->stepsBefore + impl_->executor->stepsEnqueued(); }
+int64_t Runner::stepsDone() const {
+  int64_t steps = impl_->stepsBefore + impl_->executor->stepsEnqueued();
+  for (const Impl* further : impl_->furthers) steps += further->stepsTrained();
+  return steps;
+}
 Bytes Runner::arenaBytes() const { return impl_->device->arenaBytes(ir::Space::kDevice); }
 
 }  // namespace stowage::runtime

@@ -6,6 +6,9 @@
 // the step, graph, schedule and target outlive the runner. While it lives, the state is in
 // its arenas; storeTo gives it to the module again; save and load keep it in files. Not here:
 // planning, plan files.
+// Several plans may work on one state (another shape of a batch, an evaluation): runners of further
+// steps, made with `RunnerOptions::main`. They take turns by themselves: whichever is called gets
+// the state first. save, load, read, value, putValue and storeTo are the main one's.
 #ifndef STOWAGE_RUNTIME_RUNNER_RUNNER_H_
 #define STOWAGE_RUNTIME_RUNNER_RUNNER_H_
 
@@ -39,6 +42,8 @@ struct RunnablePlan {
   const ir::NodeCosts* costs = nullptr;  // measured here; null: measured before the first step
 };
 
+class Runner;
+
 struct RunnerOptions {
   /// CPU: copies take as long as over these links; none: as fast as memory is.
   std::optional<ir::LinkModel> links;
@@ -46,6 +51,11 @@ struct RunnerOptions {
   ScalarFeed* feed = nullptr;
   /// Safetensors files with every parameter and buffer; else their first values are the capture's.
   std::vector<std::string> weights;
+  /// A further runner: `captured` is a further step of that runner's, whose device it uses and
+  /// whose state it works on. `weights` and the like are none of its own. The other outlives it.
+  Runner* main = nullptr;
+  /// Addresses of host memory that further runners may come to use.
+  Bytes mostHostBytes;
   /// The files need not hold all: the rest is the capture's. What nothing asks for is no error.
   bool weightsMayLack = false;
   /// CUDA: called while host memory is pinned.
@@ -100,6 +110,9 @@ class Runner {
 
   /// Waits for everything enqueued.
   ir::Error finish();
+  /// Waits for what other runners of the same state have enqueued, and gets the state; module and
+  /// optimizers hold this one's tensors. Every call that needs it does so by itself.
+  ir::Error takeTurn();
 
   /// Delivers the bytes of every persistent storage that the plan touches, in order of storage,
   /// after everything enqueued is done.
@@ -139,7 +152,8 @@ class Runner {
   /// counts come out differently; kEnvironment when `stop` says so.
   ir::Expected<ResumePoint> load(const std::string& folder);
 
-  /// Steps since the training began, those before a checkpoint included.
+  /// Steps since the training began, those before a checkpoint included; of a main runner those of
+  /// the further ones, too, that update.
   int64_t stepsDone() const;
   /// The device memory that ops were given since the runner was made (Device::servedPeak): what
   /// the plan's peak is a prediction of.

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Runner keeps. Private to runner.cpp (first values, steps) and runner_state.cpp (files,
-// memory).
+// What a Runner keeps. Private to runner.cpp (first values, steps), runner_state.cpp (files,
+// memory), runner_read.cpp and runner_turns.cpp (several runners on one state).
 #ifndef STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 #define STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 
@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "runtime/checkpoint/state_io.h"
@@ -17,6 +18,7 @@
 #include "runtime/executor/executor.h"
 #include "runtime/runner/retrace_feed.h"
 #include "runtime/runner/runner.h"
+#include "runtime/runner/shared_state.h"
 #include "runtime/runner/step_match.h"
 #include "runtime/torch/rng_keeper.h"
 #include "runtime/torch/torch_types.h"
@@ -27,7 +29,7 @@ struct Runner::Impl {
   RunnableStep& captured;
   RunnablePlan plan;
   StepMatch match;  // ids below are the plan's; the captured step's say so
-  std::unique_ptr<Device> device;
+  std::shared_ptr<Device> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
   std::optional<StateFiles> weights;  // while the state is filled
@@ -48,7 +50,26 @@ struct Runner::Impl {
     RngRestore ofCpu;                // also of a step on a GPU: who reads has the module on the CPU
   };
   std::optional<Reading> reading;           // between beginRead and endRead
-  std::optional<ir::PlanError> notPutBack;  // what `read` could not undo
+  std::optional<ir::PlanError> notPutBack;  // what `read` or another's turn could not undo
+
+  // Several runners on one state: of all,
+  Impl* main = nullptr;  // of a further one
+  size_t planNumber = 0;
+  std::vector<std::pair<ir::StorageId, at::Tensor>> ownConstants;  // by planned storage
+  // and of the main one.
+  std::optional<SharedState> shared;  // from the first further one on
+  std::vector<Impl*> furthers;
+  Impl* active = nullptr;  // whose turn it is
+
+  Impl& home();
+  ir::StorageId mainStorageOf(ir::StorageId planned) const;
+  PlanPlaces places();
+  ir::Error join(Impl& mainRunner);
+  ir::Error share();
+  /// The turn of this runner begins, if it is another's.
+  ir::Error enter();
+  int64_t stepsTrained() const;
+  void part();
 
   ir::Error open(const RunnerOptions& options);
   CheckedSteps checkedSteps(const RunnerOptions& options) const;

@@ -22,6 +22,7 @@ ir::Error Runner::Impl::checkOpen() const { return over ? overError() : checkNot
 
 ir::Error Runner::beginRead() {
   if (ir::Error error = impl_->checkOpen()) return error;
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   ir::Expected<std::vector<uint8_t>> generator = readGeneratorState(impl_->generatorDevice());
   if (!generator) return generator.takeError();
@@ -56,13 +57,22 @@ ir::Error Runner::read(llvm::function_ref<void()> look) {
 
 ir::Expected<at::Tensor> Runner::value(ir::StorageId captured) {
   if (impl_->over) return impl_->overError();
+  if (impl_->notPutBack) return ir::makeError(*impl_->notPutBack);
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   return impl_->capturedValue(captured);
 }
 
 ir::Error Runner::putValue(ir::StorageId captured, const at::Tensor& bytes) {
   if (ir::Error error = impl_->checkOpen()) return error;
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
+  if (impl_->shared) {
+    ir::Expected<bool> isPut =
+        impl_->shared->put(captured, {bytes.data_ptr<uint8_t>(), bytes.nbytes()});
+    if (!isPut) return isPut.takeError();
+    if (*isPut) return ir::success();
+  }
   const ir::StorageId planned = impl_->match.plannedOf(captured);
   if (!planned.isValid()) {
     impl_->givenUnused.insert_or_assign(captured, bytes.clone());

@@ -106,6 +106,7 @@ void Runner::keepNote(const std::string& key, std::string note) {
 
 ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
   if (ir::Error error = impl_->checkOpen()) return error;
+  if (ir::Error error = impl_->enter()) return error;
   if (ir::Error error = impl_->executor->finish()) return error;
   ir::Expected<std::vector<uint8_t>> generator = readGeneratorState(impl_->generatorDevice());
   if (!generator) return generator.takeError();
@@ -146,6 +147,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "the runner has done steps already, expected a new one to resume with");
   }
+  if (ir::Error error = impl_->enter()) return error;
   ir::Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
   if (!checkpoint) return checkpoint.takeError();
   const TrainingProgress& progress = checkpoint->progress();
@@ -182,6 +184,10 @@ ir::Expected<Bytes> Runner::highWaterMark() {
 }
 
 ir::Error Runner::checkCanaries() {
+  if (impl_->shared || impl_->main != nullptr) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "several plans write to the arenas, expected one");
+  }
   if (ir::Error error = impl_->executor->finish()) return error;
   for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
     const std::vector<ir::ByteRange> planned =

@@ -18,14 +18,18 @@
 
 namespace stowage::runtime {
 
+using GradientsOfParameters = std::vector<std::pair<at::Tensor, at::Tensor>>;
+
 class BeforeCapture {
  public:
   BeforeCapture(const ModuleTensors& tensors, const OptimizerList& optimizers);
   /// To be called once.
   void putBack();
+  /// By parameter; may be undefined.
+  const GradientsOfParameters& gradients() const { return gradients_; }
 
  private:
-  std::vector<std::pair<at::Tensor, at::Tensor>> gradients_;  // by parameter; may be undefined
+  GradientsOfParameters gradients_;
   OptimizerList optimizers_;
   OptimizerNumbers numbers_;
   std::vector<std::unique_ptr<StepOptimizer::SavedState>> state_;  // by optimizer

@@ -35,9 +35,11 @@ std::string called(llvm::StringRef function, const std::string& name) {
   return (function + "(" + name + ")").str();
 }
 
-ir::Error checkTensor(const ModuleTensor& entry) {
+ir::Error checkTensor(const ModuleTensor& entry, const IsKnown& known) {
   const at::Tensor& tensor = entry.tensor;
-  if (isFake(tensor) && !fakeOrigin(*tensor.storage().unsafeGetStorageImpl())) {
+  const bool hasOrigin = !isFake(tensor) || fakeOrigin(*tensor.storage().unsafeGetStorageImpl()) ||
+                         (known && known(tensor));
+  if (!hasOrigin) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          entry.name +
                              " has no memory since an earlier capture: drop its step first, or "
@@ -92,7 +94,8 @@ ir::Error checkSharing(const std::vector<ModuleTensor>& tensors) {
 }  // namespace
 
 ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn::Module>& module,
-                                                const OptimizerList& optimizers) {
+                                                const OptimizerList& optimizers,
+                                                const IsKnown& known) {
   ModuleTensors found;
   if (ir::Error error = checkOptimizers(optimizers)) return error;
   if (module != nullptr) {
@@ -117,23 +120,26 @@ ir::Expected<ModuleTensors> ModuleTensors::find(const std::shared_ptr<torch::nn:
                  .tensor = parameter});
     }
   }
-  found.addGradientsAndState(optimizers);
+  found.addGradientsAndState(optimizers, known);
   for (const ModuleTensor& entry : found.tensors_) {
-    if (ir::Error error = checkTensor(entry)) return error;
+    if (ir::Error error = checkTensor(entry, known)) return error;
   }
   if (ir::Error error = checkSharing(found.tensors_)) return error;
   return found;
 }
 
-void ModuleTensors::addGradientsAndState(const OptimizerList& optimizers) {
+void ModuleTensors::addGradientsAndState(const OptimizerList& optimizers, const IsKnown& known) {
   const size_t parameters = tensors_.size();
   for (size_t i = 0; i < parameters; ++i) {
     const ModuleTensor owner = tensors_[i];
     if (owner.role != ir::Role::kParameter) continue;
-    add({.name = called("grad", owner.name),
-         .role = ir::Role::kGradient,
-         .tensor = owner.tensor.grad(),
-         .path = owner.path});
+    const at::Tensor& gradient = owner.tensor.grad();
+    if (!isFake(gradient) || (known && known(gradient))) {
+      add({.name = called("grad", owner.name),
+           .role = ir::Role::kGradient,
+           .tensor = gradient,
+           .path = owner.path});
+    }
     forEachStateTensor(optimizers, owner.tensor,
                        [&](llvm::StringRef function, ir::Role role, const at::Tensor& tensor) {
                          add({.name = called(function, owner.name),
@@ -168,6 +174,7 @@ void ModuleTensors::swapIn(c10::Device device) {
     entry.id = fakeId(*storage.unsafeGetStorageImpl());
     entry.madeAs = fakeId(*impl);
     entry.maker = fakeOrigin(*impl);
+    entry.inside = storage;
     entry.tensor.set_data(makeTensor(storage, shapeOf(entry.tensor)));
   }
   swappedIn_ = true;
@@ -180,6 +187,14 @@ void ModuleTensors::swapOut() {
     if (!entry.original.defined()) continue;
     entry.tensor.set_data(entry.home ? toGpu.move(entry.original, *entry.home) : entry.original);
   }
+}
+
+void ModuleTensors::swapInAgain() {
+  for (ModuleTensor& entry : tensors_) {
+    entry.original = entry.tensor.detach();
+    entry.tensor.set_data(makeTensor(entry.inside, shapeOf(entry.tensor)));
+  }
+  swappedIn_ = true;
 }
 
 void ModuleTensors::releaseOriginals() {

@@ -12,6 +12,7 @@
 #include <ATen/core/Tensor.h>
 #include <c10/core/Device.h>
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -36,20 +37,28 @@ struct ModuleTensor {
   at::Tensor original;  // what it was before the swap: live, or made under WithoutMemory
   std::optional<c10::Device> home;  // where that was, if not on the CPU
   FakeId id = 0;                    // of the storage it has during capture
-  FakeId madeAs = 0;  // the original's, when that was made under WithoutMemory; else 0
-  FakeOrigin maker;   // its construction
+  FakeId madeAs = 0;    // the original's, when that was made under WithoutMemory; else 0
+  FakeOrigin maker;     // its construction
+  c10::Storage inside;  // the storage that it has during capture
 };
+
+/// Is a tensor without memory one of a step that is captured?
+using IsKnown = std::function<bool(const at::Tensor&)>;
 
 class ModuleTensors {
  public:
   /// Lists what `module` (may be null) and `optimizers` hold. Errors: kUnsupported for
-  /// tensors that cannot be captured (sparse, quantized).
+  /// tensors that cannot be captured (sparse, quantized), or have no memory and are not `known`.
+  /// Gradients without memory that are not known are left out.
   static ir::Expected<ModuleTensors> find(const std::shared_ptr<torch::nn::Module>& module,
-                                          const OptimizerList& optimizers);
+                                          const OptimizerList& optimizers,
+                                          const IsKnown& known = {});
   /// Values on a GPU go to the host, storage by storage.
   void swapIn(c10::Device device);
   /// Puts the originals back.
   void swapOut();
+  /// After both: the tensors have the storages again that they had inside.
+  void swapInAgain();
   void releaseOriginals();
 
   const std::vector<ModuleTensor>& all() const { return tensors_; }
@@ -57,7 +66,7 @@ class ModuleTensors {
 
  private:
   void add(ModuleTensor entry);
-  void addGradientsAndState(const OptimizerList& optimizers);
+  void addGradientsAndState(const OptimizerList& optimizers, const IsKnown& known);
   bool knows(const at::Tensor& tensor) const;
 
   std::vector<ModuleTensor> tensors_;

@@ -21,6 +21,7 @@ TORCH_LIBRARY(stowage, library) {
       .def("add_buffer", &StepHandle::addBuffer)
       .def("add_optimizer", &StepHandle::addOptimizer)
       .def("capture", &StepHandle::capture)
+      .def("capture_further", &StepHandle::captureFurther)
       .def("release", &StepHandle::release)
       .def("arguments", &StepHandle::arguments)
       .def("set_input_values", &StepHandle::setInputValues)
@@ -39,9 +40,12 @@ TORCH_LIBRARY(stowage, library) {
       .def("summary_json", &PlanHandle::summaryJson)
       .def("save", &PlanHandle::save);
   library.class_<RunnerHandle>("Runner")
-      .def(torch::init<c10::intrusive_ptr<PlanHandle>, std::vector<std::string>>())
+      .def(torch::init<c10::intrusive_ptr<PlanHandle>, std::vector<std::string>,
+                       std::optional<c10::intrusive_ptr<RunnerHandle>>, int64_t>())
       .def("step", &RunnerHandle::runStep)
       .def("finish", &RunnerHandle::finish)
+      .def("take_turn", &RunnerHandle::takeTurn)
+      .def("end", &RunnerHandle::end)
       .def("begin_read", &RunnerHandle::beginRead)
       .def("end_read", &RunnerHandle::endRead)
       .def("values", &RunnerHandle::values)

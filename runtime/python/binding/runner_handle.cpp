@@ -19,12 +19,16 @@ constexpr const char* kPythonsNote = "python";
 }  // namespace
 
 RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
-                           std::vector<std::string> weights)
-    : plan_(plan), step_(plan->step()->step()) {
+                           std::vector<std::string> weights,
+                           std::optional<c10::intrusive_ptr<RunnerHandle>> main,
+                           int64_t mostHostBytes)
+    : plan_(plan), main_(std::move(main)), step_(plan->step()->step()) {
   const Plan::Impl& from = plan->plan().internals();
   runtime::RunnerOptions options;
   options.weights = std::move(weights);
   options.weightsMayLack = true;
+  options.main = main_ ? (*main_)->runner_.get() : nullptr;
+  options.mostHostBytes = Bytes(mostHostBytes);
   options.advance = [call = plan->step()->call()](int64_t steps) { call("advance", steps); };
   runner_ = takeOrThrow(runtime::Runner::create(*step_.internals().captured,
                                                 {.graph = from.graph,
@@ -39,6 +43,10 @@ std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inp
 }
 
 void RunnerHandle::finish() { throwError(runner_->finish()); }
+
+void RunnerHandle::takeTurn() { throwError(runner_->takeTurn()); }
+
+void RunnerHandle::end() { runner_.reset(); }
 
 void RunnerHandle::beginRead() { throwError(runner_->beginRead()); }
 

@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,12 +21,18 @@ class RunnerHandle : public torch::CustomClassHolder {
  public:
   /// `weights`: safetensors files with values of parameters and buffers; what they lack is the
   /// step's. Python is called with "advance" where a checkpoint is loaded: it puts its numbers
-  /// back.
-  RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan, std::vector<std::string> weights);
+  /// back. `main`: the runner on whose state this one works, with a further step of that one's.
+  /// `mostHostBytes`: addresses of host memory that such may come to use.
+  RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan, std::vector<std::string> weights,
+               std::optional<c10::intrusive_ptr<RunnerHandle>> main, int64_t mostHostBytes);
 
   /// What the step reports, on the CPU.
   std::vector<at::Tensor> runStep(const std::vector<at::Tensor>& inputs);
   void finish();
+  /// The tensors of module and optimizers become this one's.
+  void takeTurn();
+  /// Of a further one: the other goes on without it.
+  void end();
   /// From one to the other the module holds copies of the training's values. What happens to them
   /// meanwhile does not count.
   void beginRead();
@@ -47,7 +54,8 @@ class RunnerHandle : public torch::CustomClassHolder {
   ir::StorageId storageOf(const at::Tensor& tensor) const;
 
   c10::intrusive_ptr<PlanHandle> plan_;
-  Step step_;  // stays captured while it runs
+  std::optional<c10::intrusive_ptr<RunnerHandle>> main_;  // outlives the runner
+  Step step_;                                             // stays captured while it runs
   std::unique_ptr<runtime::Runner> runner_;
 };
 

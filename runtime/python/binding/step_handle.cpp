@@ -82,12 +82,28 @@ std::vector<at::Tensor> StepHandle::runWhole(const std::vector<at::Tensor>& inpu
 
 void StepHandle::capture(const std::string& device, std::vector<std::string> inputNames,
                          std::vector<at::Tensor> examples, bool eachStep) {
+  device_ = device;
+  captureStep({}, std::move(inputNames), std::move(examples), eachStep);
+}
+
+void StepHandle::captureFurther(const c10::intrusive_ptr<StepHandle>& main,
+                                std::vector<std::string> inputNames,
+                                std::vector<at::Tensor> examples, bool eachStep, bool trains) {
+  detail::AnyStep step;
+  main_ = main->step();
+  step.functions.main = main_->internals().captured.get();
+  step.functions.trains = trains;
+  device_ = main->device_;
+  captureStep(std::move(step), std::move(inputNames), std::move(examples), eachStep);
+}
+
+void StepHandle::captureStep(detail::AnyStep step, std::vector<std::string> inputNames,
+                             std::vector<at::Tensor> examples, bool eachStep) {
   std::vector<std::shared_ptr<runtime::StepOptimizer>> optimizers;
   for (size_t i = 0; i < optimizers_.size(); ++i) {
     optimizers.push_back(
         makePythonOptimizer(call_, static_cast<int64_t>(i), optimizers_[i], answer_));
   }
-  detail::AnyStep step;
   step.functions.whole = [this](const std::vector<at::Tensor>& inputs,
                                 const runtime::NoteUpdate& noteUpdate) {
     return runWhole(inputs, noteUpdate);
@@ -104,13 +120,16 @@ void StepHandle::capture(const std::string& device, std::vector<std::string> inp
   step.functions.hostState = HostState::kDeclared;
   step.functions.rewind = [this] { call_.quietly("rewind", 0); };
   if (eachStep) step.functions.lossNumbers = LossNumbers::kEachStep;
-  step.device = device;
+  step.device = device_;
   step.deterministic = at::globalContext().deterministicAlgorithms();
   step.inputNames = std::move(inputNames);
   step_ = takeOrThrow(detail::tryCapture(std::move(step), examples));
 }
 
-void StepHandle::release() { step_.reset(); }
+void StepHandle::release() {
+  step_.reset();
+  main_.reset();
+}
 
 void StepHandle::noteUpdate() {
   if (noteUpdate_) noteUpdate_();

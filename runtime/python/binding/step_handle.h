@@ -34,6 +34,10 @@ class StepHandle : public torch::CustomClassHolder {
   /// forward and backward may change from step to step.
   void capture(const std::string& device, std::vector<std::string> inputNames,
                std::vector<at::Tensor> examples, bool eachStep);
+  /// A further step of `main`, which is captured and holds the same objects' tensors.
+  void captureFurther(const c10::intrusive_ptr<StepHandle>& main,
+                      std::vector<std::string> inputNames, std::vector<at::Tensor> examples,
+                      bool eachStep, bool trains);
   /// The live objects get back what they held before the capture.
   void release();
 
@@ -61,6 +65,8 @@ class StepHandle : public torch::CustomClassHolder {
  private:
   std::vector<at::Tensor> runWhole(const std::vector<at::Tensor>& inputs,
                                    const runtime::NoteUpdate& noteUpdate);
+  void captureStep(detail::AnyStep step, std::vector<std::string> inputNames,
+                   std::vector<at::Tensor> examples, bool eachStep);
   torch::nn::Module& ownerOf(const std::string& path, std::string& name);
 
   PythonCall call_;
@@ -69,6 +75,8 @@ class StepHandle : public torch::CustomClassHolder {
   PythonAnswer answer_;
   std::vector<at::Tensor> arguments_, inputValues_, reported_;
   runtime::NoteUpdate noteUpdate_;
+  std::optional<Step> main_;  // of a further step, which it outlives
+  std::string device_;
   std::optional<Step> step_;
 };
 

@@ -29,14 +29,18 @@ class CapturedStep:
     model: the torch.nn.Module whose parameters and buffers the step uses.
     optimizers: all that the step steps.
     device: "cpu", "cuda", or a GPU by its profile ("h200") that need not be here.
+    main: the CapturedStep on whose state this one works; then this is a further step of that one.
+    trains: False for forward alone.
     Raises Unsupported, naming the op and the line, for what no plan can hold; whatever the function
     itself raises comes out as it is.
     While this lives, model and optimizers hold tensors without memory. `release` gives back what
     they held.
     """
 
-    def __init__(self, function, model, optimizers, args, kwargs, device, changing_numbers=False):
+    def __init__(self, function, model, optimizers, args, kwargs, device, changing_numbers=False,
+                 main=None, trains=True):
         self.function = function
+        self._trains = trains
         self.model = model
         self._link = _Link(self)
         self.handle = _library.Step(self._link.address)
@@ -61,13 +65,18 @@ class CapturedStep:
         self._modes = [(one, one.training) for one in model.modules()]
         _refuse_bad_inputs(self.tree)
         self._has_gpu = torch.cuda.is_available()
-        if device in _library.ENVIRONMENT["profiles"]:
+        if main is None and device in _library.ENVIRONMENT["profiles"]:
             self.call(torch.ops.stowage.plan_without_gpu, device)
         with contextlib.ExitStack() as noting:
             for view in self.views:
                 noting.enter_context(view.noting_first_numbers())
-            self.call(self.handle.capture, device, self._input_names(),
-                      [one.detach().cpu() for one in self.tree.tensors], changing_numbers)
+            examples = [one.detach().cpu() for one in self.tree.tensors]
+            if main is None:
+                self.call(self.handle.capture, device, self._input_names(), examples,
+                          changing_numbers)
+            else:
+                self.call(self.handle.capture_further, main.handle, self._input_names(), examples,
+                          changing_numbers, trains)
         self._is_captured = True
 
     # --- for the package ---
@@ -160,12 +169,21 @@ class CapturedStep:
     def _on_run(self, first, second):
         args, kwargs = self.tree.fill(self.handle.arguments())
         try:
-            with _tracing.tracing(self, self._has_gpu):
-                returned = self.function(*args, **kwargs)
+            with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
+                returned = Tree(self.function(*args, **kwargs))
+                if not self._trains:
+                    returned.tensors = self._own_copies(returned.tensors)
         finally:
             self._set_host_numbers(False)
-        self.result = Tree(returned)
+        self.result = returned
         self.handle.report(self.result.tensors)
+
+    def _own_copies(self, tensors):
+        """Results are dense tensors, and none that the step only hands on."""
+        held = {one.untyped_storage()._cdata for one in
+                (*self.handle.arguments(), *self.model.parameters(), *self.model.buffers())}
+        return [one.clone() if one.untyped_storage()._cdata in held else one.contiguous()
+                for one in tensors]
 
     def _on_note_assumption(self, first, second):
         place = place_in_stack(sys._getframe())

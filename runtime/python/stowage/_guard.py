@@ -178,7 +178,8 @@ class Guard:
             owner._give_back()
             return call()
         captured = owner._captured
-        owner._runner.finish()
+        if not owner._is_live:
+            captured.call(owner._runner.handle.take_turn)
         return _with_values(call(), lambda some: captured.call(owner._runner.handle.values, some))
 
     def _before_forward(self, module, args):

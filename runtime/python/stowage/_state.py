@@ -165,6 +165,7 @@ class StateMethods:
         if self._captured is None or self._is_live:
             return
         self._guard.uninstall()
+        self._further.end()
         if self._runner is None:
             self._captured.release()
         else:
@@ -195,6 +196,7 @@ class StateMethods:
     def _drop(self):
         """Model and optimizers get back what they held before the capture."""
         self._guard.uninstall()
+        self._further.end()
         captured, self._captured, self._runner = self._captured, None, None
         if captured is not None:
             captured.release()

@@ -2,59 +2,18 @@
 """@stowage.step: a training step that runs by a plan."""
 
 import functools
-import json
 import warnings
 
 import torch
 
-from . import _errors, _library
+from . import _errors
 from ._capture import CapturedStep
+from ._further import Further, PlannedEvaluation
 from ._homes import Homes
 from ._plan import Plan
+from ._runner import Runner
 from ._state import StateMethods
 from ._tree import Tree
-from ._without_memory import filling, weights_of
-
-
-class Runner:
-    """Steps of one plan. Parameters and optimizer state are in its arena until `leave`."""
-
-    def __init__(self, plan):
-        self.plan = plan
-        self.captured = plan.captured
-        self._ended = None  # what a step raised
-        if torch.cuda.is_available():
-            torch.cuda.empty_cache()
-        model = self.captured.model
-        with filling(model):
-            self.handle = self.captured.call(_library.Runner, plan.handle, weights_of(model))
-
-    def step(self, tree):
-        """One step on arguments that are shaped as captured."""
-        captured = self.captured
-        if self._ended is not None:
-            raise _errors.InvalidArgument(
-                f"the planned training ended when a step raised {type(self._ended).__name__}: call "
-                "leave(), which gives model and optimizers the state of the step before; the next "
-                "step is captured anew") from self._ended
-        captured.check_unchanged()
-        captured.tree = tree
-        progress = captured.progress()
-        inputs = [one.detach().cpu() for one in tree.tensors]
-        captured.handle.set_input_values(inputs)
-        try:
-            reports = captured.call(self.handle.step, inputs)
-        except BaseException as error:
-            captured.put_progress_back(progress)
-            self._ended = error
-            raise
-        return captured.result.fill(reports)
-
-    def finish(self):
-        self.captured.call(self.handle.finish)
-
-    def facts(self):
-        return json.loads(self.captured.call(self.handle.facts))
 
 
 class PlannedStep(StateMethods):
@@ -75,6 +34,7 @@ class PlannedStep(StateMethods):
         self._steps_before = 0
         self._captured = None
         self._runner = None
+        self._further = Further()
 
     def capture(self, *args, **kwargs):
         """The captured step, without a plan. Captures when it was not."""
@@ -92,28 +52,64 @@ class PlannedStep(StateMethods):
         budget, host: others than those of the step, to compare.
         """
         captured = self.capture(*args, **kwargs)
+        tree = Tree((args, kwargs))
+        if tree.key() != captured.key:
+            captured = self._further.captured(self, "step", self._function, tree)
         return Plan(captured, budget or self._budget, host or self._host)
+
+    def evaluation(self, function):
+        """Makes of `function` an evaluation by a plan, on the state of this training.
+
+            @train_step.evaluation
+            def evaluate(batch):
+                return model(**batch).logits
+
+        It runs with the model in eval() and without gradients, within the same budget; nothing
+        leaves the arena for it but what has no room beside its plan. The function takes tensors in
+        any containers and returns tensors of any shape; they come back on the CPU. One plan for
+        each shape of a batch, made when it first comes. Before the first training step, and after
+        leave(), it runs as it is. Raises Unsupported for what no plan can hold, Infeasible,
+        InvalidArgument for backward() in it.
+        """
+        return PlannedEvaluation(self, function)
 
     def __call__(self, *args, **kwargs):
         self._refuse_inside_live("a step")
         tree = Tree((args, kwargs))
-        if self._captured is not None and tree.key() != self._captured.key:
-            self._change_shape(tree)
-        self._begin(args, kwargs)
-        return self._runner.step(tree)
+        runner = self._runner_of(tree)
+        if runner is None:
+            if self._captured is not None and tree.key() != self._captured.key:
+                self._capture_again(tree)
+            self._begin(args, kwargs)
+            runner = self._runner
+        return runner.step(tree)
 
-    def _change_shape(self, tree):
-        """Another plan: the state waits on the host meanwhile."""
+    def _runner_of(self, tree):
+        """The runner of a batch of this shape, if there can be one beside others."""
+        if self._runner is None:
+            return None
+        key = tree.key()
+        if key == self._captured.key:
+            return self._runner
+        self._note_shape(tree)
+        return self._further.runner(self, "step", self._function, tree)
+
+    def _note_shape(self, tree):
+        if tree.key() in self._shapes_seen:
+            return
         difference = _describe_difference(self._captured.tree, tree)
         if self._new_shapes == "refuse":
             raise _errors.InvalidArgument(
                 f"the batch is not shaped like the one that the step was captured with: {difference}")
-        if tree.key() not in self._shapes_seen:
-            self._shapes_seen.add(tree.key())
-            warnings.warn(
-                f"the batch has another shape ({difference}): the step is captured and planned anew, "
-                "which takes seconds; batches of one shape (drop_last=True, padding to one length) "
-                "need one plan, and new_shapes='refuse' makes this an error", stacklevel=3)
+        self._shapes_seen.add(tree.key())
+        warnings.warn(
+            f"the batch has another shape ({difference}): a plan of its own is made, once, which "
+            "takes seconds; batches of one shape (drop_last=True, padding to one length) need one "
+            "plan, and new_shapes='refuse' makes this an error", stacklevel=4)
+
+    def _capture_again(self, tree):
+        """A plan that cannot work beside the others: the state waits on the host meanwhile."""
+        self._note_shape(tree)
         homes = self._homes
         if self._runner is not None:
             self._steps_before += self._runner.facts()["steps"]
@@ -127,11 +123,12 @@ class PlannedStep(StateMethods):
             self._load_pending()
 
     def facts(self):
-        """Numbers of the running training: steps, peak_bytes, outside_bytes, trace_ns, ..."""
+        """Numbers of the running training: steps, plans, peak_bytes, outside_bytes, trace_ns, ..."""
         if self._runner is None:
             return {}
         facts = self._runner.facts()
         facts["steps"] += self._steps_before
+        facts["plans"] = 1 + self._further.count()
         return facts
 
 
@@ -145,8 +142,8 @@ def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=
     offloaded.
     device: "cuda" where there is a GPU, else "cpu"; or a GPU to plan for that is not here ("h200").
     changing_numbers: numbers that forward and backward compute with may change in later steps.
-    new_shapes: "plan" captures and plans anew for a batch of another shape; "refuse" raises
-    InvalidArgument.
+    new_shapes: "plan" makes a plan for each shape of a batch, when it first comes; "refuse" raises
+    InvalidArgument for another one.
     The decorated function takes tensors in any containers and returns scalars, as tensors or
     otherwise.
     """

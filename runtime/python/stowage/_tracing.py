@@ -11,6 +11,7 @@ One thread traces at a time; other threads notice nothing.
 
 import contextlib
 import functools
+import gc
 import threading
 import types
 
@@ -219,6 +220,9 @@ def tracing(trace, has_gpu):
     """`trace` is told what happens on this thread."""
     patches = _Patches()
     _active.trace = trace
+    # What the collector finalizes here would be traced: a model's, a loader's, another training's.
+    collects = gc.isenabled()
+    gc.disable()
     try:
         _patch(patches, has_gpu, trace.device)
         # Scripted functions would be fused into kernels that nothing sees.
@@ -227,3 +231,5 @@ def tracing(trace, has_gpu):
     finally:
         patches.undo()
         _active.trace = None
+        if collects:
+            gc.enable()

@@ -30,12 +30,16 @@ def wrap(trainer, budget, host=None, new_shapes="plan"):
 
     trainer: transformers.Trainer, or one derived from it, for one process and one device.
     budget, host, new_shapes: as in stowage.step. A batch of another shape, like the smaller last
-    one of an epoch, is captured and planned anew, which takes seconds: set
-    dataloader_drop_last=True, and pad to one length (the collator's padding="max_length", or
-    pad_to_multiple_of). So is a batch for which the model computes something else, like one
-    without padding after one with some. new_shapes="refuse" makes both an error.
-    Between steps the model has no values of its own but inside of evaluate(), predict() and
-    save_model(), or of `with stowage.hf.step_of(trainer).live():`. After train() it has.
+    one of an epoch, gets a plan of its own when it first comes, which takes seconds: fewer shapes
+    need fewer (dataloader_drop_last=True, the collator's padding="max_length", or
+    pad_to_multiple_of). A batch for which the model computes something else, like one without
+    padding after one with some, is captured and planned anew each time. new_shapes="refuse" makes
+    both an error.
+    evaluate() and predict() run by plans on the same state, one for each shape; their results are
+    on the CPU. What no plan can hold (generate()) ends planned training until the next step, with
+    a warning, and the model must fit on the device then.
+    Between steps the model has no values of its own but inside of save_model(), or of
+    `with stowage.hf.step_of(trainer).live():`. After train() it has.
     gradient_checkpointing=True does nothing: the plan decides what to recompute.
     Raises Unsupported for what no plan can hold, and what stowage.step raises, from train().
     """
@@ -70,12 +74,13 @@ class _PlannedTrainer:
         self._is_updated = True  # has the loop asked for the update?
         self._in_step = False
         self._undo_optimizer = None
+        self._evaluations = {}  # by what prediction_step() is to return
         self._original = {}
         for name in ("get_batch_samples", "training_step", "_clip_grad_norm", "_get_grad_norm",
-                     "_inner_training_loop", "_finalize_training"):
+                     "_inner_training_loop", "_finalize_training", "prediction_step"):
             self._replace(name, getattr(self, "_on_" + name.lstrip("_")))
-        for name in ("evaluate", "predict", "save_model", "_save_checkpoint"):
-            self._replace(name, functools.partial(self._on_read, name))
+        for name in ("save_model", "_save_checkpoint"):
+            self._replace(name, functools.partial(self._on_save, name))
 
     def _replace(self, name, function):
         self._original[name] = getattr(self._trainer, name)
@@ -137,9 +142,34 @@ class _PlannedTrainer:
         self._leave()  # what follows may load the best model
         return self._original["_finalize_training"](*args, **kwargs)
 
-    def _on_read(self, name, *args, **kwargs):
+    def _on_save(self, name, *args, **kwargs):
         with self._values():
             return self._original[name](*args, **kwargs)
+
+    def _on_prediction_step(self, model, inputs, prediction_loss_only, ignore_keys=None):
+        original = self._original["prediction_step"]
+        planned = self.planned
+        if planned is None or self._in_step or not planned._is_running() or planned._is_live:
+            return original(model, inputs, prediction_loss_only, ignore_keys=ignore_keys)
+        wanted = (prediction_loss_only, None if ignore_keys is None else tuple(ignore_keys))
+        if wanted not in self._evaluations:
+            def predict(trainer, inputs):
+                self._in_step = True
+                try:
+                    return original(model, inputs, prediction_loss_only, ignore_keys=ignore_keys)
+                finally:
+                    self._in_step = False
+
+            self._evaluations[wanted] = planned.evaluation(
+                types.MethodType(predict, self._trainer))
+        try:
+            return self._evaluations[wanted](inputs)
+        except _errors.Unsupported as error:
+            warnings.warn(
+                f"evaluation runs without a plan, and the next step is planned anew: {error}",
+                stacklevel=2)
+        planned.leave()
+        return original(model, inputs, prediction_loss_only, ignore_keys=ignore_keys)
 
     # --- the step ---
 
@@ -247,11 +277,6 @@ class _PlannedTrainer:
         if self.planned is None or self._in_step:
             yield
             return
-        if self._trainer.args.device.type != "cpu":
-            # live() lends values on the host, and the Trainer computes on the device.
-            self.planned.leave()
-            yield
-            return
         drawn = None
         try:
             with self.planned.live():
@@ -265,6 +290,7 @@ class _PlannedTrainer:
 
     def _leave(self):
         planned, self.planned = self.planned, None
+        self._evaluations = {}
         self._batches = self._given = None
         if self._undo_optimizer is not None:
             self._undo_optimizer()
