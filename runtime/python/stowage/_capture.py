@@ -85,7 +85,8 @@ class CapturedStep:
         """Calls the library; its error becomes an exception, and Python's own come out as they are."""
         self._raised = self._broken = self._read_at = None
         try:
-            return method(*args)
+            with _tracing.paused_collector:
+                return method(*args)
         except RuntimeError as error:
             raised, self._raised = self._raised, None
             made = _errors.from_library(error)

@@ -31,6 +31,32 @@ _MOST_READ = 4096  # elements of one tolist()
 _active = threading.local()
 
 
+class _PausedCollector:
+    """What the collector finalized while a step is traced (a loader, another training) would be
+    traced, too. One for all threads."""
+
+    def __init__(self):
+        self._lock = threading.Lock()
+        self._count = 0
+        self._was_enabled = False
+
+    def __enter__(self):
+        with self._lock:
+            if self._count == 0:
+                self._was_enabled = gc.isenabled()
+                gc.disable()
+            self._count += 1
+
+    def __exit__(self, *error):
+        with self._lock:
+            self._count -= 1
+            if self._count == 0 and self._was_enabled:
+                gc.enable()
+
+
+paused_collector = _PausedCollector()
+
+
 def current():
     """The trace that runs on this thread; None."""
     return getattr(_active, "trace", None)
@@ -220,9 +246,6 @@ def tracing(trace, has_gpu):
     """`trace` is told what happens on this thread."""
     patches = _Patches()
     _active.trace = trace
-    # What the collector finalizes here would be traced: a model's, a loader's, another training's.
-    collects = gc.isenabled()
-    gc.disable()
     try:
         _patch(patches, has_gpu, trace.device)
         # Scripted functions would be fused into kernels that nothing sees.
@@ -231,5 +254,3 @@ def tracing(trace, has_gpu):
     finally:
         patches.undo()
         _active.trace = None
-        if collects:
-            gc.enable()
