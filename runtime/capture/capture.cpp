@@ -157,7 +157,10 @@ ir::Expected<ObservedStep> CapturedStep::Impl::observeStep(Tracer::Poison poison
   recorder.beginStep();
   GeneratorWatch generator(device.type());
   tracer.setGeneratorWatch(&generator);
+  assumed.clear();
+  isObserving = true;
   ir::Error error = trace("while capturing " + options.name, [&] { return runStep(observed); });
+  isObserving = false;
   tracer.setGeneratorWatch(nullptr);
   if (error) return error;
   if (!generator.isUntouched()) {

@@ -132,6 +132,7 @@ class CapturedStep : public RunnableStep {
   /// Errors: kPlanMismatch when train() or eval() of a submodule, or requires_grad of a parameter,
   /// is not as it was when capture ended.
   ir::Error checkUnchanged() const override;
+  bool inputsDiffer() const override;
   /// The step scalars of the next step, by ScalarId, from running `update` (and `loss`, where it
   /// has step scalars or the step is checked) once more on tensors without memory. The first call
   /// answers for step 1. To be called once per step, from one thread at a time. Errors:

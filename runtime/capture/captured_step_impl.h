@@ -16,6 +16,7 @@
 #include "runtime/capture/fake/sdpa_choice.h"
 #include "runtime/capture/graph/first_values.h"
 #include "runtime/capture/graph/graph_assembly.h"
+#include "runtime/capture/graph/known_values.h"
 #include "runtime/capture/host_state/before_capture.h"
 #include "runtime/capture/host_state/module_modes.h"
 #include "runtime/capture/host_state/module_tensors.h"
@@ -98,6 +99,7 @@ struct CapturedStep::Impl {
   std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
   std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
   std::optional<c10::Scalar> knownValueOf(const at::Tensor& tensor);
+  InputValues inputValues() const;
   void endTrace(StepTrace trace);
   /// Of the steps that ran during capture (first_scalars.cpp).
   ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
@@ -141,6 +143,8 @@ struct CapturedStep::Impl {
   std::vector<std::string> scopes;       // by node of the last step
   StoragePairs heldFromLoss;             // storages of the last trace of `loss` -> captured ones
   mutable OutsideTensors outside;        // as the plan took them
+  std::vector<std::pair<ir::ValueId, double>> assumed;  // asked of the inputs in the last step
+  bool isObserving = false;                             // a step of the capture
   bool scalarsOutsideUpdate = false;
   std::optional<FirstValues> firstValues;
   AssembledGraph assembled;

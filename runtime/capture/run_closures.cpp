@@ -33,23 +33,41 @@ ir::Error CapturedStep::Impl::runLoss(ObservedStep& observed) {
   return ir::success();
 }
 
-std::optional<c10::Scalar> CapturedStep::Impl::knownValueOf(const at::Tensor& tensor) {
+InputValues CapturedStep::Impl::inputValues() const {
   InputValues values;
   const std::vector<at::Tensor> given =
       functions.inputValues ? functions.inputValues() : std::vector<at::Tensor>();
   for (size_t i = 0; i < given.size() && i < inputTensors.size(); ++i) {
     values.emplace(fakeId(inputTensors[i].second), given[i]);
   }
+  return values;
+}
+
+std::optional<c10::Scalar> CapturedStep::Impl::knownValueOf(const at::Tensor& tensor) {
+  const ir::ValueId id = recorder.idOf(tensor);
   const std::optional<KnownValue> known =
-      findKnownValue(recorder.trace(), storages, recorder.idOf(tensor), values, device.is_cpu());
+      findKnownValue(recorder.trace(), storages, id, inputValues(), device.is_cpu());
   if (!known) {
     if (functions.noteUnknownRead) functions.noteUnknownRead();
     return std::nullopt;
   }
   const NotTraced notTraced;
   const c10::Scalar value = known->value.item();
+  if (known->usesInputs && isObserving) assumed.emplace_back(id, value.toDouble());
   if (known->usesInputs && functions.noteAssumption) functions.noteAssumption(value.toDouble());
   return value;
+}
+
+bool CapturedStep::inputsDiffer() const {
+  const NotTraced notTraced;
+  const InputValues values = impl_->inputValues();
+  const StepTrace& step = impl_->steps.back().trace;
+  for (const auto& [id, value] : impl_->assumed) {
+    const std::optional<KnownValue> known =
+        findKnownValue(step, impl_->storages, id, values, impl_->device.is_cpu());
+    if (!known || known->value.item().toDouble() != value) return true;
+  }
+  return false;
 }
 
 ir::Error CapturedStep::Impl::runWhole(ObservedStep& observed) {

@@ -117,6 +117,8 @@ ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& repor
         "could not map the host arena of " + sizeText(bytes) + ": " + std::strerror(errno));
   }
   PinnedArena arena(static_cast<uint8_t*>(base), most);
+  // A loader's workers are forked: without this, the kernel would write down each page for each.
+  (void)madvise(base, static_cast<size_t>(most.value()), MADV_DONTFORK);
   if (ir::Error error = arena.grow(bytes, report)) return error;
   return arena;
 }

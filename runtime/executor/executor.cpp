@@ -73,6 +73,7 @@ ir::Expected<int64_t> Executor::enqueueStep(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = checkRunning()) return error;
   if (ir::Error error = checkInputs(inputs)) return error;
   if (ir::Error error = enqueue(inputs)) return stop(std::move(error));
+  if (unbegun_) return ir::makeError(*std::exchange(unbegun_, std::nullopt));
   if (refusal_) return endWithoutUpdates();
   return nextStep_++;
 }
@@ -102,6 +103,13 @@ ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
   }
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
   scalars_ = {};
+  isJoined_ = false;
+  if (source_.feed != nullptr && source_.feed->comesFirst()) {
+    if (ir::Error error = joinFeed(/*enqueued=*/0)) {
+      unbegun_ = ir::takePayload(std::move(error));
+      return ir::success();
+    }
+  }
   if (ir::Error error = bindInputs(inputs)) return error;
   if (ir::Error error = readUnwrittenOutputs()) return error;
   if (ir::Error error = program_->beginStep(nextStep_)) return error;
@@ -263,7 +271,7 @@ ir::Error Executor::joinOrLeaveOut(size_t enqueued) {
 // Before the first update and not earlier: until here the values are worked out beside the step.
 // When that fails, no update has been enqueued; the model's values are those of the step before.
 ir::Error Executor::joinFeed(size_t enqueued) {
-  if (source_.feed == nullptr) return ir::success();
+  if (source_.feed == nullptr || std::exchange(isJoined_, true)) return ir::success();
   if (ir::Error error = tellFeed(enqueued)) return error;
   auto values = source_.feed->join();
   if (!values) return values.takeError();

@@ -17,6 +17,8 @@
 // same error. One exception: the step scalars do not come because the optimizer did something else
 // than at capture. Then the step ends without its updates where that is possible. No other step can
 // be enqueued, but the state of the step before can be read (without buffers that forward changes).
+// Where the feed comes first (ScalarFeed::comesFirst), such a step is refused before anything of it
+// is enqueued, and the next one may follow.
 // One thread uses an executor at a time.
 #ifndef STOWAGE_RUNTIME_EXECUTOR_EXECUTOR_H_
 #define STOWAGE_RUNTIME_EXECUTOR_EXECUTOR_H_
@@ -73,6 +75,8 @@ class Executor {
   int64_t recordings() const { return recordings_; }
   /// Whether what the boundary's places hold is the state of a whole number of steps.
   bool stateIsWhole() const { return !stopped_ || endedWithoutUpdates_; }
+  /// Can no step follow?
+  bool isStopped() const { return stopped_.has_value(); }
   /// Was the last step refused, so that no update of it was made?
   bool endedWithoutUpdates() const { return endedWithoutUpdates_; }
   /// Is an output on the host before the feed is joined, so that the feed can be told its bytes?
@@ -125,6 +129,8 @@ class Executor {
   std::array<std::vector<std::vector<uint8_t>>, 2> arrivals_;
   std::optional<ir::PlanError> stopped_;
   std::optional<ir::PlanError> refusal_;  // why this step's updates are left out
+  std::optional<ir::PlanError> unbegun_;  // why nothing of this step was enqueued
+  bool isJoined_ = false;                 // the feed, in this step
   bool enqueuedBeforeRefusal_ = false;    // commands of the refused step ran
   bool endedWithoutUpdates_ = false;
 };

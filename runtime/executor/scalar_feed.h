@@ -44,6 +44,9 @@ class ScalarFeed {
   virtual bool checksStep(int64_t /*step*/) const { return false; }
   /// Starts to work out the values of step `step` (0-based); returns at once.
   virtual void begin(int64_t step) = 0;
+  /// Is the step that began to be joined before anything of it is enqueued? An error of `join` then
+  /// refuses that step alone, and another may follow.
+  virtual bool comesFirst() const { return false; }
   /// Outputs of the graph whose bytes the feed can use before it is joined.
   virtual llvm::ArrayRef<ir::StorageId> wanted() const { return {}; }
   /// The bytes of `wanted()[index]` in this step, valid for the call; nothing: they come too late.

@@ -44,6 +44,10 @@ class RetraceFeed : public ScalarFeed {
   bool checksReads() const { return checked_.every > 0 && !read_.empty(); }
   /// The captured step answered for so many steps before the feed's first: those of a checkpoint.
   void skip(int64_t steps) { stepsBefore_ = steps; }
+  /// The next step is traced before anything of it is enqueued. Not where its code reads values
+  /// that only the running step knows.
+  void traceFirst(bool first) { first_ = first && read_.empty(); }
+  bool comesFirst() const override { return first_; }
   bool checksStep(int64_t step) const override;
   void begin(int64_t step) override;
   llvm::ArrayRef<ir::StorageId> wanted() const override { return wanted_; }
@@ -85,6 +89,7 @@ class RetraceFeed : public ScalarFeed {
   size_t joined_ = 0;
   int64_t stepsBefore_ = 0;
   int64_t lastChecked_ = -1;
+  bool first_ = false;
 
   std::mutex mutex_;
   std::condition_variable changed_;

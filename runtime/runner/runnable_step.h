@@ -76,6 +76,9 @@ class RunnableStep {
   /// Is it still the step that the graph is of? Asked before each step, so it must be cheap; what
   /// it cannot see, nextScalars may. Errors: kPlanMismatch.
   virtual ir::Error checkUnchanged() const { return ir::success(); }
+  /// Does the step's code ask for other values of the inputs than it was captured with? Then it may
+  /// do something else.
+  virtual bool inputsDiffer() const { return false; }
   /// Somebody is going to take its steps. Errors: when its numbers have gone on with another.
   virtual ir::Error beginSteps() { return ir::success(); }
   /// The step scalars of the next step, by ScalarId. To be called once per step, from one thread at

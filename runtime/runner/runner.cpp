@@ -319,14 +319,29 @@ ir::Expected<int64_t> Runner::enqueue(llvm::ArrayRef<at::Tensor> inputs) {
   }
   ir::Expected<std::optional<std::vector<uint8_t>>> generator = impl_->generatorBefore();
   if (!generator) return generator.takeError();
+  if (impl_->ownFeed) {
+    const bool asked = std::exchange(impl_->comparesFirst, false);
+    impl_->ownFeed->traceFirst(asked || impl_->captured.inputsDiffer());
+  }
   ir::Expected<int64_t> enqueued = impl_->executor->enqueueStep(bound);
-  if (!enqueued && *generator && impl_->executor->endedWithoutUpdates()) {
+  if (!enqueued && *generator && impl_->executor->stateIsWhole()) {
     if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), **generator)) {
       llvm::consumeError(enqueued.takeError());
       return error;
     }
   }
   return enqueued;
+}
+
+void Runner::compareFirst() { impl_->comparesFirst = true; }
+
+bool Runner::isStopped() const { return impl_->executor->isStopped(); }
+
+bool Runner::isLost() const {
+  const bool anyOther = llvm::any_of(impl_->furthers, [](const Impl* further) {
+    return !further->executor->stateIsWhole();
+  });
+  return anyOther || impl_->notPutBack || !impl_->executor->stateIsWhole();
 }
 
 ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {

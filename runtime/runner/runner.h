@@ -104,6 +104,14 @@ class Runner {
   /// draws from the CPU's generator is under way, call `finish` before using or seeding that
   /// generator.
   ir::Expected<int64_t> enqueue(llvm::ArrayRef<at::Tensor> inputs);
+  /// The next step is compared with its code before anything of it is enqueued: that takes longer,
+  /// and a step that differs is refused alone (as all are whose code asks for other values of the
+  /// inputs than at capture). Not where the code reads values that the step computes.
+  void compareFirst();
+  /// True after a step that was refused, or failed, so that none can follow.
+  bool isStopped() const;
+  /// Is the state that of no whole number of steps, because something of one failed?
+  bool isLost() const;
   /// What `loss` reported in one of the last two steps enqueued (the last one, when the step after
   /// it was refused); waits for it. Errors: kInvalidArgument for others.
   ir::Expected<std::vector<at::Tensor>> reports(int64_t step);

@@ -43,6 +43,7 @@ struct Runner::Impl {
   /// GPU's when it is enqueued, the CPU's when it runs.
   bool drawsOnCpu = false;
   bool begun = false;  // took a step, or a checkpoint
+  bool comparesFirst = false;  // the next step
   bool over = false;
   struct Reading {
     std::unique_ptr<LentState> lent;

@@ -19,7 +19,7 @@ Plan makePlan(StepHandle& step, int64_t budget, bool ofPeak, int64_t host) {
     options.budget.of = Size::Of::kPeak;
     options.budget.partPerMillion = budget;
   }
-  if (host > 0) options.limits.host = Bytes(host);
+  if (host >= 0) options.limits.host = Bytes(host);
   return takeOrThrow(stowage::plan(step.step(), options));
 }
 

@@ -17,7 +17,7 @@ namespace stowage::python {
 
 class PlanHandle : public torch::CustomClassHolder {
  public:
-  /// `budget`: bytes, or with `ofPeak` millionths of the unplanned peak. `host`: bytes; 0: no
+  /// `budget`: bytes, or with `ofPeak` millionths of the unplanned peak. `host`: bytes; below 0: no
   /// limit.
   PlanHandle(const c10::intrusive_ptr<StepHandle>& step, int64_t budget, bool ofPeak, int64_t host);
 

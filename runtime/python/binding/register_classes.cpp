@@ -43,6 +43,8 @@ TORCH_LIBRARY(stowage, library) {
       .def(torch::init<c10::intrusive_ptr<PlanHandle>, std::vector<std::string>,
                        std::optional<c10::intrusive_ptr<RunnerHandle>>, int64_t>())
       .def("step", &RunnerHandle::runStep)
+      .def("is_stopped", &RunnerHandle::isStopped)
+      .def("is_lost", &RunnerHandle::isLost)
       .def("finish", &RunnerHandle::finish)
       .def("take_turn", &RunnerHandle::takeTurn)
       .def("end", &RunnerHandle::end)

@@ -30,7 +30,7 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
   options.main = main_ ? (*main_)->runner_.get() : nullptr;
   options.mostHostBytes = Bytes(mostHostBytes);
   options.advance = [call = plan->step()->call()](int64_t steps) { call("advance", steps); };
-  runner_ = takeOrThrow(runtime::Runner::create(*step_.internals().captured,
+  runner_ = takeOrThrow(runtime::Runner::create(*step_->internals().captured,
                                                 {.graph = from.graph,
                                                  .schedule = from.file.schedule,
                                                  .target = from.file.target,
@@ -38,7 +38,9 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
                                                 std::move(options)));
 }
 
-std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inputs) {
+std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inputs,
+                                              bool compareFirst) {
+  if (compareFirst) runner_->compareFirst();
   return takeOrThrow(runner_->step(inputs));
 }
 
@@ -46,7 +48,10 @@ void RunnerHandle::finish() { throwError(runner_->finish()); }
 
 void RunnerHandle::takeTurn() { throwError(runner_->takeTurn()); }
 
-void RunnerHandle::end() { runner_.reset(); }
+void RunnerHandle::end() {
+  runner_.reset();
+  step_.reset();
+}
 
 void RunnerHandle::beginRead() { throwError(runner_->beginRead()); }
 
@@ -54,7 +59,7 @@ void RunnerHandle::endRead() { throwError(runner_->endRead()); }
 
 /// Of a tensor without memory.
 ir::StorageId RunnerHandle::storageOf(const at::Tensor& tensor) const {
-  const auto& idOf = step_.internals().captured->internals().idOf;
+  const auto& idOf = step_->internals().captured->internals().idOf;
   const auto known = idOf.find(runtime::fakeId(tensor));
   if (known == idOf.end()) {
     throwError(ir::makeError(ir::ErrorCode::kInvalidArgument,

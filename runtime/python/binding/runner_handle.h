@@ -27,7 +27,12 @@ class RunnerHandle : public torch::CustomClassHolder {
                std::optional<c10::intrusive_ptr<RunnerHandle>> main, int64_t mostHostBytes);
 
   /// What the step reports, on the CPU.
-  std::vector<at::Tensor> runStep(const std::vector<at::Tensor>& inputs);
+  /// `compareFirst`: compared with its code before anything of it is enqueued.
+  std::vector<at::Tensor> runStep(const std::vector<at::Tensor>& inputs, bool compareFirst);
+  /// Can no step follow?
+  bool isStopped() const { return runner_ == nullptr || runner_->isStopped(); }
+  /// Is the state gone?
+  bool isLost() const { return runner_ == nullptr || runner_->isLost(); }
   void finish();
   /// The tensors of module and optimizers become this one's.
   void takeTurn();
@@ -55,7 +60,7 @@ class RunnerHandle : public torch::CustomClassHolder {
 
   c10::intrusive_ptr<PlanHandle> plan_;
   std::optional<c10::intrusive_ptr<RunnerHandle>> main_;  // outlives the runner
-  Step step_;                                             // stays captured while it runs
+  std::optional<Step> step_;  // stays captured while it runs
   std::unique_ptr<runtime::Runner> runner_;
 };
 

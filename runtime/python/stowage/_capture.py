@@ -107,6 +107,11 @@ class CapturedStep:
                     f"torch's autograd began without a GPU in this process, so no step can be "
                     f"captured for '{self.device}' any more: plan for it in a process of its own, "
                     "before any backward()") from raised
+            if type(raised).__module__.startswith("torch._dynamo"):
+                raise _errors.Unsupported(
+                    "the step calls code from torch.compile, whose kernels a plan cannot hold: call "
+                    f"the function itself, without torch.compile\n  in {_place_of(raised)}"
+                ) from raised
             if _looks_at_values(raised):
                 raise _errors.Unsupported(
                     f"{raised}\n  in {_place_of(raised)}") from raised

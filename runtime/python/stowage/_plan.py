@@ -3,7 +3,7 @@
 
 import json
 
-from . import _library
+from . import _errors, _library
 from ._sizes import parse_size
 
 
@@ -15,7 +15,10 @@ class Plan:
 
     def __init__(self, captured, budget, host=None):
         size, of_peak = parse_size(budget, "budget")
-        limit = parse_size(host, "host")[0] if host is not None else 0
+        limit, host_of_peak = (-1, False) if host is None else parse_size(host, "host")
+        if host_of_peak:
+            raise _errors.InvalidArgument(
+                f"host: found {host!r}, expected bytes as a number or as '96GiB'")
         self.captured = captured
         self.handle = captured.call(_library.Plan, captured.handle, size, of_peak, limit)
         self._facts = json.loads(self.handle.summary_json())

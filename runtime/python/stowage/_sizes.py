@@ -5,22 +5,24 @@ import re
 
 from ._errors import InvalidArgument
 
-_UNITS = {"": 1, "B": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-for _power, _letter in enumerate("KMGT", start=1):
-    _UNITS[_letter + "iB"] = 2 ** (10 * _power)
-    _UNITS[_letter + "B"] = 10 ** (3 * _power)
+_UNITS = {"": 1, "b": 1}
+for _power, _letter in enumerate("kmgt", start=1):
+    _UNITS[_letter] = _UNITS[_letter + "ib"] = 2 ** (10 * _power)
+    _UNITS[_letter + "b"] = 10 ** (3 * _power)
+_MOST = 2**60
 
 
 def parse_size(text, what):
     """(bytes, False), or (millionths, True) for a share of the unplanned peak."""
-    if isinstance(text, int) and not isinstance(text, bool):
+    if isinstance(text, int) and not isinstance(text, bool) and 0 <= text <= _MOST:
         return text, False
     found = re.fullmatch(r"\s*(\d+(?:\.\d+)?)\s*([A-Za-z]*|%peak|%)\s*", str(text))
-    if found:
+    if found and not isinstance(text, (int, float)):
         number, unit = float(found[1]), found[2]
         if unit in ("%peak", "%"):
             return round(number * 10_000), True
-        if unit in _UNITS:
+        unit = unit.lower()
+        if unit in _UNITS and number * _UNITS[unit] <= _MOST:
             return int(number * _UNITS[unit]), False
     raise InvalidArgument(
         f"{what}: found {text!r}, expected bytes as a number or as '24GiB', '512MB', or a share of "

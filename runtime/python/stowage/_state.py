@@ -109,7 +109,10 @@ class StateMethods:
         self._refuse_inside_live("load()")
         loaded = _checkpoint.Loaded(str(folder), self._optimizers, schedulers)
         self._pending = None
-        self._give_back()
+        if self._is_lost():
+            self._drop()  # the checkpoint has a state
+        else:
+            self._give_back()
         loaded.put_options()
         self._pending = loaded
         self._guard = self._guard or Guard(self, self._model, self._optimizers)
@@ -122,11 +125,19 @@ class StateMethods:
         """Ends planned training: model and optimizers hold their values again, as plain tensors.
 
         They are where they were, gradients are None. Plain PyTorch goes on with the same bits, and
-        calling the step captures and plans it again.
+        calling the step captures and plans it again. Raises what the step raised where an op of it
+        failed: then the state is lost, and load(folder) or discard() is the way on.
         """
         self._refuse_inside_live("leave()")
         self._refuse_pending("leave()")
         self._give_back()
+
+    def discard(self):
+        """Ends planned training without its values: model and optimizers hold again what they held
+        before its first step."""
+        self._refuse_inside_live("discard()")
+        self._pending = None
+        self._drop()
 
     def __del__(self):
         # Nobody can leave any more; the model may have an owner who wants its values.
@@ -146,6 +157,10 @@ class StateMethods:
 
     def _is_running(self):
         return self._runner is not None
+
+    def _is_lost(self):
+        """Did an op of a step fail, so that the state is gone?"""
+        return self._runner is not None and self._runner.handle.is_lost()
 
     def _hold(self, homes):
         """Model and optimizers have just been captured."""
@@ -197,7 +212,10 @@ class StateMethods:
         """Model and optimizers get back what they held before the capture."""
         self._guard.uninstall()
         self._further.end()
-        captured, self._captured, self._runner = self._captured, None, None
+        runner, self._runner = self._runner, None
+        captured, self._captured = self._captured, None
+        if runner is not None:
+            runner.handle.end()
         if captured is not None:
             captured.release()
 

@@ -1,19 +1,26 @@
 # SPDX-License-Identifier: Apache-2.0
 """@stowage.step: a training step that runs by a plan."""
 
+import contextlib
 import functools
+import threading
 import warnings
+import weakref
 
 import torch
 
 from . import _errors
 from ._capture import CapturedStep
-from ._further import Further, PlannedEvaluation
+from ._further import CannotShare, Further, PlannedEvaluation
 from ._homes import Homes
 from ._plan import Plan
 from ._runner import Runner
 from ._state import StateMethods
 from ._tree import Tree
+
+
+_steps_of = weakref.WeakKeyDictionary()  # model -> the step that captured it last
+_STEP = "step"  # what runs, for Further
 
 
 class PlannedStep(StateMethods):
@@ -35,16 +42,30 @@ class PlannedStep(StateMethods):
         self._captured = None
         self._runner = None
         self._further = Further()
+        self._in_use = threading.Lock()
 
     def capture(self, *args, **kwargs):
         """The captured step, without a plan. Captures when it was not."""
         if self._captured is None:
+            self._take_over()
             homes = Homes(self._model)
             self._captured = CapturedStep(self._function, self._model, self._optimizers, args,
                                           kwargs, self._device, self._changing_numbers)
             self._hold(homes)
             self._shapes_seen.add(self._captured.key)
         return self._captured
+
+    def _take_over(self):
+        """The model may still be that of an earlier planned step (a cell that runs again)."""
+        of_model = _steps_of.get(self._model)
+        earlier = of_model() if of_model is not None else None
+        if earlier is not None and earlier is not self and earlier._captured is not None:
+            if earlier._is_running():
+                warnings.warn(
+                    "an earlier planned training of this model ends here, as by its leave(); steps "
+                    "of one model that take turns are planned anew each time", stacklevel=4)
+            earlier.leave()
+        _steps_of[self._model] = weakref.ref(self)
 
     def plan(self, *args, budget=None, host=None, **kwargs):
         """The plan for a batch like this one. Raises Infeasible with the smallest budget that works.
@@ -54,8 +75,9 @@ class PlannedStep(StateMethods):
         captured = self.capture(*args, **kwargs)
         tree = Tree((args, kwargs))
         if tree.key() != captured.key:
-            captured = self._further.captured(self, "step", self._function, tree)
-        return Plan(captured, budget or self._budget, host or self._host)
+            captured = self._further.captured(self, _STEP, self._function, tree)
+        return Plan(captured, self._budget if budget is None else budget,
+                    self._host if host is None else host)
 
     def evaluation(self, function):
         """Makes of `function` an evaluation by a plan, on the state of this training.
@@ -75,24 +97,35 @@ class PlannedStep(StateMethods):
 
     def __call__(self, *args, **kwargs):
         self._refuse_inside_live("a step")
+        with self._alone_on_this_thread("a step"):
+            return self._step(args, kwargs)
+
+    @contextlib.contextmanager
+    def _alone_on_this_thread(self, what):
+        if not self._in_use.acquire(blocking=False):
+            raise _errors.InvalidArgument(
+                f"found {what} while another runs (on another thread, or in the step itself): one "
+                "training takes one step at a time")
+        try:
+            yield
+        finally:
+            self._in_use.release()
+
+    def _step(self, args, kwargs):
         tree = Tree((args, kwargs))
-        runner = self._runner_of(tree)
-        if runner is None:
+        if self._runner is None:
             if self._captured is not None and tree.key() != self._captured.key:
                 self._capture_again(tree)
             self._begin(args, kwargs)
-            runner = self._runner
-        return runner.step(tree)
-
-    def _runner_of(self, tree):
-        """The runner of a batch of this shape, if there can be one beside others."""
-        if self._runner is None:
-            return None
-        key = tree.key()
-        if key == self._captured.key:
-            return self._runner
-        self._note_shape(tree)
-        return self._further.runner(self, "step", self._function, tree)
+        if not self._further.is_alone(_STEP, tree):
+            self._note_shape(tree)
+            try:
+                return self._further.step(self, _STEP, self._function, tree)
+            except CannotShare:
+                pass
+        self._capture_again(tree)
+        self._begin(args, kwargs)
+        return self._runner.step(tree)
 
     def _note_shape(self, tree):
         if tree.key() in self._shapes_seen:
@@ -105,7 +138,7 @@ class PlannedStep(StateMethods):
         warnings.warn(
             f"the batch has another shape ({difference}): a plan of its own is made, once, which "
             "takes seconds; batches of one shape (drop_last=True, padding to one length) need one "
-            "plan, and new_shapes='refuse' makes this an error", stacklevel=4)
+            "plan, and new_shapes='refuse' makes this an error", stacklevel=3)
 
     def _capture_again(self, tree):
         """A plan that cannot work beside the others: the state waits on the host meanwhile."""
@@ -120,6 +153,7 @@ class PlannedStep(StateMethods):
     def _begin(self, args, kwargs):
         if self._runner is None:
             self._runner = Runner(self.plan(*args, **kwargs))
+            self._further.adopt(_STEP, self._captured.tree, self._runner)
             self._load_pending()
 
     def facts(self):
@@ -128,7 +162,7 @@ class PlannedStep(StateMethods):
             return {}
         facts = self._runner.facts()
         facts["steps"] += self._steps_before
-        facts["plans"] = 1 + self._further.count()
+        facts["plans"] = self._further.count()
         return facts
 
 
@@ -149,6 +183,10 @@ def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=
     """
     if new_shapes not in ("plan", "refuse"):
         raise _errors.InvalidArgument(f"new_shapes: found {new_shapes!r}, expected 'plan' or 'refuse'")
+    if hasattr(model, "_orig_mod"):
+        raise _errors.Unsupported(
+            "the model is from torch.compile, whose kernels a plan cannot hold: give the model "
+            "itself (model._orig_mod), and call it in the step")
     listed = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
     chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
 

@@ -73,12 +73,18 @@ class Tree:
         return self.fill(self.tensors)[1]
 
     def key(self):
-        """Equal for values that one captured step serves: shapes, types and all that is no tensor."""
+        """Equal for values of one shape: containers, types, sizes and strides of tensors."""
         tensors = tuple(
             (tuple(one.shape), one.dtype, tuple(one.stride()), one.requires_grad)
             for one in self.tensors
         )
         return _key(self._shape), tensors
+
+    def plain(self):
+        """What is no tensor in it, by name; a step may do something else for another."""
+        found = {}
+        _find_plain(self._shape, "", found)
+        return found
 
 
 def _join(name, part):
@@ -133,10 +139,13 @@ def _key(shape):
     if isinstance(shape, _TensorAt):
         return shape
     if isinstance(shape, _Plain):
-        value = shape.value
-        try:
-            hash(value)
-        except TypeError:
-            return type(value), id(value)
-        return type(value), value
+        return type(shape.value)
     return type(shape.like), tuple((key, _key(part)) for key, part in shape.parts.items())
+
+
+def _find_plain(shape, name, found):
+    if isinstance(shape, _Plain):
+        found[name] = shape.value
+    elif isinstance(shape, _Parts):
+        for key, part in shape.parts.items():
+            _find_plain(part, _join(name, key), found)
