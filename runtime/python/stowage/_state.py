@@ -72,6 +72,8 @@ class StateMethods:
 
     def load_state_dict(self, state):
         """Takes what `state_dict` returned; a planned training goes on with it."""
+        if self._is_lost():
+            self._drop()
         self._model.load_state_dict(state["model"])
         given = state["optimizer"]
         for optimizer, one in zip(self._optimizers, given if isinstance(given, (list, tuple))
@@ -130,6 +132,11 @@ class StateMethods:
         """
         self._refuse_inside_live("leave()")
         self._refuse_pending("leave()")
+        if self._is_lost():
+            raise _errors.InvalidArgument(
+                "an op of a step failed, and the state of the training is lost: load(folder) goes "
+                "on from a checkpoint, load_state_dict() from a state; discard() gives model and "
+                "optimizers what they held before the first planned step")
         self._give_back()
 
     def discard(self):
