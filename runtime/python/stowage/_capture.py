@@ -137,6 +137,7 @@ class CapturedStep:
                     "captured (add_param_group); capture again")
 
     def release(self):
+        self._host_state.forget_tensors()
         self.handle.release()
 
     def __del__(self):
@@ -181,6 +182,8 @@ class CapturedStep:
                     returned.tensors = self._own_copies(returned.tensors)
         finally:
             self._set_host_numbers(False)
+        if not self._is_captured:
+            self._host_state.check()
         self.result = returned
         self.handle.report(self.result.tensors)
 

@@ -2,21 +2,26 @@
 """What a step's Python code keeps from step to step, so that it can be put back.
 
 A capture runs the step several times, and a refused step has run half. Put back are: schedulers,
-averaged models and gradient scalers that the step uses; variables of the function and attributes of
-its object that hold numbers, texts and containers of them; Python's and numpy's random numbers.
+averaged models and gradient scalers that the step uses; variables of the function and of functions
+that it calls by name, attributes of its object, and what these hold (_kept_objects.py); random
+numbers of Python and numpy. Tensors that a capture has made in one of these places stay: later
+steps use them, as long as the step is captured.
+A generator that the step advances cannot be put back: that is refused.
 Not here: optimizers (_optimizer.py), tensors of the step.
 """
 
-import collections
-import contextlib
+import inspect
 import random
 import sys
+import types
 
-import torch
+from ._errors import Unsupported
+from ._kept_objects import Cell, Entries, find_holders, is_machinery, tensors_in
 
-_PLAIN = (int, float, complex, bool, str, bytes, type(None))
-# A larger container is a log or a data set: copying it in each step would cost more than it helps.
+# Copying more in each step would cost more than it helps: of those, the ones that have changed.
+_MOST_EACH_STEP = 256
 _MOST_ELEMENTS = 4096
+_MOST_FUNCTIONS = 200
 
 
 class HostState:
@@ -25,119 +30,120 @@ class HostState:
     def __init__(self, function, holds_no_memory):
         self._holds_no_memory = holds_no_memory
         self._noted = []
-        self._variables = _variables_of(function)
-        self._first = self.take()
-        self._first_noted = []
+        roots = _roots_of(function)
+        self._holders = find_holders(roots, holds_no_memory)
+        self._first = [one.copy() for one in self._holders]
+        self._known = {id(one.live) for one in self._holders}
+        self._generators = _generators_in(self._holders)
+        self._random = _random_states()
+        self._each_step = None
 
     def note(self, one):
         """Before an object of torch changes in the step."""
-        if not any(one is other for other in self._noted):
-            self._noted.append(one)
-            self._first_noted.append(self._save(one.__dict__))
+        if any(one is other for other in self._noted):
+            return
+        self._noted.append(one)
+        for holder in find_holders([Entries(vars(one))], self._holds_no_memory):
+            if id(holder.live) not in self._known:
+                self._known.add(id(holder.live))
+                self._holders.append(holder)
+                self._first.append(holder.copy())
+        self._each_step = None
 
     def schedulers(self):
         """All that the step has stepped."""
         return [one for one in self._noted if hasattr(one, "optimizer")]
 
+    def check(self):
+        """Raises Unsupported for what a step has changed that cannot be put back."""
+        for generator, place in self._generators:
+            if _place_of(generator) != place:
+                raise Unsupported(
+                    f"the step advances the generator '{generator.__name__}', which nothing can put "
+                    "back after the step was captured: take its values before the step and give "
+                    "them to it as arguments")
+
     def rewind(self):
         """To what was there before the capture."""
-        self.put_back((self._first[0], self._first_noted, self._first[2]))
-
-    def take(self):
-        variables = [self._save_variable(one) for one in self._variables]
-        return variables, [self._save(one.__dict__) for one in self._noted], _random_states()
-
-    def put_back(self, taken):
-        variables, noted, random_states = taken
-        # An object that the step has met since then.
-        since = self._first_noted[len(noted):]
-        for put in (*variables, *noted, *since, *random_states):
+        if self._each_step is None:
+            self._choose_each_step()
+        for holder, copied in zip(self._holders, self._first, strict=True):
+            holder.put(copied, self._is_of_step)
+        for put in self._random:
             put()
 
-    def _save_variable(self, variable):
-        value = variable.get()
-        if isinstance(value, _PLAIN):
-            return lambda: variable.set(value)
-        saved = self._save(value)
-        return saved if saved is not None else lambda: None
+    def forget_tensors(self):
+        """Where a tensor of the step is now, there is again what was there before."""
+        for holder, copied in zip(self._holders, self._first, strict=True):
+            holder.put_where(copied, self._is_of_step)
 
-    def _save(self, value):
-        """A function that puts back what `value` holds; None when there is nothing to put back."""
-        if isinstance(value, torch.Tensor):
-            return self._save_number(value)
-        if isinstance(value, (dict, list, collections.deque)):
-            if len(value) > _MOST_ELEMENTS:
-                return None
-            return self._save_container(value)
-        return None
+    def take(self):
+        if self._each_step is None:
+            self._choose_each_step()
+        taken = [(one, one.copy()) for one in self._each_step]
+        return taken, _random_states(), len(self._holders)
 
-    def _save_number(self, tensor):
-        is_number = tensor.dim() == 0 and tensor.device.type == "cpu" and not tensor.requires_grad
-        if not is_number or self._holds_no_memory(tensor):
-            return None
-        number = tensor.item()
-        return lambda: tensor.fill_(number) if tensor.item() != number else None
+    def put_back(self, taken):
+        holders, random_states, count = taken
+        since = zip(self._holders[count:], self._first[count:], strict=True)
+        for holder, copied in (*holders, *since):
+            holder.put(copied, self._is_of_step)
+        for put in random_states:
+            put()
 
-    def _save_container(self, container):
-        elements = container.copy()
-        values = container.values() if isinstance(container, dict) else container
-        inner = [saved for saved in map(self._save, list(values)) if saved is not None]
+    def _choose_each_step(self):
+        """What a step may change: all when that is little, else what the capture has changed."""
+        self._each_step = self._holders
+        if len(self._holders) > _MOST_EACH_STEP:
+            self._each_step = [
+                holder for holder, copied in zip(self._holders, self._first, strict=True)
+                if holder.is_changed(copied)]
+        self._each_step = [one for one in self._each_step if one.size() <= _MOST_ELEMENTS]
 
-        def put():
-            if isinstance(container, dict):
-                _put_entries(container, elements)
-            else:
-                container.clear()
-                container.extend(elements)
-            for put_inner in inner:
-                put_inner()
-
-        return put
+    def _is_of_step(self, value):
+        return any(self._holds_no_memory(tensor) for _, tensor in tensors_in(value))
 
 
-def _put_entries(live, saved):
-    """Objects that are no plain values stay where the step has put them."""
-    for key in [key for key in live if key not in saved]:
-        del live[key]
-    for key, value in saved.items():  # update() of a Counter adds
-        live[key] = value
+def _roots_of(function):
+    """Holders of what a function names: its variables, attributes of its object, and the same of the
+    functions among them."""
+    roots, waiting, seen = [], [function], set()
+    while waiting and len(seen) < _MOST_FUNCTIONS:
+        one = waiting.pop(0)
+        owner = getattr(one, "__self__", None)
+        if owner is not None:
+            roots.append(Cell(types.CellType(owner)))
+        one = inspect.unwrap(getattr(one, "__func__", one))
+        if not isinstance(one, types.FunctionType) or id(one) in seen:
+            continue
+        seen.add(id(one))
+        mine = [Cell(cell) for cell in one.__closure__ or ()]
+        mine.append(Entries(one.__globals__, names=frozenset(_names_in(one.__code__))))
+        mine += [Entries(vars(one)), Cell(types.CellType(one.__defaults__ or ()))]
+        roots += mine
+        waiting += [value for holder in mine for value in holder.held()
+                    if isinstance(value, (types.FunctionType, types.MethodType))
+                    and not is_machinery(value.__module__)]
+    return roots
 
 
-class _Variable:
-    def __init__(self, get, put):
-        self.get = get
-        self.set = put
+def _names_in(code):
+    """What it may read or write as globals, functions inside of it included."""
+    yield from code.co_names
+    for one in code.co_consts:
+        if isinstance(one, types.CodeType):
+            yield from _names_in(one)
 
 
-def _variables_of(function):
-    """Cells, globals that the function names, and attributes of its object."""
-    owner = getattr(function, "__self__", None)
-    function = getattr(function, "__func__", function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return []
-    found = [_variable_of_cell(cell) for cell in function.__closure__ or ()]
-    names = function.__globals__
-    found += [_variable_of_entry(names, name) for name in code.co_names if name in names]
-    if owner is not None and not isinstance(owner, torch.nn.Module):
-        attributes = vars(owner) if hasattr(owner, "__dict__") else {}
-        found += [_variable_of_entry(attributes, name) for name in attributes]
-    return found
+def _generators_in(holders):
+    found = [value for holder in holders for value in holder.held()
+             if isinstance(value, types.GeneratorType)]
+    return [(one, _place_of(one)) for one in found]
 
 
-def _variable_of_cell(cell):
-    def get():
-        with contextlib.suppress(ValueError):
-            return cell.cell_contents
-
-    def put(value):
-        cell.cell_contents = value
-
-    return _Variable(get, put)
-
-
-def _variable_of_entry(entries, name):
-    return _Variable(lambda: entries.get(name), lambda value: entries.__setitem__(name, value))
+def _place_of(generator):
+    frame = generator.gi_frame
+    return None if frame is None else (frame.f_lasti, frame.f_lineno)
 
 
 def _random_states():
