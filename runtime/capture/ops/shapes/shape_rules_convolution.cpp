@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Convolutions. libtorch's own kernel without data stops at `convolution_overrideable`.
-// Layout: results are channels last when input or weight is, as both oneDNN and cuDNN are asked to
-// do (Convolution.cpp, ConvUtils.h of libtorch 2.11: mkldnn_conv_use_channels_last,
-// cudnn_conv_suggest_memory_format); checked against the real op on the CPU.
+// Layout on CUDA: results are channels last when input or weight is, as cuDNN is asked to do
+// (ConvUtils.h of libtorch 2.11: cudnn_conv_suggest_memory_format). On the CPU libtorch is asked
+// which kernel it takes: that depends on oneDNN and on the number of threads.
+#include <ATen/Parallel.h>
+#include <ATen/native/ConvUtils.h>
 #include <c10/core/MemoryFormat.h>
 
 #include "runtime/capture/ops/shape_rules.h"
@@ -21,6 +23,7 @@ int64_t at(const std::vector<int64_t>& values, size_t i) {
   return values.size() == 1 ? values[0] : values.at(i);
 }
 
+/// What cuDNN is asked for.
 c10::MemoryFormat formatFor(const at::Tensor& input, const at::Tensor& weight) {
   const c10::MemoryFormat channelsLast =
       input.dim() == 5 ? c10::MemoryFormat::ChannelsLast3d : c10::MemoryFormat::ChannelsLast;
@@ -45,18 +48,59 @@ std::vector<int64_t> outputSizes(const at::Tensor& input, const at::Tensor& weig
   return sizes;
 }
 
+/// Arguments `first` and on: stride, padding, dilation, transposed, output_padding, groups.
+Convolution convolutionAt(const TracedCall& call, size_t first) {
+  return {.stride = call.args[first].toIntVector(),
+          .padding = call.args[first + 1].toIntVector(),
+          .dilation = call.args[first + 2].toIntVector(),
+          .outputPadding = call.args[first + 4].toIntVector(),
+          .transposed = call.boolean(first + 3),
+          .groups = call.integer(first + 5)};
+}
+
+/// The kernel that libtorch takes on the CPU, and the format that it computes in.
+struct KernelOnCpu {
+  at::native::ConvBackend kernel;
+  c10::MemoryFormat format;
+};
+
+/// The plan's number of threads, while it lives.
+class ThreadsOfPlan {
+ public:
+  explicit ThreadsOfPlan(int planned) : before_(at::get_num_threads()) {
+    if (planned > 0 && planned != before_) at::set_num_threads(planned);
+  }
+  ~ThreadsOfPlan() {
+    if (at::get_num_threads() != before_) at::set_num_threads(before_);
+  }
+  ThreadsOfPlan(const ThreadsOfPlan&) = delete;
+  ThreadsOfPlan& operator=(const ThreadsOfPlan&) = delete;
+
+ private:
+  int before_;
+};
+
+KernelOnCpu kernelOnCpu(const at::Tensor& input, const at::Tensor& weight, const Convolution& conv,
+                        const ir::Target& target) {
+  // A signal is made row-major first.
+  if (input.dim() < 4) return {at::native::ConvBackend::Empty, c10::MemoryFormat::Contiguous};
+  const ThreadsOfPlan threads(target.intraOpThreads);
+  const auto sym = [](const std::vector<int64_t>& list) { return c10::fromIntArrayRefSlow(list); };
+  const at::native::ConvBackend kernel = at::native::select_conv_backend(
+      input, weight, std::nullopt, sym(conv.stride), sym(conv.padding), sym(conv.dilation),
+      conv.transposed, sym(conv.outputPadding), conv.groups, std::nullopt);
+  return {kernel, at::native::_determine_backend_memory_format(input, weight, kernel)};
+}
+
 /// convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 Outputs convolution(const TracedCall& call) {
   const at::Tensor& input = call.tensor(0);
   const at::Tensor& weight = call.tensor(1);
-  const Convolution conv{.stride = call.args[3].toIntVector(),
-                         .padding = call.args[4].toIntVector(),
-                         .dilation = call.args[5].toIntVector(),
-                         .outputPadding = call.args[7].toIntVector(),
-                         .transposed = call.boolean(6),
-                         .groups = call.integer(8)};
-  return outputs(
-      {inFormat(outputSizes(input, weight, conv), formatFor(input, weight), input.scalar_type())});
+  const Convolution conv = convolutionAt(call, 3);
+  const c10::MemoryFormat format = call.device.is_cpu()
+                                       ? kernelOnCpu(input, weight, conv, call.target).format
+                                       : formatFor(input, weight);
+  return outputs({inFormat(outputSizes(input, weight, conv), format, input.scalar_type())});
 }
 
 /// The lists of a convolution by a certain backend, by place in its schema; -1: it has none.
@@ -133,16 +177,29 @@ Outputs slow2dBackward(const TracedCall& call) {
                   whenWanted(2, fresh({call.tensor(0).size(1)}, weight.scalar_type()))});
 }
 
+/// Kernels without a library lay out the weight's gradient as the weight is, once it is in the
+/// format that they compute in. A weight of 1 x 1 is in every format.
+c10::MemoryFormat formatOfWeightGradient(const at::Tensor& weight, const KernelOnCpu& cpu) {
+  const bool isPlain = cpu.kernel == at::native::ConvBackend::Slow2d ||
+                       cpu.kernel == at::native::ConvBackend::SlowTranspose2d;
+  return isPlain && weight.is_contiguous(cpu.format) ? weight.suggest_memory_format() : cpu.format;
+}
+
 /// convolution_backward(grad_output, input, weight, bias_sizes, ..., output_mask)
 Outputs convolutionBackward(const TracedCall& call) {
   const at::Tensor& input = call.tensor(1);
   const at::Tensor& weight = call.tensor(2);
   const c10::List<bool> mask = call.args[10].toBoolList();
-  const c10::MemoryFormat format = formatFor(input, weight);
+  c10::MemoryFormat format = formatFor(input, weight), ofWeight = format;
+  if (call.device.is_cpu()) {
+    const KernelOnCpu cpu = kernelOnCpu(input, weight, convolutionAt(call, 4), call.target);
+    format = cpu.format;
+    ofWeight = formatOfWeightGradient(weight, cpu);
+  }
   const int64_t channels = call.tensor(0).size(1);
   return outputs(
       {mask[0] ? inFormat(input.sizes().vec(), format, input.scalar_type()) : undefinedOutput(),
-       mask[1] ? inFormat(weight.sizes().vec(), format, weight.scalar_type()) : undefinedOutput(),
+       mask[1] ? inFormat(weight.sizes().vec(), ofWeight, weight.scalar_type()) : undefinedOutput(),
        mask[2] ? fresh({channels}, weight.scalar_type()) : undefinedOutput()});
 }
 

@@ -52,6 +52,15 @@ void checkConvolutions() {
                      at::convolution_backward(at::ones_like(out), t[0], t[1], std::nullopt, {1},
                                               {1}, {1}, false, {0}, 1, {true, true, false});
                    }});
+  const auto reversed = []() -> Tensors {
+    return {torch::randn({2, 11, 4}).transpose(1, 2), torch::randn({4, 1, 3})};
+  };
+  cases.push_back({"conv1d of a transposed signal", reversed, [](const Tensors& t) {
+                     const at::Tensor out =
+                         at::convolution(t[0], t[1], {}, {1}, {2}, {1}, false, {0}, 4);
+                     at::convolution_backward(at::ones_like(out), t[0], t[1], std::nullopt, {1},
+                                              {2}, {1}, false, {0}, 4, {true, true, false});
+                   }});
   cases.push_back(
       {"conv3d", plain({2, 4, 5, 6, 7}, {6, 4, 3, 3, 3}), [](const Tensors& t) {
          at::convolution(t[0], t[1], {}, {1, 1, 1}, {1, 1, 1}, {1, 1, 1}, false, {0, 0, 0}, 1);
@@ -66,6 +75,59 @@ void checkConvolutions() {
                                               {1, 1}, {1, 1}, true, {1, 1}, 1, {true, true, false});
                    }});
   expectAgreement(cases);
+}
+
+/// Which kernel libtorch takes on the CPU depends on oneDNN and on the number of threads.
+void checkKernelsOfConvolutions() {
+  struct Shape {
+    const char* name;
+    std::vector<int64_t> weight;
+    int64_t stride = 1, groups = 1;
+    bool transposed = false;
+  };
+  const std::vector<Shape> shapes = {{"1x1", {4, 6, 1, 1}},
+                                     {"1x1 by 2", {4, 6, 1, 1}, 2},
+                                     {"3x3", {4, 6, 3, 3}},
+                                     {"one channel", {1, 6, 1, 1}},
+                                     {"each", {6, 1, 3, 3}, 1, 6},
+                                     {"pairs", {6, 2, 1, 1}, 1, 3},
+                                     {"back 1x1", {6, 4, 1, 1}, 1, 1, true},
+                                     {"back 3x3", {6, 4, 3, 3}, 1, 1, true}};
+  std::vector<OpCase> cases;
+  for (const Shape& shape : shapes) {
+    for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16}) {
+      for (const int layouts : {0, 1, 2, 3}) {
+        const auto inputs = [=]() -> Tensors {
+          at::Tensor weight = torch::randn(shape.weight).to(dtype);
+          if (layouts >= 2) {
+            weight = weight.permute({0, 2, 3, 1}).clone(at::MemoryFormat::Contiguous);
+            weight = weight.permute({0, 3, 1, 2});
+          }
+          return {image(dtype, layouts % 2 == 1), weight};
+        };
+        cases.push_back({shape.name, inputs, [=](const Tensors& t) {
+                           const at::Tensor out =
+                               at::convolution(t[0], t[1], {}, {shape.stride, shape.stride}, {0, 0},
+                                               {1, 1}, shape.transposed, {0, 0}, shape.groups);
+                           at::convolution_backward(at::ones_like(out), t[0], t[1], std::nullopt,
+                                                    {shape.stride, shape.stride}, {0, 0}, {1, 1},
+                                                    shape.transposed, {0, 0}, shape.groups,
+                                                    {true, true, false});
+                         }});
+      }
+    }
+  }
+  const int threads = at::get_num_threads();
+  for (const bool oneDnn : {true, false}) {
+    for (const int count : {1, 2}) {
+      SCOPED_TRACE((oneDnn ? "oneDNN, " : "no oneDNN, ") + std::to_string(count) + " threads");
+      at::globalContext().setUserEnabledMkldnn(oneDnn);
+      at::set_num_threads(count);
+      expectAgreement(cases);
+    }
+  }
+  at::globalContext().setUserEnabledMkldnn(true);
+  at::set_num_threads(threads);
 }
 
 void checkNormalisations() {
@@ -477,6 +539,7 @@ void checkMatrices() {
 }
 
 TEST(CaptureRules, Convolutions) { checkConvolutions(); }
+TEST(CaptureRules, KernelsOfConvolutions) { checkKernelsOfConvolutions(); }
 TEST(CaptureRules, Normalisations) { checkNormalisations(); }
 TEST(CaptureRules, Attention) { checkAttention(); }
 TEST(CaptureRules, Losses) { checkLosses(); }
