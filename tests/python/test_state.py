@@ -448,3 +448,11 @@ def test_tensors_from_outside_that_the_step_writes():
         assert_same_state(kept, expected)
     step.leave()
     assert_same_state(kept, expected)
+
+
+def test_a_list_of_losses_is_no_sequence_of_sequences_afterwards():
+    got = Training()
+    step = stowage.step(got.model, got.optimizer, budget="100%peak", device="cpu")(got.step)
+    losses = [torch.tensor(one) for one in got.run(step, BATCHES[:2])]
+    step.leave()
+    assert torch.tensor(losses).shape == (2,)

@@ -23,6 +23,7 @@ from torch.optim.optimizer import (
     register_optimizer_step_pre_hook,
 )
 from torch.optim.swa_utils import AveragedModel
+from torch.overrides import TorchFunctionMode
 
 from . import _library
 from ._errors import Unsupported
@@ -182,14 +183,8 @@ def _made_on_host(factory, is_method):
 
 
 def _patch_tensor_methods(patches):
-    """Lists in an index become tensors where nothing sees it; tolist() reads memory."""
-    get, put, tolist = torch.Tensor.__getitem__, torch.Tensor.__setitem__, torch.Tensor.tolist
-
-    def get_on_host(self, index):
-        return get(self, index if self.device.type == "cpu" else _lists_on_host(index))
-
-    def put_on_host(self, index, value):
-        put(self, index if self.device.type == "cpu" else _lists_on_host(index), value)
+    """tolist() reads memory."""
+    tolist = torch.Tensor.tolist
 
     def read_each(self):
         try:
@@ -199,9 +194,23 @@ def _patch_tensor_methods(patches):
                 raise
         return self.item() if self.dim() == 0 else [read_each(one) for one in self.unbind()]
 
-    patches.set(torch.Tensor, "__getitem__", get_on_host)
-    patches.set(torch.Tensor, "__setitem__", put_on_host)
     patches.set(torch.Tensor, "tolist", read_each)
+
+
+class _IndexByHost(TorchFunctionMode):
+    """For steps of another device: lists in an index become tensors where nothing sees it.
+
+    No patch of __getitem__: from then on, and for ever, Python would take a tensor for a sequence,
+    and torch.tensor([loss, loss]) fails.
+    """
+
+    def __torch_function__(self, function, types, args=(), kwargs=None):
+        if function in _INDEXING and args[0].device.type != "cpu":
+            args = (args[0], _lists_on_host(args[1]), *args[2:])
+        return function(*args, **(kwargs or {}))
+
+
+_INDEXING = (torch.Tensor.__getitem__, torch.Tensor.__setitem__)
 
 
 def _lists_on_host(index):
@@ -249,7 +258,8 @@ def tracing(trace, has_gpu):
     try:
         _patch(patches, has_gpu, trace.device)
         # Scripted functions would be fused into kernels that nothing sees.
-        with torch.jit.optimized_execution(False):
+        indexing = contextlib.nullcontext() if trace.device == "cpu" else _IndexByHost()
+        with torch.jit.optimized_execution(False), indexing:
             yield
     finally:
         patches.undo()
