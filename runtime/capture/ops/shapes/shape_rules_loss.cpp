@@ -90,6 +90,13 @@ Outputs ctcLossOfTensors(const TracedCall& /*call*/) {
       "cannot hold; pass the lengths as numbers");
 }
 
+/// _log_softmax_backward_data(grad, output, dim, input_dtype): row-major however `grad` lies
+/// (structured in SoftMax.cpp); the kernel for tensors without data that `import torch` brings
+/// keeps the layout of `grad`.
+Outputs logSoftmaxBackward(const TracedCall& call) {
+  return outputs({fresh(call.tensor(0).sizes().vec(), call.args[3].toScalarType())});
+}
+
 /// _use_cudnn_ctc_loss(log_probs, targets, input_lengths, target_lengths, blank): never for targets
 /// on the device (LossCTC.cpp in cudnn); for others only cuDNN knows.
 Outputs useCudnnCtcLoss(const TracedCall& call) {
@@ -112,6 +119,7 @@ constexpr NamedRule kRules[] = {
     {"aten._ctc_loss_backward.Tensor", contiguousLikeSecond},
     {"aten._ctc_loss_backward.default", contiguousLikeSecond},
     {"aten._cudnn_ctc_loss.default", cudnnCtcLoss},
+    {"aten._log_softmax_backward_data.default", logSoftmaxBackward},
     {"aten._use_cudnn_ctc_loss.default", useCudnnCtcLoss},
     {"aten._use_miopen_ctc_loss.default", useMiopenCtcLoss},
     {"aten.binary_cross_entropy.default", binaryCrossEntropy},

@@ -409,6 +409,8 @@ void checkReductions() {
          [](const Tensors& t) {
            const at::Tensor out = at::_log_softmax(t[0], 2, false);
            at::_log_softmax_backward_data(out, out, 2, at::kFloat);
+           const at::Tensor turned = at::ones_like(out).transpose(0, 1).clone().transpose(0, 1);
+           at::_log_softmax_backward_data(turned, out, 2, at::kFloat);
          },
          [](const Tensors& t) { at::_safe_softmax(t[0], 1); },
          [](const Tensors& t) { at::cumsum(t[0], 1); },
