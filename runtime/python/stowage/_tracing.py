@@ -173,6 +173,9 @@ def _made_on_host(factory, is_method):
             device = args[0].device if is_method else torch.get_default_device()
         position = 1 if is_method else 0
         data = args[position] if len(args) > position else options.get("data")
+        if _is_of_the_step(data):
+            made = _stacked(data).detach().to(device=device, dtype=options.get("dtype"))
+            return made.requires_grad_() if options.get("requires_grad") else made
         if torch.device(device).type == "cpu" or isinstance(data, torch.Tensor):
             return factory(*args, device=device, **options)
         requires_grad = options.pop("requires_grad", False)
@@ -180,6 +183,19 @@ def _made_on_host(factory, is_method):
         return made.requires_grad_() if requires_grad else made
 
     return make
+
+
+def _is_of_the_step(data):
+    """A list, or a list of such, of nothing but single elements that the step computes?"""
+    if not isinstance(data, (list, tuple)) or not data:
+        return False
+    holds_no_memory = current().handle.holds_no_memory
+    return all(one.dim() == 0 and holds_no_memory(one) if isinstance(one, torch.Tensor)
+               else _is_of_the_step(one) for one in data)
+
+
+def _stacked(data):
+    return torch.stack([one if isinstance(one, torch.Tensor) else _stacked(one) for one in data])
 
 
 def _patch_tensor_methods(patches):
