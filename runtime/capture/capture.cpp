@@ -115,6 +115,10 @@ CapturedStep::Impl::Impl(StepFunctions stepFunctions, std::vector<InputSpec> spe
              recorder) {
   if (functions.whole) {
     tracer.setKnownValueOf([this](const at::Tensor& tensor) { return knownValueOf(tensor); });
+    tracer.setSizeOf([this](const at::Tensor& tensor, SizeQuestion question) {
+      return sizeOf(tensor, question);
+    });
+    tracer.setNumbersOf([this](const at::Tensor& tensor) { return numbersOf(tensor); });
   }
 }
 

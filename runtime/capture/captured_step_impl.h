@@ -40,6 +40,13 @@ struct ObservedStep {
   std::vector<ir::ValueId> reports;
 };
 
+/// What code asked of values that follow from the inputs, and was told.
+struct Assumed {
+  ir::ValueId tensor;
+  std::optional<SizeQuestion> question;  // none: the elements
+  std::vector<double> answer;
+};
+
 struct CapturedStep::Impl {
   Impl(StepFunctions stepFunctions, std::vector<InputSpec> inputSpecs,
        CaptureOptions captureOptions);
@@ -98,8 +105,13 @@ struct CapturedStep::Impl {
   std::string placeOf(size_t node) const;
   std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
   std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
+  std::optional<KnownValue> findKnown(const at::Tensor& tensor, KnownFor purpose);
   std::optional<c10::Scalar> knownValueOf(const at::Tensor& tensor);
+  std::optional<std::vector<int64_t>> numbersOf(const at::Tensor& tensor);
+  std::optional<int64_t> sizeOf(const at::Tensor& tensor, SizeQuestion question);
   InputValues inputValues() const;
+  void noteAssumed(const at::Tensor& tensor, std::optional<SizeQuestion> question,
+                   std::vector<double> answer);
   void endTrace(StepTrace trace);
   /// Of the steps that ran during capture (first_scalars.cpp).
   ir::Expected<std::vector<ScalarValue>> scalarsOfFirstSteps(size_t step);
@@ -143,7 +155,7 @@ struct CapturedStep::Impl {
   std::vector<std::string> scopes;       // by node of the last step
   StoragePairs heldFromLoss;             // storages of the last trace of `loss` -> captured ones
   mutable OutsideTensors outside;        // as the plan took them
-  std::vector<std::pair<ir::ValueId, double>> assumed;  // asked of the inputs in the last step
+  std::vector<Assumed> assumed;          // of the last step of the capture
   bool isObserving = false;                             // a step of the capture
   bool scalarsOutsideUpdate = false;
   std::optional<FirstValues> firstValues;

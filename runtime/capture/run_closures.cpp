@@ -2,6 +2,8 @@
 //
 // Runs the closures of a step on tensors without memory, for capture and while a plan runs.
 // Not here: what is made of their calls (capture.cpp, retrace.cpp).
+#include <torch/csrc/autograd/graph_task.h>
+
 #include <optional>
 #include <utility>
 
@@ -10,6 +12,17 @@
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
+namespace {
+
+template <typename Number>
+std::vector<Number> elementsOf(const at::Tensor& tensor) {
+  const at::Tensor values =
+      tensor.detach().to(c10::CppTypeToScalarType<Number>::value).contiguous();
+  const Number* data = values.const_data_ptr<Number>();
+  return {data, data + values.numel()};
+}
+
+}  // namespace
 
 std::vector<at::Tensor> CapturedStep::Impl::argumentsOfLoss() const {
   std::vector<at::Tensor> arguments;
@@ -43,29 +56,71 @@ InputValues CapturedStep::Impl::inputValues() const {
   return values;
 }
 
+std::optional<KnownValue> CapturedStep::Impl::findKnown(const at::Tensor& tensor,
+                                                        KnownFor purpose) {
+  return findKnownValue(recorder.trace(), storages, recorder.idOf(tensor), inputValues(),
+                        device.is_cpu(), purpose);
+}
+
+void CapturedStep::Impl::noteAssumed(const at::Tensor& tensor, std::optional<SizeQuestion> question,
+                                     std::vector<double> answer) {
+  for (const double number : answer) {
+    if (functions.noteAssumption) functions.noteAssumption(number);
+  }
+  if (isObserving) assumed.push_back({recorder.idOf(tensor), question, std::move(answer)});
+}
+
 std::optional<c10::Scalar> CapturedStep::Impl::knownValueOf(const at::Tensor& tensor) {
-  const ir::ValueId id = recorder.idOf(tensor);
-  const std::optional<KnownValue> known =
-      findKnownValue(recorder.trace(), storages, id, inputValues(), device.is_cpu());
+  const std::optional<KnownValue> known = findKnown(tensor, KnownFor::kHost);
   if (!known) {
     if (functions.noteUnknownRead) functions.noteUnknownRead();
     return std::nullopt;
   }
   const NotTraced notTraced;
   const c10::Scalar value = known->value.item();
-  if (known->usesInputs && isObserving) assumed.emplace_back(id, value.toDouble());
-  if (known->usesInputs && functions.noteAssumption) functions.noteAssumption(value.toDouble());
+  if (known->usesInputs) noteAssumed(tensor, std::nullopt, {value.toDouble()});
   return value;
 }
 
+std::optional<int64_t> CapturedStep::Impl::sizeOf(const at::Tensor& tensor, SizeQuestion question) {
+  const std::optional<KnownValue> known = findKnown(tensor, KnownFor::kSize);
+  if (!known) return std::nullopt;
+  const NotTraced notTraced;
+  const std::optional<int64_t> size = answerOf(known->value, question);
+  // Backward asks for what forward has asked before.
+  const bool isInBackward = torch::autograd::get_current_graph_task_id() != -1;
+  if (size && known->usesInputs && !isInBackward) {
+    noteAssumed(tensor, question, {static_cast<double>(*size)});
+  }
+  return size;
+}
+
+std::optional<std::vector<int64_t>> CapturedStep::Impl::numbersOf(const at::Tensor& tensor) {
+  const std::optional<KnownValue> known = findKnown(tensor, KnownFor::kSize);
+  if (!known || !c10::isIntegralType(known->value.scalar_type(), /*includeBool=*/false)) {
+    return std::nullopt;
+  }
+  const NotTraced notTraced;
+  std::vector<int64_t> numbers = elementsOf<int64_t>(known->value);
+  if (known->usesInputs) noteAssumed(tensor, std::nullopt, elementsOf<double>(known->value));
+  return numbers;
+}
+
 bool CapturedStep::inputsDiffer() const {
+  if (impl_->assumed.empty()) return false;
   const NotTraced notTraced;
   const InputValues values = impl_->inputValues();
-  const StepTrace& step = impl_->steps.back().trace;
-  for (const auto& [id, value] : impl_->assumed) {
+  for (const Assumed& asked : impl_->assumed) {
     const std::optional<KnownValue> known =
-        findKnownValue(step, impl_->storages, id, values, impl_->device.is_cpu());
-    if (!known || known->value.item().toDouble() != value) return true;
+        findKnownValue(impl_->steps.back().trace, impl_->storages, asked.tensor, values,
+                       impl_->device.is_cpu(), asked.question ? KnownFor::kSize : KnownFor::kHost);
+    if (!known) return true;
+    if (!asked.question) {
+      if (elementsOf<double>(known->value) != asked.answer) return true;
+      continue;
+    }
+    const std::optional<int64_t> size = answerOf(known->value, *asked.question);
+    if (!size || static_cast<double>(*size) != asked.answer.front()) return true;
   }
   return false;
 }

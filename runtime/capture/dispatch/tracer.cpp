@@ -127,6 +127,10 @@ ir::Error Tracer::takeRefusal() {
   return ir::makeError(*std::exchange(refusal_, std::nullopt));
 }
 
+void Tracer::noteRefusal(const std::string& why) {
+  if (!refusal_) refusal_.emplace(ir::ErrorCode::kUnsupported, why);
+}
+
 void Tracer::fail(const OpFacts& op, ir::ErrorCode code, const std::string& why) {
   const std::string text = op.name + " (" + sink_.place() + ") " + why;
   if (!refusal_) refusal_.emplace(code, text);
@@ -170,8 +174,7 @@ void Tracer::runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit:
   passOn(op.handle, keys, stack);
 }
 
-void Tracer::checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
-  if (op.refusal != nullptr) refuse(op, op.refusal);
+void Tracer::checkTensors(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
   forEachTensor(args, [&](const at::Tensor& tensor) {
     if (tensor.layout() != c10::kStrided || tensor.is_quantized() || tensor.is_nested()) {
       refuse(op, "it takes a sparse, nested or quantized tensor");
@@ -193,7 +196,12 @@ void Tracer::handle(const c10::OperatorHandle& handle, c10::DispatchKeySet keys,
     return replaceArguments(op, stack, {c10::IValue(*answer)});
   if (const std::optional<bool> answer = answerAnnounced(op, args))
     return replaceArguments(op, stack, {c10::IValue(*answer)});
-  checkArguments(op, args);
+  checkTensors(op, args);
+  if (sizeOf_ && op.sizedByValues) {
+    if (std::optional<torch::jit::Stack> results = callWithKnownSize(op, args, sizeOf_))
+      return replaceArguments(op, stack, std::move(*results));
+  }
+  if (op.refusal != nullptr) refuse(op, op.refusal);
   if (op.readsBack) return readBack(op, stack);
   // t_, squeeze_ and the like change sizes and strides of the tensor object: there is nothing to
   // record, and their kernels touch no data.
@@ -313,6 +321,8 @@ TracingScope::TracingScope(CallHandler& handler)
 }
 
 TracingScope::~TracingScope() { activeHandler.store(nullptr); }
+
+CallHandler& TracingScope::handler() { return *activeHandler.load(); }
 
 bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
 

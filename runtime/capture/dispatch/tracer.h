@@ -26,6 +26,7 @@
 #include "ir/base/error.h"
 #include "ir/schedule/target.h"
 #include "runtime/capture/dispatch/generator_watch.h"
+#include "runtime/capture/dispatch/known_sizes.h"
 #include "runtime/capture/ops/op_facts.h"
 #include "runtime/capture/ops/shape_rules.h"
 
@@ -38,6 +39,12 @@ class CallHandler {
   /// Replaces the arguments on the stack by the results.
   virtual void handle(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                       torch::jit::Stack* stack) = 0;
+  /// The integers that a tensor holds, row by row, where they are known before the step runs.
+  virtual std::optional<std::vector<int64_t>> knownNumbers(const at::Tensor& /*tensor*/) {
+    return std::nullopt;
+  }
+  /// Why the exception that follows is thrown.
+  virtual void noteRefusal(const std::string& /*why*/) {}
   /// Lets the call go on to the kernel it would have reached.
   static void passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                      torch::jit::Stack* stack);
@@ -76,6 +83,14 @@ class Tracer : public CallHandler {
   /// that is known is not recorded.
   using KnownValueOf = std::function<std::optional<c10::Scalar>(const at::Tensor& tensor)>;
   void setKnownValueOf(KnownValueOf known) { knownValueOf_ = std::move(known); }
+  /// Asked for each size that depends on values. An empty function knows none.
+  void setSizeOf(SizeOf sizeOf) { sizeOf_ = std::move(sizeOf); }
+  using NumbersOf = std::function<std::optional<std::vector<int64_t>>(const at::Tensor& tensor)>;
+  void setNumbersOf(NumbersOf numbersOf) { numbersOf_ = std::move(numbersOf); }
+  std::optional<std::vector<int64_t>> knownNumbers(const at::Tensor& tensor) override {
+    return numbersOf_ ? numbersOf_(tensor) : std::nullopt;
+  }
+  void noteRefusal(const std::string& why) override;
   /// Called for each item() that was just recorded; returns its value, or nothing to get the
   /// poison. An empty function always gives the poison.
   using ValueOfRead = std::function<std::optional<c10::Scalar>()>;
@@ -95,7 +110,7 @@ class Tracer : public CallHandler {
   void runForReal(const OpFacts& op, c10::DispatchKeySet keys, torch::jit::Stack* stack);
   void trace(const OpFacts& op, torch::jit::Stack* stack);
   void expandOneHot(const OpFacts& op, torch::jit::Stack* stack);
-  void checkArguments(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
+  void checkTensors(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
   void readBack(const OpFacts& op, torch::jit::Stack* stack);
   void forbidAccessToArguments(const TracedCall& call);
   [[noreturn]] void refuse(const OpFacts& op, const std::string& why);
@@ -110,6 +125,8 @@ class Tracer : public CallHandler {
   Poison poison_ = Poison::kOne;
   ValueOfRead valueOfRead_;
   KnownValueOf knownValueOf_;
+  SizeOf sizeOf_;
+  NumbersOf numbersOf_;
   GeneratorWatch* generator_ = nullptr;
   std::optional<ir::PlanError> refusal_;
 };
@@ -136,6 +153,8 @@ class TracingScope {
   TracingScope& operator=(const TracingScope&) = delete;
   /// True while calls of this thread go to a handler; false inside a call that it passes on.
   static bool isOnThisThread();
+  /// Of the scope that is open. Only on a thread that is traced.
+  static CallHandler& handler();
 
  private:
   std::unique_lock<std::mutex> turn_;  // declared first, so released last

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/capture/dispatch/value_checks.h"
 
+#include <ATen/Context.h>
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_assert_async.h>
+#include <ATen/ops/ctc_loss.h>
 #include <ATen/ops/logical_not.h>
 #include <torch/library.h>
 
@@ -35,6 +37,11 @@ class Announcement {
   std::optional<ValueCheck> before_;
 };
 
+constexpr const char* kLengthsAreRead =
+    "aten.ctc_loss.Tensor cannot be captured: libtorch reads the lengths on the host, and what it "
+    "makes has the longest target's size; pass the lengths as numbers (at::ctc_loss with "
+    "IntArrayRef, in Python a list or tuple), or compute them from the step's inputs alone";
+
 constexpr ValueCheck kQuantile = {true, "quantile() q values must be in the range [0, 1]"};
 constexpr ValueCheck kOverlap = {false, "istft(): window overlap add min is below 1e-11"};
 
@@ -58,16 +65,30 @@ bool isReadable(const at::Tensor& lengths) {
          (!isFake(lengths) || wasTouched(*lengths.storage().unsafeGetStorageImpl()));
 }
 
-/// ctc_loss.Tensor(log_probs, targets, input_lengths, target_lengths, ...): on the CPU libtorch
-/// makes numbers of the lengths.
+/// cuDNN is asked before the lengths are read, and may take them where they are.
+bool mayTakeCudnn(const at::Tensor& logProbs, const at::Tensor& targets) {
+  return logProbs.is_cuda() && targets.scalar_type() == c10::kInt &&
+         at::globalContext().userEnabledCuDNN();
+}
+
+/// ctc_loss.Tensor(log_probs, targets, input_lengths, target_lengths, blank, reduction,
+/// zero_infinity): libtorch makes numbers of the lengths. The plan keeps those.
 void ctcLoss(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const auto args = torch::jit::last(*stack, op.schema().arguments().size());
-  TORCH_CHECK_NOT_IMPLEMENTED(
-      !TracingScope::isOnThisThread() ||
-          (isReadable(args[2].toTensor()) && isReadable(args[3].toTensor())),
-      "aten.ctc_loss.Tensor cannot be captured: libtorch reads the lengths on the host, and what "
-      "it makes has the longest target's size; pass the lengths as numbers (at::ctc_loss with "
-      "IntArrayRef)");
+  const bool isReadByLibtorch = !TracingScope::isOnThisThread() ||
+                                mayTakeCudnn(args[0].toTensor(), args[1].toTensor()) ||
+                                (isReadable(args[2].toTensor()) && isReadable(args[3].toTensor()));
+  if (!isReadByLibtorch) {
+    const auto inputs = TracingScope::handler().knownNumbers(args[2].toTensor());
+    const auto targets = TracingScope::handler().knownNumbers(args[3].toTensor());
+    if (!inputs || !targets) TracingScope::handler().noteRefusal(kLengthsAreRead);
+    TORCH_CHECK_NOT_IMPLEMENTED(inputs && targets, kLengthsAreRead);
+    at::Tensor loss = at::ctc_loss(args[0].toTensor(), args[1].toTensor(), *inputs, *targets,
+                                   args[4].toInt(), args[5].toInt(), args[6].toBool());
+    torch::jit::drop(*stack, args.size());
+    stack->emplace_back(std::move(loss));
+    return;
+  }
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
 }
 
@@ -81,11 +102,14 @@ bool isQuestion(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
 void registerValueChecks() {
   static torch::Library cpu(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
                             __LINE__);
+  static torch::Library cuda(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,
+                             __LINE__);
   static const bool kRegistered = [] {
     for (const char* op : {"quantile", "quantile.scalar", "nanquantile", "nanquantile.scalar"}) {
       cpu.impl(op, torch::CppFunction::makeFromBoxedFunction<&quantile>());
     }
     cpu.impl("ctc_loss.Tensor", torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
+    cuda.impl("ctc_loss.Tensor", torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
     cpu.impl("istft", torch::CppFunction::makeFromBoxedFunction<&istft>());
     return true;
   }();

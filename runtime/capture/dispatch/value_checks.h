@@ -6,7 +6,9 @@
 // each check.
 // The tracer then returns the answer with which the op continues, and records an assertion that
 // repeats the check in every step that runs.
-// Not here: ops whose computation depends on the answer (prod's backward). Those are refused.
+// ctc_loss() makes host numbers of lengths in tensors: where these follow from the step's inputs,
+// it is called with the numbers. Not here: ops whose computation depends on the answer (prod's
+// backward). Those are refused.
 #ifndef STOWAGE_RUNTIME_CAPTURE_DISPATCH_VALUE_CHECKS_H_
 #define STOWAGE_RUNTIME_CAPTURE_DISPATCH_VALUE_CHECKS_H_
 

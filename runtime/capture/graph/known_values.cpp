@@ -2,7 +2,7 @@
 #include "runtime/capture/graph/known_values.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
-#include <ATen/ops/scalar_tensor.h>
+#include <ATen/ops/full.h>
 #include <llvm/ADT/STLExtras.h>
 
 #include <algorithm>
@@ -20,6 +20,40 @@ namespace {
 
 /// Host code asks about a mask or a few counts; a large computation is no question.
 constexpr size_t kMostNodes = 256;
+
+/// Ops that compute no floating-point number which they did not take.
+bool movesOrCompares(llvm::StringRef op) {
+  constexpr llvm::StringRef kOps[] = {"_to_copy",
+                                      "clone",
+                                      "copy_",
+                                      "cat",
+                                      "stack",
+                                      "index_select",
+                                      "gather",
+                                      "where",
+                                      "eq",
+                                      "ne",
+                                      "lt",
+                                      "le",
+                                      "gt",
+                                      "ge",
+                                      "zeros",
+                                      "zeros_like",
+                                      "ones",
+                                      "full",
+                                      "isnan",
+                                      "any",
+                                      "all",
+                                      "repeat",
+                                      "masked_fill",
+                                      "masked_fill_",
+                                      "new_zeros",
+                                      "ones_like",
+                                      "upsample_nearest1d",
+                                      "upsample_nearest2d",
+                                      "constant_pad_nd"};
+  return op.consume_front("aten.") && llvm::is_contained(kOps, op.split('.').first);
+}
 
 /// The calls that make one tensor, and what they begin with.
 class Slice {
@@ -60,14 +94,17 @@ class Slice {
     return picked;
   }
 
-  /// Do all its tensors hold integers or booleans, whose arithmetic no device rounds?
-  bool isExact() const {
+  /// Do all its tensors hold integers or booleans, whose arithmetic no device rounds? With
+  /// `allowMoves`, or are floating-point numbers only moved and compared?
+  bool isExact(bool allowMoves) const {
     const auto isWhole = [&](ir::ValueId id) {
       return !id.isValid() || !c10::isFloatingType(toScalarType(step_.tensors[id].type.dtype));
     };
     return llvm::all_of(nodes_, [&](uint32_t index) {
       const TracedNode& node = step_.nodes[index];
+      if (allowMoves && movesOrCompares(node.op->name)) return true;
       bool exact = llvm::all_of(node.results, isWhole);
+      if (readsOnlyShape(node)) return exact;
       forEachArgument(node, [&](ir::ValueId id) { exact = exact && isWhole(id); });
       return exact;
     });
@@ -142,33 +179,11 @@ std::optional<bool> comparisonOfDraw(const StepTrace& step, ir::ValueId tensor) 
   return std::nullopt;
 }
 
-}  // namespace
+using BytesByKey = std::unordered_map<StorageKey, c10::Storage>;
 
-std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTable& storages,
-                                         ir::ValueId tensor, const InputValues& inputs,
-                                         bool isOnCpu) {
-  const NotTraced notTraced;
-  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
-  if (const std::optional<bool> compared = comparisonOfDraw(step, tensor)) {
-    return KnownValue{.value = at::scalar_tensor(*compared, at::kBool)};
-  }
-  Slice slice(step, tensor);
-  if (!slice.find()) return std::nullopt;
-  KnownValue known;
-  std::unordered_map<StorageKey, c10::Storage> begin;
-  for (const StorageKey key : slice.leaves()) {
-    std::optional<c10::Storage> bytes = bytesOfLeaf(key, storages, inputs);
-    if (!bytes) return std::nullopt;
-    known.usesInputs = known.usesInputs || inputs.contains(key);
-    begin.emplace(key, std::move(*bytes));
-  }
-  if (!isOnCpu && known.usesInputs && !slice.isExact()) return std::nullopt;
-  const StorageKey wanted = step.tensors[tensor].storage;
-  const TensorShape shape = shapeOf(step.tensors[tensor].type);
-  if (const auto found = begin.find(wanted); found != begin.end()) {
-    known.value = makeTensor(found->second, shape);
-    return known;
-  }
+/// The bytes of `wanted` after the calls of `slice` have run on the CPU, from `begin`.
+std::optional<c10::Storage> runSlice(const Slice& slice, const StorageTable& storages,
+                                     const BytesByKey& begin, StorageKey wanted) {
   const StepTrace picked = slice.trace();
   const AssembledGraph assembled =
       assembleGraph({.step = picked,
@@ -194,7 +209,42 @@ std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTab
   const auto at = llvm::find(assembled.keys, wanted);
   if (at == assembled.keys.end()) return std::nullopt;
   const ir::StorageId storage(static_cast<size_t>(at - assembled.keys.begin()));
-  known.value = makeTensor(replay.bytesOf(storage).storage(), shape);
+  return replay.bytesOf(storage).storage();
+}
+
+}  // namespace
+
+std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTable& storages,
+                                         ir::ValueId tensor, const InputValues& inputs,
+                                         bool isOnCpu, KnownFor purpose) {
+  const NotTraced notTraced;
+  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  if (const std::optional<bool> compared = comparisonOfDraw(step, tensor)) {
+    const TensorShape drawn = shapeOf(step.tensors[tensor].type);
+    return KnownValue{.value = at::full(drawn.sizes, *compared, at::kBool)};
+  }
+  Slice slice(step, tensor);
+  if (!slice.find()) return std::nullopt;
+  KnownValue known;
+  BytesByKey begin;
+  for (const StorageKey key : slice.leaves()) {
+    std::optional<c10::Storage> bytes = bytesOfLeaf(key, storages, inputs);
+    if (!bytes) return std::nullopt;
+    known.usesInputs = known.usesInputs || inputs.contains(key);
+    begin.emplace(key, std::move(*bytes));
+  }
+  const bool mustBeExact =
+      purpose == KnownFor::kSize ? known.usesInputs || !isOnCpu : known.usesInputs && !isOnCpu;
+  if (mustBeExact && !slice.isExact(/*allowMoves=*/isOnCpu)) return std::nullopt;
+  const StorageKey wanted = step.tensors[tensor].storage;
+  const TensorShape shape = shapeOf(step.tensors[tensor].type);
+  if (const auto found = begin.find(wanted); found != begin.end()) {
+    known.value = makeTensor(found->second, shape);
+    return known;
+  }
+  const std::optional<c10::Storage> made = runSlice(slice, storages, begin, wanted);
+  if (!made) return std::nullopt;
+  known.value = makeTensor(*made, shape);
   return known;
 }
 

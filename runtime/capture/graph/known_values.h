@@ -7,6 +7,7 @@
 // Invariants: nothing random, no parameter and no state goes into them. A draw of torch.rand()
 // compared with a number that no draw is below (or that all are below) is known without drawing.
 // For a step on another device the calls must be exact (integers, booleans), or of constants alone.
+// For a size they must be exact; on the CPU they may also move or compare floating-point numbers.
 // Not here: what is done with the value (retrace.cpp).
 #ifndef STOWAGE_RUNTIME_CAPTURE_GRAPH_KNOWN_VALUES_H_
 #define STOWAGE_RUNTIME_CAPTURE_GRAPH_KNOWN_VALUES_H_
@@ -28,10 +29,13 @@ struct KnownValue {
 /// The inputs' values, by storage: tensors with memory, of the captured sizes and strides.
 using InputValues = std::unordered_map<StorageKey, at::Tensor>;
 
+/// What a value is for. A size that differed from the running step's would not be seen there.
+enum class KnownFor : uint8_t { kHost, kSize };
+
 /// The value of a tensor of `step` as it is after the last node. Nothing when it is not known.
 std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTable& storages,
                                          ir::ValueId tensor, const InputValues& inputs,
-                                         bool isOnCpu);
+                                         bool isOnCpu, KnownFor purpose = KnownFor::kHost);
 
 }  // namespace stowage::runtime
 

@@ -71,6 +71,12 @@ constexpr std::array<Refusal, 15> kRefusals = {{
      "torch.backends.mkldnn.flags(enabled=False))"},
 }};
 
+/// Those that can be made of other ops where the size is known (known_sizes.h).
+constexpr std::array<std::string_view, 10> kSizedByValues = {
+    "aten::_index_put_impl_", "aten::_unique2",         "aten::bincount",      "aten::index",
+    "aten::index_put",        "aten::index_put_",       "aten::masked_select", "aten::nonzero",
+    "aten::one_hot",          "aten::repeat_interleave"};
+
 template <typename Names>
 bool contains(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -134,6 +140,7 @@ OpFacts::OpFacts(const c10::OperatorHandle& op) : handle(op), name(irName(op.ope
   readsBack = plain == "aten::_local_scalar_dense";
   emptyFactory = contains(kEmptyFactories, plain);
   changesShape = op.hasTag(at::Tag::inplace_view);
+  sizedByValues = contains(kSizedByValues, plain);
   refusal = findRefusal(op);
   if (const NamedRule* found = findShapeRule(name); found != nullptr) {
     rule = found->rule;

@@ -41,6 +41,7 @@ struct OpFacts {
   bool readsBack = false;         // gives a tensor's value to the host
   bool emptyFactory = false;      // makes a tensor whose bytes mean nothing
   bool changesShape = false;      // changes the tensor object, not its bytes (t_, squeeze_)
+  bool sizedByValues = false;     // such an op, with other ops for when the size is known
   const char* refusal = nullptr;  // why it cannot be captured
   ShapeRule rule = nullptr;
   OperandCheck operandRule = nullptr;

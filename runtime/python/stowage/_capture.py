@@ -50,6 +50,7 @@ class CapturedStep:
         self.bypassed = set()
         # What the step's host code asked about its inputs: "file:line, in f" -> value.
         self.assumptions = {}
+        self._questions = {}  # of the run under way: place -> how many
         self._broken = None
         self._read_at = None
         self._is_captured = False
@@ -175,6 +176,7 @@ class CapturedStep:
 
     def _on_run(self, first, second):
         args, kwargs = self.tree.fill(self.handle.arguments())
+        self._questions = {}
         try:
             with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
                 returned = Tree(self.function(*args, **kwargs))
@@ -196,6 +198,9 @@ class CapturedStep:
 
     def _on_note_assumption(self, first, second):
         place = place_in_stack(sys._getframe())
+        count = self._questions[place] = self._questions.get(place, 0) + 1
+        if count > 1:
+            place = f"{place}, question {count}"
         value = self.handle.asked_numbers()[0]
         if not self._is_captured:
             self.assumptions[place] = value
