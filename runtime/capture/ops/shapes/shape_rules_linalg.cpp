@@ -83,7 +83,9 @@ Outputs distancesBackward(const TracedCall& call) {
 Outputs weightNorm(const TracedCall& call) {
   const at::Tensor& v = call.tensor(0);
   const at::Tensor& g = call.tensor(1);
-  const c10::ScalarType type = g.scalar_type() == c10::kBFloat16 ? c10::kFloat : g.scalar_type();
+  const bool isSmall =
+      g.scalar_type() == c10::kBFloat16 || (g.scalar_type() == c10::kHalf && call.device.is_cuda());
+  const c10::ScalarType type = isSmall ? c10::kFloat : g.scalar_type();
   return outputs(
       {freshContiguous(v), freshStrided({g.sizes().data(), g.sizes().size()},
                                         {g.strides().data(), g.strides().size()}, type)});
@@ -99,8 +101,8 @@ constexpr NamedRule kRules[] = {
     {"aten._cdist_forward.default", distances, kOnlyForCpu},
     {"aten._pdist_backward.default", pairDistancesBackward, kOnlyForCpu},
     {"aten._pdist_forward.default", pairDistances, kOnlyForCpu},
-    {"aten._weight_norm_interface.default", weightNorm, kOnlyForCpu},
-    {"aten._weight_norm_interface_backward.default", weightNormBackward, kOnlyForCpu},
+    {"aten._weight_norm_interface.default", weightNorm},
+    {"aten._weight_norm_interface_backward.default", weightNormBackward},
     {"aten.linalg_householder_product.default", householderProduct, kOnlyForCpu},
     {"aten.linalg_matrix_exp.default", matrixExp, kOnlyForCpu},
     {"aten.linalg_solve_triangular.default", solveTriangular, kOnlyForCpu},

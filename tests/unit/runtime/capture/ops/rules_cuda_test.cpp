@@ -44,6 +44,10 @@ Tensors sparseGroups() {
   return {at::rand({32, 64}).to(at::kBFloat16),
           at::rand({4, 52, 64}).to(at::kBFloat16).transpose(1, 2), at::arange(8, 40, 8, at::kInt)};
 }
+/// A weight, and its length by row laid out from behind.
+Tensors halves() {
+  return {at::rand({8, 6, 3}).to(at::kHalf), at::rand({1, 1, 8}).permute({2, 1, 0}).to(at::kHalf)};
+}
 Tensors transposedRows() { return {at::rand({5, 4, 3}).permute({2, 1, 0})}; }
 
 /// An image in bfloat16, mean and inverse deviation of its channels, sums of two devices.
@@ -406,6 +410,10 @@ std::vector<CudaCase> otherCases() {
        },
        [](const Tensors& t) { at::conv_depthwise3d(t[0], t[1], kThree3, {}, kOne3, kOne3, kOne3); },
        "(Float[2, 4, 5, 6, 7] strides=[840, 210, 42, 7, 1] offset=0 #2 6720 B)"},
+      {"aten._weight_norm_interface.default", halves,
+       [](const Tensors& t) { at::_weight_norm_interface(t[0], t[1], 0); },
+       "(Half[8, 6, 3] strides=[18, 3, 1] offset=0 #2 288 B) "
+       "(Float[8, 1, 1] strides=[1, 8, 8] offset=0 #3 32 B)"},
   };
 }
 
