@@ -156,7 +156,7 @@ struct CapturedStep::Impl {
   StoragePairs heldFromLoss;             // storages of the last trace of `loss` -> captured ones
   mutable OutsideTensors outside;        // as the plan took them
   std::vector<Assumed> assumed;          // of the last step of the capture
-  bool isObserving = false;                             // a step of the capture
+  bool isObserving = false;              // a step of the capture
   bool scalarsOutsideUpdate = false;
   std::optional<FirstValues> firstValues;
   AssembledGraph assembled;

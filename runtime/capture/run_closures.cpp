@@ -59,7 +59,7 @@ InputValues CapturedStep::Impl::inputValues() const {
 std::optional<KnownValue> CapturedStep::Impl::findKnown(const at::Tensor& tensor,
                                                         KnownFor purpose) {
   return findKnownValue(recorder.trace(), storages, recorder.idOf(tensor), inputValues(),
-                        device.is_cpu(), purpose);
+                        {.isOnCpu = device.is_cpu(), .purpose = purpose});
 }
 
 void CapturedStep::Impl::noteAssumed(const at::Tensor& tensor, std::optional<SizeQuestion> question,
@@ -113,7 +113,8 @@ bool CapturedStep::inputsDiffer() const {
   for (const Assumed& asked : impl_->assumed) {
     const std::optional<KnownValue> known =
         findKnownValue(impl_->steps.back().trace, impl_->storages, asked.tensor, values,
-                       impl_->device.is_cpu(), asked.question ? KnownFor::kSize : KnownFor::kHost);
+                       {.isOnCpu = impl_->device.is_cpu(),
+                        .purpose = asked.question ? KnownFor::kSize : KnownFor::kHost});
     if (!known) return true;
     if (!asked.question) {
       if (elementsOf<double>(known->value) != asked.answer) return true;

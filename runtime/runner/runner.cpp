@@ -338,9 +338,8 @@ void Runner::compareFirst() { impl_->comparesFirst = true; }
 bool Runner::isStopped() const { return impl_->executor->isStopped(); }
 
 bool Runner::isLost() const {
-  const bool anyOther = llvm::any_of(impl_->furthers, [](const Impl* further) {
-    return !further->executor->stateIsWhole();
-  });
+  const bool anyOther = llvm::any_of(
+      impl_->furthers, [](const Impl* further) { return !further->executor->stateIsWhole(); });
   return anyOther || impl_->notPutBack || !impl_->executor->stateIsWhole();
 }
 

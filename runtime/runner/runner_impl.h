@@ -42,7 +42,7 @@ struct Runner::Impl {
   /// A recompute that draws random numbers sets the generator to an earlier state for a while: a
   /// GPU's when it is enqueued, the CPU's when it runs.
   bool drawsOnCpu = false;
-  bool begun = false;  // took a step, or a checkpoint
+  bool begun = false;          // took a step, or a checkpoint
   bool comparesFirst = false;  // the next step
   bool over = false;
   struct Reading {

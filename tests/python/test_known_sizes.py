@@ -104,9 +104,10 @@ class Trained:
     parameters: list
     raised: object = None
     assumptions: object = None
+    plans: int = 0
 
 
-def train(loss_of, batches, planned, budget="60%peak"):
+def train(loss_of, batches, planned, budget="60%peak", new_shapes="plan"):
     torch.manual_seed(0)
     model = Tagger()
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-2)
@@ -118,7 +119,10 @@ def train(loss_of, batches, planned, budget="60%peak"):
         optimizer.zero_grad()
         return loss
 
-    run = stowage.step(model, optimizer, budget=budget, device="cpu")(step) if planned else step
+    run = step
+    if planned:
+        run = stowage.step(model, optimizer, budget=budget, device="cpu",
+                           new_shapes=new_shapes)(step)
     made = Trained([], [])
     try:
         for batch in batches:
@@ -128,6 +132,7 @@ def train(loss_of, batches, planned, budget="60%peak"):
     if planned:
         if made.losses:
             made.assumptions = dict(run._captured.assumptions)
+            made.plans = run.facts().get("plans")
         run.leave()
     made.parameters = [one.detach().clone() for one in model.parameters()]
     return made
@@ -149,9 +154,7 @@ def test_same_sizes_elsewhere_give_the_same_bits(loss_of):
     assert is_same(train(loss_of, batches, planned=False), planned)
 
 
-@pytest.mark.parametrize("other", ["more", "fewer", "none"])
-@pytest.mark.parametrize("loss_of", CASES, ids=lambda one: one.__name__)
-def test_another_size_is_refused_and_the_state_kept(loss_of, other):
+def batches_with_another_size(loss_of, other):
     if loss_of is ctc:
         batches = [make_ctc_batch(seed) for seed in range(3)]
         lengths = {"more": (3, 4, 3), "fewer": (2, 4, 2), "none": (0, 0, 0)}[other]
@@ -163,7 +166,25 @@ def test_another_size_is_refused_and_the_state_kept(loss_of, other):
     else:
         batches = [make_batch(seed) for seed in range(3)]
         bad = make_batch(9, count={"more": 15, "fewer": 4, "none": 0}[other])
-    planned = train(loss_of, [*batches, bad, *batches], planned=True)
+    return batches, bad
+
+
+@pytest.mark.parametrize("other", ["more", "fewer"])
+@pytest.mark.parametrize("loss_of", CASES, ids=lambda one: one.__name__)
+def test_another_size_gets_a_plan_of_its_own(loss_of, other):
+    batches, bad = batches_with_another_size(loss_of, other)
+    script = [*batches, bad, *batches, bad]
+    with pytest.warns(UserWarning, match="a plan of its own"):
+        planned = train(loss_of, script, planned=True, budget="100%peak")
+    assert planned.raised is None and planned.plans == 2
+    assert is_same(train(loss_of, script, planned=False), planned)
+
+
+@pytest.mark.parametrize("other", ["more", "fewer", "none"])
+@pytest.mark.parametrize("loss_of", CASES, ids=lambda one: one.__name__)
+def test_another_size_is_refused_and_the_state_kept(loss_of, other):
+    batches, bad = batches_with_another_size(loss_of, other)
+    planned = train(loss_of, [*batches, bad, *batches], planned=True, new_shapes="refuse")
     assert isinstance(planned.raised, stowage.StepChanged)
     assert "in this batch" in str(planned.raised)
     assert "test_known_sizes.py" in str(planned.raised)

@@ -181,6 +181,18 @@ std::optional<bool> comparisonOfDraw(const StepTrace& step, ir::ValueId tensor) 
 
 using BytesByKey = std::unordered_map<StorageKey, c10::Storage>;
 
+/// Nothing when one of them is no constant and no input.
+std::optional<BytesByKey> bytesOfLeaves(const Slice& slice, const StorageTable& storages,
+                                        const InputValues& inputs) {
+  BytesByKey begin;
+  for (const StorageKey key : slice.leaves()) {
+    std::optional<c10::Storage> bytes = bytesOfLeaf(key, storages, inputs);
+    if (!bytes) return std::nullopt;
+    begin.emplace(key, std::move(*bytes));
+  }
+  return begin;
+}
+
 /// The bytes of `wanted` after the calls of `slice` have run on the CPU, from `begin`.
 std::optional<c10::Storage> runSlice(const Slice& slice, const StorageTable& storages,
                                      const BytesByKey& begin, StorageKey wanted) {
@@ -216,7 +228,7 @@ std::optional<c10::Storage> runSlice(const Slice& slice, const StorageTable& sto
 
 std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTable& storages,
                                          ir::ValueId tensor, const InputValues& inputs,
-                                         bool isOnCpu, KnownFor purpose) {
+                                         KnownUse use) {
   const NotTraced notTraced;
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   if (const std::optional<bool> compared = comparisonOfDraw(step, tensor)) {
@@ -226,23 +238,20 @@ std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTab
   Slice slice(step, tensor);
   if (!slice.find()) return std::nullopt;
   KnownValue known;
-  BytesByKey begin;
-  for (const StorageKey key : slice.leaves()) {
-    std::optional<c10::Storage> bytes = bytesOfLeaf(key, storages, inputs);
-    if (!bytes) return std::nullopt;
-    known.usesInputs = known.usesInputs || inputs.contains(key);
-    begin.emplace(key, std::move(*bytes));
-  }
-  const bool mustBeExact =
-      purpose == KnownFor::kSize ? known.usesInputs || !isOnCpu : known.usesInputs && !isOnCpu;
-  if (mustBeExact && !slice.isExact(/*allowMoves=*/isOnCpu)) return std::nullopt;
+  const std::optional<BytesByKey> begin = bytesOfLeaves(slice, storages, inputs);
+  if (!begin) return std::nullopt;
+  known.usesInputs =
+      llvm::any_of(*begin, [&](const auto& leaf) { return inputs.contains(leaf.first); });
+  const bool mustBeExact = use.purpose == KnownFor::kSize ? known.usesInputs || !use.isOnCpu
+                                                          : known.usesInputs && !use.isOnCpu;
+  if (mustBeExact && !slice.isExact(/*allowMoves=*/use.isOnCpu)) return std::nullopt;
   const StorageKey wanted = step.tensors[tensor].storage;
   const TensorShape shape = shapeOf(step.tensors[tensor].type);
-  if (const auto found = begin.find(wanted); found != begin.end()) {
+  if (const auto found = begin->find(wanted); found != begin->end()) {
     known.value = makeTensor(found->second, shape);
     return known;
   }
-  const std::optional<c10::Storage> made = runSlice(slice, storages, begin, wanted);
+  const std::optional<c10::Storage> made = runSlice(slice, storages, *begin, wanted);
   if (!made) return std::nullopt;
   known.value = makeTensor(*made, shape);
   return known;

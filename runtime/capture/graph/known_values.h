@@ -32,10 +32,15 @@ using InputValues = std::unordered_map<StorageKey, at::Tensor>;
 /// What a value is for. A size that differed from the running step's would not be seen there.
 enum class KnownFor : uint8_t { kHost, kSize };
 
+struct KnownUse {
+  bool isOnCpu = false;  // the step is for the CPU
+  KnownFor purpose = KnownFor::kHost;
+};
+
 /// The value of a tensor of `step` as it is after the last node. Nothing when it is not known.
 std::optional<KnownValue> findKnownValue(const StepTrace& step, const StorageTable& storages,
                                          ir::ValueId tensor, const InputValues& inputs,
-                                         bool isOnCpu, KnownFor purpose = KnownFor::kHost);
+                                         KnownUse use);
 
 }  // namespace stowage::runtime
 

@@ -60,7 +60,7 @@ class RunnerHandle : public torch::CustomClassHolder {
 
   c10::intrusive_ptr<PlanHandle> plan_;
   std::optional<c10::intrusive_ptr<RunnerHandle>> main_;  // outlives the runner
-  std::optional<Step> step_;  // stays captured while it runs
+  std::optional<Step> step_;                              // stays captured while it runs
   std::unique_ptr<runtime::Runner> runner_;
 };
 
