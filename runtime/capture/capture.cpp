@@ -145,7 +145,7 @@ ir::Error CapturedStep::Impl::prepare() {
   for (const ModuleTensor& entry : moduleTensors.all()) storages.keyOf(entry.tensor);
   for (const InputSpec& spec : inputSpecs) {
     inputTensors.emplace_back(spec.name, makeInput(spec, device));
-    storages.keyOf(inputTensors.back().second);
+    storages.get(storages.keyOf(inputTensors.back().second)).input = true;
   }
   std::unordered_map<StorageKey, std::string> paths;
   for (const ModuleTensor& entry : moduleTensors.all()) paths.emplace(entry.id, entry.path);

@@ -82,7 +82,8 @@ struct CapturedStep::Impl {
   ir::Error trace(const std::string& what, const std::function<ir::Error()>& run);
   /// Both closures, as one step.
   ir::Error runStep(ObservedStep& observed);
-  std::vector<at::Tensor> argumentsOfLoss() const;
+  /// Tensors of this step alone, in the place of the inputs.
+  std::vector<at::Tensor> argumentsOfLoss();
   /// The gradients that backward has left.
   void noteGradients();
   ir::Error runWhole(ObservedStep& observed);

@@ -24,9 +24,15 @@ std::vector<Number> elementsOf(const at::Tensor& tensor) {
 
 }  // namespace
 
-std::vector<at::Tensor> CapturedStep::Impl::argumentsOfLoss() const {
+std::vector<at::Tensor> CapturedStep::Impl::argumentsOfLoss() {
   std::vector<at::Tensor> arguments;
-  for (const auto& [name, tensor] : inputTensors) arguments.push_back(tensor);
+  std::vector<std::pair<at::Tensor, StorageKey>> inputsOfStep;
+  for (const auto& [name, tensor] : inputTensors) {
+    const auto bytes = static_cast<int64_t>(tensor.storage().nbytes());
+    arguments.push_back(makeTensor(makeFakeStorage(bytes, device, false), shapeOf(tensor)));
+    inputsOfStep.emplace_back(arguments.back(), fakeId(tensor));
+  }
+  storages.setInputs(inputsOfStep);
   return arguments;
 }
 

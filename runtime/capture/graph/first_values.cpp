@@ -222,7 +222,8 @@ bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) c
   }
   nodes.assign(picked.begin(), picked.end());
   return !picked.empty() && std::all_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
-    return made.contains(key) || key < first_->firstId || storages_->isReal(key);
+    const bool isFromBefore = key < first_->firstId && !storages_->find(key)->input;
+    return made.contains(key) || isFromBefore || storages_->isReal(key);
   });
 }
 

@@ -55,6 +55,7 @@ StorageKey StorageTable::keyOf(const at::Tensor& tensor) {
   const c10::StorageImpl& impl = *storage.unsafeGetStorageImpl();
   const FakeId id = fakeId(impl);
   if (id == 0) return keyOfReal(tensor);
+  if (const auto input = inputs_.find(id); input != inputs_.end()) return input->second;
   const auto [found, isNew] = facts_.try_emplace(id);
   if (isNew) {
     found->second.bytes = static_cast<int64_t>(impl.nbytes());
@@ -62,6 +63,11 @@ StorageKey StorageTable::keyOf(const at::Tensor& tensor) {
     if (transient_) transient_->push_back(id);
   }
   return id;
+}
+
+void StorageTable::setInputs(const std::vector<std::pair<at::Tensor, StorageKey>>& tensors) {
+  inputs_.clear();
+  for (const auto& [tensor, key] : tensors) inputs_.emplace(fakeId(tensor), key);
 }
 
 StorageKey StorageTable::keyOfReal(const at::Tensor& tensor) {

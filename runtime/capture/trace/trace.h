@@ -18,6 +18,7 @@
 #include <string>
 #include <unordered_map>
 #include <unordered_set>
+#include <utility>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -36,6 +37,7 @@ struct StorageFacts {
   bool unwritten = false;   // made by `empty`, and no recorded op wrote it yet
   bool handFilled = false;  // made by `empty`, written by host code: its bytes are in `contents`
   bool written = false;     // by an op that was recorded, so a real storage's bytes are old
+  bool input = false;       // of the step: other bytes in each
   bool trained = false;     // `update` wrote it as a tensor that requires a gradient
   c10::Storage real;        // real storages are held, so that their identity stays theirs
   c10::VariableVersion version = c10::VariableVersion(c10::VariableVersion::DISABLED);  // of `real`
@@ -56,6 +58,10 @@ class StorageTable {
   bool isReal(StorageKey key) const { return key >= kFirstReal; }
   const std::unordered_map<StorageKey, StorageFacts>& all() const { return facts_; }
 
+  /// A step begins whose inputs are given as `tensors`, which only this step has: a tensor of an
+  /// earlier step, which its code has kept, is no input of this one.
+  void setInputs(const std::vector<std::pair<at::Tensor, StorageKey>>& tensors);
+
   /// A step traced for its numbers begins: what it adds can be forgotten.
   void beginTransient() {
     if (!transient_) transient_ = std::move(keptTransient_);
@@ -70,6 +76,7 @@ class StorageTable {
 
   c10::DeviceType device_;
   std::unordered_map<StorageKey, StorageFacts> facts_;
+  std::unordered_map<FakeId, StorageKey> inputs_;  // of this step
   std::unordered_map<const c10::StorageImpl*, StorageKey> realKeys_;
   StorageKey nextReal_ = kFirstReal;
   std::optional<std::vector<StorageKey>> transient_;
