@@ -86,6 +86,33 @@ def test_evaluation_refuses_what_trains():
     assert train_step.facts()["steps"] == 2
 
 
+def test_evaluation_returns_what_a_model_returns():
+    torch.manual_seed(0)
+    model = turns._gpt2()
+    optimizer = torch.optim.AdamW(model.parameters())
+
+    @stowage.step(model, optimizer, budget="80%peak", device="cpu")
+    def train_step(ids):
+        loss = model(input_ids=ids, labels=ids).loss
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss
+
+    ids = torch.zeros(2, 8, dtype=torch.long)
+    train_step(ids)
+    evaluate = train_step.evaluation(
+        lambda ids, cached: model(input_ids=ids, labels=ids, use_cache=cached))
+    with pytest.raises(stowage.Unsupported, match="DynamicCache"):
+        evaluate(ids, True)
+    found = evaluate(ids, False)
+    train_step.leave()
+    with torch.no_grad():
+        expected = model.eval()(input_ids=ids, labels=ids)
+    assert type(found) is type(expected)
+    assert torch.equal(found.logits, expected.logits) and torch.equal(found.loss, expected.loss)
+
+
 def test_a_step_that_fails_in_another_shape_ends_the_training_with_its_state():
     model, optimizer = make()
     fails = []

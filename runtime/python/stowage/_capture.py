@@ -181,6 +181,7 @@ class CapturedStep:
             with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
                 returned = Tree(self.function(*args, **kwargs))
                 if not self._trains:
+                    _refuse_hidden_tensors(returned)
                     returned.tensors = self._own_copies(returned.tensors)
         finally:
             self._set_host_numbers(False)
@@ -327,6 +328,16 @@ class _Link:
     def _call(self, what, first, second):
         step = self._step() or self.last_owner
         return 1 if step is None else step._call(what, first, second)
+
+
+def _refuse_hidden_tensors(tree):
+    plain = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device)
+    for name, value in tree.plain().items():
+        if not isinstance(value, plain):
+            raise _errors.Unsupported(
+                f"the evaluation returns a {type(value).__name__} ('{name}'), which may hold tensors "
+                "that have no memory: return tensors, in dicts, lists or dataclasses (a model's "
+                "cache: use_cache=False)")
 
 
 def _refuse_bad_inputs(tree):

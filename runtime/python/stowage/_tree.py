@@ -111,6 +111,8 @@ def _fill(shape, tensors):
     like = shape.like
     if isinstance(like, _pytree.TreeSpec):
         return _pytree.tree_unflatten(list(parts.values()), like)
+    if isinstance(like, dict) and dataclasses.is_dataclass(like):  # transformers' ModelOutput
+        return type(like)(**parts)
     if isinstance(like, dict):
         made = like.copy()
         made.update(parts)
