@@ -2,6 +2,10 @@
 """The Trainer of transformers, by a plan and without: the same logs and the same weights."""
 
 import functools
+import pathlib
+import signal
+import subprocess
+import sys
 import warnings
 
 import peft
@@ -229,3 +233,23 @@ def test_refuses_a_budget_that_is_too_small(tmp_path):
     check_same(dict(trainer.model.state_dict()), before)
     with pytest.raises(stowage.InvalidArgument, match="wrapped already"):
         wrapped(trainer)
+
+
+def test_a_killed_process_resumes(tmp_path):
+    """30 steps, killed after the 21st, with a checkpoint of the 16th: as if nothing had been."""
+    def run_script(how, kill_at=0):
+        script = pathlib.Path(__file__).with_name("killed_trainer.py")
+        return subprocess.run([sys.executable, script, tmp_path / how, how, str(kill_at)],
+                              capture_output=True, text=True, check=False)
+
+    assert run_script("planned", kill_at=21).returncode == -signal.SIGKILL
+    for how in ("planned", "plain"):
+        made = run_script(how)
+        assert made.returncode == 0, made.stderr[-2000:]
+    planned, plain = (torch.load(tmp_path / how / "left.pt") for how in ("planned", "plain"))
+    for one in (planned, plain):  # a checkpoint's log is sorted
+        one["log"] = [dict(sorted(entry.items())) for entry in one["log"]]
+    assert len(plain["log"]) == 34  # 30 steps, three evaluations, the end
+    # What the end says of the whole run counts from where a process began.
+    assert planned["log"].pop()["step"] == plain["log"].pop()["step"] == 30
+    check_same(planned, plain)
