@@ -64,7 +64,7 @@ class CapturedStep:
         self.key = self.tree.key()
         self.result = None
         self._modes = [(one, one.training) for one in model.modules()]
-        _refuse_bad_inputs(self.tree)
+        _refuse_bad_inputs(self.tree, model)
         self._has_gpu = torch.cuda.is_available()
         if main is None and device in _library.ENVIRONMENT["profiles"]:
             self.call(torch.ops.stowage.plan_without_gpu, device)
@@ -340,12 +340,19 @@ def _refuse_hidden_tensors(tree):
                 "cache: use_cache=False)")
 
 
-def _refuse_bad_inputs(tree):
+def _refuse_bad_inputs(tree, model):
+    held = {one.untyped_storage()._cdata for one in (*model.parameters(), *model.buffers())
+            if one.layout == torch.strided}
     for name, tensor in zip(tree.names, tree.tensors, strict=True):
         if tensor.requires_grad:
             raise _errors.InvalidArgument(
                 f"input '{name}' requires a gradient, expected one that does not: a batch is not "
                 "trained; detach() it")
+        if tensor.layout == torch.strided and tensor.untyped_storage()._cdata in held:
+            raise _errors.InvalidArgument(
+                f"input '{name}' shares memory with a parameter or buffer of the model, which has "
+                "its values elsewhere while it is planned: clone() it, or let the step use the "
+                "model's own")
         if tensor.layout != torch.strided:
             raise _errors.InvalidArgument(
                 f"input '{name}' is a {tensor.layout} tensor, expected a dense one")

@@ -6,7 +6,7 @@ generator of random numbers, a small array. `find_holders` walks from one to wha
 is copied by itself, not deeply.
 An entry that now is a tensor without memory stays where the caller asks for it: later steps of the
 plan use it.
-Not walked: optimizers, machinery of Python and torch, objects with threads or locks.
+Not walked: what torch keeps in optimizers and modules, machinery of Python and torch, objects with threads or locks.
 """
 
 import argparse
@@ -25,12 +25,15 @@ _MOST_HOLDERS = 4000
 # A walk does not look into each element of a data set.
 _MOST_WALKED = 4096
 _LISTS = (list, collections.deque)
-_POSITIONS = (itertools.count, type(iter([])), type(iter(())), type(iter(range(0))))
+_POSITIONS = (itertools.count, itertools.cycle, type(iter([])), type(iter(())), type(iter(range(0))))
 _OF_NAMES = (types.SimpleNamespace, argparse.Namespace, collections.UserDict, collections.UserList)
 _LIBRARIES = frozenset(sys.stdlib_module_names) | {"torch", "stowage", "numpy"}
 # What a module has of its own; and the methods that _guard.py wraps.
 _OF_MODULES = frozenset(vars(torch.nn.Module())) - {"_modules"} | {
     "state_dict", "load_state_dict", "_apply"}
+# What every optimizer has: _optimizer.py puts it back; and what schedulers and the guard wrap.
+_OF_OPTIMIZERS = frozenset(vars(torch.optim.SGD([torch.zeros(1)], lr=1.0))) | {
+    "state_dict", "load_state_dict", "step"}
 _THREADS = frozenset({"threading", "_thread", "queue", "_queue", "multiprocessing", "concurrent",
                       "asyncio", "socket", "select"})
 
@@ -109,6 +112,42 @@ class Entries(Holder):
         if self._names is not None:
             return {name: self.live[name] for name in self._names if name in self.live}
         return {name: value for name, value in self.live.items() if name not in self._leave_out}
+
+
+class OfModule(Entries):
+    """Attributes of a module, and which hooks it has."""
+
+    def __init__(self, module):
+        super().__init__(vars(module), leave_out=_OF_MODULES)
+        self._hooks = [one for name, one in vars(module).items()
+                       if "hook" in name and isinstance(one, dict)]
+
+    def held(self):
+        found = super().held()
+        for hooks in self._hooks:
+            for hook in hooks.values():
+                found += [one.cell_contents for one in getattr(hook, "__closure__", None) or ()
+                          if one != types.CellType()]
+        return found
+
+    def copy(self):
+        return super().copy(), [dict(one) for one in self._hooks]
+
+    def is_changed(self, copied):
+        entries, hooks = copied
+        return super().is_changed(entries) or any(
+            now.keys() != was.keys() for now, was in zip(self._hooks, hooks, strict=True))
+
+    def put(self, copied, keep):
+        entries, hooks = copied
+        for now, was in zip(self._hooks, hooks, strict=True):
+            if now.keys() != was.keys():
+                now.clear()
+                now.update(was)
+        super().put(entries, keep)
+
+    def put_where(self, copied, is_there):
+        super().put(copied[0], lambda value: not is_there(value))
 
 
 class Elements(Holder):
@@ -274,7 +313,9 @@ def holder_of(value, holds_no_memory):
     if isinstance(value, type):
         return None if is_machinery(value.__module__) else OfClass(value)
     if isinstance(value, torch.nn.Module):
-        return Entries(vars(value), leave_out=_OF_MODULES)
+        return OfModule(value)
+    if isinstance(value, torch.optim.Optimizer):
+        return Entries(vars(value), leave_out=_OF_OPTIMIZERS)
     if isinstance(value, torch.Tensor):
         is_number = value.dim() == 0 and value.device.type == "cpu" and not value.requires_grad
         return Number(value) if is_number and not holds_no_memory(value) else None
@@ -308,8 +349,7 @@ def _of_numpy(value):
 def _of_object(value):
     """Of a class of the user, or of a library above torch."""
     kind = type(value)
-    if isinstance(value, torch.optim.Optimizer) or (
-            is_machinery(kind.__module__) and not isinstance(value, _OF_NAMES)):
+    if is_machinery(kind.__module__) and not isinstance(value, _OF_NAMES):
         return None
     attributes = getattr(value, "__dict__", None)
     slots = [name for base in kind.__mro__ for name in _slots_of(base)]
