@@ -148,7 +148,7 @@ ir::Error PinnedArena::grow(Bytes bytes, const Report& report) {
   if (!error) {
     bytes_ = bytes;
   } else if (bytes_.value() > 0) {
-    if (ir::Error again = pin(bytes_)) llvm::consumeError(std::move(again));
+    dropError(pin(bytes_));
   }
   return error;
 }

@@ -38,9 +38,10 @@ ir::Expected<MappedArena> MappedArena::map(Bytes bytes, const std::string& what,
   }
   if (mapping == MAP_FAILED) return failed("reserve", bytes, what);
   // At least one page stays closed on either side.
-  const auto first = reinterpret_cast<uintptr_t>(mapping) + static_cast<uintptr_t>(page);
   const auto alignment = static_cast<uintptr_t>(kArenaAlignment);
-  auto* base = reinterpret_cast<uint8_t*>((first + alignment - 1) / alignment * alignment);
+  const uintptr_t past =
+      (reinterpret_cast<uintptr_t>(mapping) + static_cast<uintptr_t>(page)) % alignment;
+  uint8_t* base = static_cast<uint8_t*>(mapping) + page + (past == 0 ? 0 : alignment - past);
   MappedArena arena(mapping, mapped, base);
   if (ir::Error error = arena.grow(bytes, what)) return error;
   return arena;

@@ -16,7 +16,8 @@ import sys
 import types
 
 from ._errors import Unsupported
-from ._kept_objects import Cell, Entries, find_holders, is_machinery, tensors_in
+from ._kept_objects import Cell, Entries
+from ._reachable import find_holders, is_machinery, tensors_in
 
 # Copying more in each step would cost more than it helps: of those, the ones that have changed.
 _MOST_EACH_STEP = 256

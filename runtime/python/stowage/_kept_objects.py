@@ -1,41 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python objects that keep something from step to step: found, copied, and put back in place.
+"""Python objects that keep something from step to step: copied, and put back in place.
 
 A holder is one of them: a dictionary, a list, a cell of a closure, attributes of an object, a
-generator of random numbers, a small array. `find_holders` walks from one to what it holds, so each
-is copied by itself, not deeply.
+generator of random numbers, a small array. Each is copied by itself, not deeply.
 An entry that now is a tensor without memory stays where the caller asks for it: later steps of the
 plan use it.
-Not walked: what torch keeps in optimizers and modules, machinery of Python and torch, objects with threads or locks.
 """
 
-import argparse
-import array
 import collections
 import copy
 import itertools
-import random
-import sys
 import types
 
 import torch
 
-_PLAIN = (int, float, complex, bool, str, bytes, type(None))
-_MOST_HOLDERS = 4000
+PLAIN = (int, float, complex, bool, str, bytes, type(None))
 # A walk does not look into each element of a data set.
-_MOST_WALKED = 4096
-_LISTS = (list, collections.deque)
+MOST_WALKED = 4096
+LISTS = (list, collections.deque)
 _POSITIONS = (itertools.count, itertools.cycle, type(iter([])), type(iter(())), type(iter(range(0))))
-_OF_NAMES = (types.SimpleNamespace, argparse.Namespace, collections.UserDict, collections.UserList)
-_LIBRARIES = frozenset(sys.stdlib_module_names) | {"torch", "stowage", "numpy"}
 # What a module has of its own; and the methods that _guard.py wraps.
 _OF_MODULES = frozenset(vars(torch.nn.Module())) - {"_modules"} | {
     "state_dict", "load_state_dict", "_apply"}
-# What every optimizer has: _optimizer.py puts it back; and what schedulers and the guard wrap.
-_OF_OPTIMIZERS = frozenset(vars(torch.optim.SGD([torch.zeros(1)], lr=1.0))) | {
-    "state_dict", "load_state_dict", "step"}
-_THREADS = frozenset({"threading", "_thread", "queue", "_queue", "multiprocessing", "concurrent",
-                      "asyncio", "socket", "select"})
 
 
 class Absent:
@@ -154,10 +140,10 @@ class Elements(Holder):
     """Of a list or deque. A long list is a log, which steps add to: its length is kept."""
 
     def held(self):
-        return list(self.live) if len(self.live) <= _MOST_WALKED else ()
+        return list(self.live) if len(self.live) <= MOST_WALKED else ()
 
     def copy(self):
-        is_log = isinstance(self.live, list) and len(self.live) > _MOST_WALKED
+        is_log = isinstance(self.live, list) and len(self.live) > MOST_WALKED
         return len(self.live) if is_log else list(self.live)
 
     def size(self):
@@ -256,11 +242,11 @@ class OfClass(Holder):
     """Plain values among the attributes of a class, and what its containers hold."""
 
     def held(self):
-        return [one for one in vars(self.live).values() if isinstance(one, (dict, set, *_LISTS))]
+        return [one for one in vars(self.live).values() if isinstance(one, (dict, set, *LISTS))]
 
     def copy(self):
         return {name: value for name, value in list(vars(self.live).items())
-                if isinstance(value, _PLAIN) and not name.startswith("__")}
+                if isinstance(value, PLAIN) and not name.startswith("__")}
 
     def put(self, copied, keep):
         now = self.copy()
@@ -306,111 +292,6 @@ class State(Holder):
         self._put(copied)
 
 
-def holder_of(value, holds_no_memory):
-    """The Holder for a value; None when there is nothing to put back in it, or it is not ours."""
-    if isinstance(value, (*_PLAIN, types.ModuleType, torch.dtype)):
-        return None
-    if isinstance(value, type):
-        return None if is_machinery(value.__module__) else OfClass(value)
-    if isinstance(value, torch.nn.Module):
-        return OfModule(value)
-    if isinstance(value, torch.optim.Optimizer):
-        return Entries(vars(value), leave_out=_OF_OPTIMIZERS)
-    if isinstance(value, torch.Tensor):
-        is_number = value.dim() == 0 and value.device.type == "cpu" and not value.requires_grad
-        return Number(value) if is_number and not holds_no_memory(value) else None
-    if isinstance(value, dict):
-        return Entries(value)
-    if isinstance(value, _LISTS):
-        return Elements(value)
-    if isinstance(value, set):
-        return Members(value)
-    if isinstance(value, (bytearray, array.array)):
-        return Values(value) if len(value) <= _MOST_WALKED else None
-    if isinstance(value, random.Random):
-        return State(value, value.getstate, value.setstate)
-    return _of_numpy(value) or _of_object(value)
-
-
-def _of_numpy(value):
-    numpy = sys.modules.get("numpy")
-    if numpy is None:
-        return None
-    if isinstance(value, numpy.ndarray):
-        return Values(value) if value.size <= _MOST_WALKED and value.flags.writeable else None
-    if isinstance(value, numpy.random.RandomState):
-        return State(value, value.get_state, value.set_state)
-    if isinstance(value, numpy.random.Generator):
-        bits = value.bit_generator
-        return State(value, lambda: bits.state, lambda state: setattr(bits, "state", state))
-    return None
-
-
-def _of_object(value):
-    """Of a class of the user, or of a library above torch."""
-    kind = type(value)
-    if is_machinery(kind.__module__) and not isinstance(value, _OF_NAMES):
-        return None
-    attributes = getattr(value, "__dict__", None)
-    slots = [name for base in kind.__mro__ for name in _slots_of(base)]
-    held = list(attributes.values()) if isinstance(attributes, dict) else []
-    held += [getattr(value, name, None) for name in slots]
-    if any(str(type(one).__module__).partition(".")[0] in _THREADS for one in held):
-        return None  # another thread may work with it
-    if isinstance(attributes, dict):
-        return Entries(attributes)
-    return Slots(value, slots) if slots else None
-
-
-def _slots_of(kind):
-    slots = vars(kind).get("__slots__", ())
-    return [one for one in ((slots,) if isinstance(slots, str) else slots)
-            if one not in ("__dict__", "__weakref__") and not one.startswith("__")]
-
-
-def is_machinery(module):
-    """Does it belong to Python, torch or this package?"""
-    return str(module).partition(".")[0] in _LIBRARIES
-
-
-def find_holders(roots, holds_no_memory):
-    """All that can be reached from holders, nearest first; `roots` come first."""
-    found, seen = list(roots), {id(one.live) for one in roots}
-    at = 0
-    while at < len(found) and len(found) < _MOST_HOLDERS:
-        for value in list(found[at].held())[:_MOST_WALKED]:
-            for inner in _objects_of(value):
-                if id(inner) in seen:
-                    continue
-                holder = holder_of(inner, holds_no_memory)
-                if holder is None:
-                    continue
-                seen.update((id(inner), id(holder.live)))
-                found.append(holder)
-        at += 1
-    return found
-
-
-def _objects_of(value):
-    if isinstance(value, (types.MethodType, types.BuiltinMethodType)):
-        value = value.__self__
-    return (*(value if isinstance(value, tuple) else (value,)), type(value))
-
-
-def tensors_in(value, depth=3):
-    """Tensors in nested containers, with their path."""
-    if isinstance(value, torch.Tensor):
-        yield "", value
-    elif depth and isinstance(value, dict):
-        for key, one in list(value.items()):
-            for path, tensor in tensors_in(one, depth - 1):
-                yield f".{key}{path}", tensor
-    elif depth and isinstance(value, (list, tuple, collections.deque)):
-        for position, one in enumerate(value):
-            for path, tensor in tensors_in(one, depth - 1):
-                yield f".{position}{path}", tensor
-
-
 def _copied(value):
     """An iterator is one object that moves: what is kept is one that stands where it stood."""
     return copy.copy(value) if isinstance(value, _POSITIONS) else value
@@ -421,5 +302,5 @@ def _is_same(now, copied):
         return True
     if isinstance(now, _POSITIONS) and type(now) is type(copied):
         return False
-    return (isinstance(now, _PLAIN) and type(now) is type(copied)
+    return (isinstance(now, PLAIN) and type(now) is type(copied)
             and (now == copied or (now != now and copied != copied)))
