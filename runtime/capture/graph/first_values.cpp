@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/capture/graph/graph_assembly.h"
@@ -113,9 +114,10 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
       if (!isMomentum && !isAccumulator(later, state.key)) {
         return ir::makeError(ir::ErrorCode::kUnsupported,
                              state.name +
-                                 " starts with a value that depends on the first step's data; run "
-                                 "one step before capturing (SGD: with dampening, that is the "
-                                 "momentum's first value)");
+                                 " starts with a value that depends on the first step's data or "
+                                 "update; make it before the first step, or run one step before "
+                                 "capturing (SGD: with dampening, that is the momentum's first "
+                                 "value)");
       }
     }
     values.recipes_.emplace(state.key, std::move(recipe));
@@ -201,6 +203,29 @@ ir::Error FirstValues::checkUnpaired(const StepTrace& later) const {
   return ir::success();
 }
 
+/// Does one of these calls read what an earlier call of the first step, none of them, has written?
+/// Before that step it has another value.
+bool FirstValues::readChanged(llvm::ArrayRef<uint32_t> nodes) const {
+  std::unordered_set<StorageKey> changed;
+  auto next = nodes.begin();
+  for (uint32_t i = 0; next != nodes.end(); ++i) {
+    const TracedNode& node = first_->nodes[i];
+    if (i != *next) {
+      for (const ir::Node::Write& write : node.writes) {
+        changed.insert(first_->tensors[write.value].storage);
+      }
+      continue;
+    }
+    ++next;
+    bool found = false;
+    forEachArgument(node, [&](ir::ValueId id) {
+      found = found || changed.contains(first_->tensors[id].storage);
+    });
+    if (found && !readsOnlyShape(node)) return true;
+  }
+  return false;
+}
+
 /// The calls of the first step alone that made `state`, and what they need. False when they need
 /// something that the step computed.
 bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) const {
@@ -221,10 +246,11 @@ bool FirstValues::findCreators(StorageKey state, std::vector<uint32_t>& nodes) c
     forEachArgument(node, [&](ir::ValueId id) { wanted.insert(first_->tensors[id].storage); });
   }
   nodes.assign(picked.begin(), picked.end());
-  return !picked.empty() && std::all_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
-    const bool isFromBefore = key < first_->firstId && !storages_->find(key)->input;
-    return made.contains(key) || isFromBefore || storages_->isReal(key);
-  });
+  return !picked.empty() && !readChanged(nodes) &&
+         std::all_of(wanted.begin(), wanted.end(), [&](StorageKey key) {
+           const bool isFromBefore = key < first_->firstId && !storages_->find(key)->input;
+           return made.contains(key) || isFromBefore || storages_->isReal(key);
+         });
 }
 
 ir::Expected<at::Tensor> FirstValues::make(StorageKey state, const BytesOf& bytesOf) const {

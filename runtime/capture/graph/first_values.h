@@ -13,6 +13,8 @@
 #ifndef STOWAGE_RUNTIME_CAPTURE_GRAPH_FIRST_VALUES_H_
 #define STOWAGE_RUNTIME_CAPTURE_GRAPH_FIRST_VALUES_H_
 
+#include <llvm/ADT/ArrayRef.h>
+
 #include <functional>
 #include <string>
 #include <unordered_map>
@@ -57,6 +59,7 @@ class FirstValues {
   ir::Error checkFirstAlone() const;
   bool fillsAccumulator(const TracedNode& node) const;
   std::unordered_map<StorageKey, uint32_t> lastPairedTouch() const;
+  bool readChanged(llvm::ArrayRef<uint32_t> nodes) const;
   bool findCreators(StorageKey state, std::vector<uint32_t>& nodes) const;
   ir::Expected<at::Tensor> runRecipe(StorageKey state, const Recipe& recipe,
                                      const BytesOf& bytesOf) const;
