@@ -124,6 +124,12 @@ ir::Error CapturedStep::replayConstruction(const std::function<bool(ir::StorageI
       [&](FakeId id, const at::Tensor& bytes) { return deliver(targets.at(id), bytes); });
 }
 
+/// Has a tensor without memory a value between steps?
+bool CapturedStep::Impl::isKept(const at::Tensor& tensor) const {
+  const auto id = idOf.find(fakeId(tensor));
+  return isFake(tensor) && id != idOf.end() && assembled.graph.storage(id->second).persistent;
+}
+
 ir::Expected<at::Tensor> CapturedStep::makeState(ir::StorageId storage,
                                                  const ValueOf& valueOf) const {
   return impl_->firstValues->make(impl_->assembled.keys[storage.index()],
@@ -142,7 +148,7 @@ ir::Error CapturedStep::storeTo(const ValueOf& bytesOf) {
   for (const ModuleTensor& entry : impl_->moduleTensors.all()) {
     forEachStateTensor(impl_->functions.optimizer, entry.tensor,
                        [&](llvm::StringRef, ir::Role, const at::Tensor& tensor) {
-                         if (isFake(tensor)) held.emplace_back(tensor, fakeId(tensor));
+                         if (impl_->isKept(tensor)) held.emplace_back(tensor, fakeId(tensor));
                        });
   }
   std::unordered_map<FakeId, c10::Storage> storages;

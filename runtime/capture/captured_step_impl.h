@@ -58,6 +58,7 @@ struct CapturedStep::Impl {
   ir::Error findStepScalars();
   ir::Error checkReadsOfLoss() const;
   bool isMadeByUpdate(const ReadBack& read) const;
+  bool isKept(const at::Tensor& tensor) const;
   bool comesFromRead(const ScalarSite& site) const;
   ir::Error checkOwners() const;
   ir::Error checkTrainedOutside() const;

@@ -19,6 +19,7 @@ namespace stowage::runtime {
 namespace {
 
 thread_local bool hostNumbersOnThread = false;
+thread_local bool takeValuesOnThread = false;
 
 bool isHostNumber(const at::Tensor& tensor) {
   return tensor.defined() && tensor.dim() == 0 && tensor.device().is_cpu() && !isFake(tensor);
@@ -67,7 +68,10 @@ std::optional<size_t> positionOfRate(const OpFacts& op) {
 
 }  // namespace
 
-void setHostNumbers(bool areHostNumbers) { hostNumbersOnThread = areHostNumbers; }
+void setHostNumbers(bool areHostNumbers, bool takeValues) {
+  hostNumbersOnThread = areHostNumbers;
+  takeValuesOnThread = takeValues;
+}
 
 bool worksOnHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
   if (!hostNumbersOnThread) return false;
@@ -99,6 +103,14 @@ void takeAsNumbers(const OpFacts& op, torch::jit::Stack* stack) {
     if (keepsType(llvm::ArrayRef<c10::IValue>(*stack).take_back(count), tensor))
       value = asWrappedNumber(tensor);
   }
+}
+
+bool writesHostNumber(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
+  if (!hostNumbersOnThread) return false;
+  if (takeValuesOnThread && op.name == "aten.copy_.default") return false;
+  return std::any_of(op.writtenArguments.begin(), op.writtenArguments.end(), [&](uint32_t index) {
+    return args[index].isTensor() && isHostNumber(args[index].toTensor());
+  });
 }
 
 bool takesRateOfHost(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {

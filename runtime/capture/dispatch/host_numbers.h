@@ -16,7 +16,8 @@ namespace stowage::runtime {
 struct OpFacts;
 
 /// Until the next call, on this thread: tensors of no dimension on the CPU are numbers of the host.
-void setHostNumbers(bool areHostNumbers);
+/// `takeValues`: some of them only take values of the step (buffers of an averaged model).
+void setHostNumbers(bool areHostNumbers, bool takeValues = false);
 
 /// Does the call work on host numbers alone, or make one?
 bool worksOnHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
@@ -28,6 +29,9 @@ bool takesListOfHostNumbers(const OpFacts& op, llvm::ArrayRef<c10::IValue> args)
 /// Makes the host numbers among the arguments of elementwise arithmetic numbers of the call, where
 /// its results are the same then.
 void takeAsNumbers(const OpFacts& op, torch::jit::Stack* stack);
+
+/// Would the call write what only the step's tensors tell into a host number?
+bool writesHostNumber(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);
 
 /// A fused update with a learning rate in a CPU tensor that the step does not write.
 bool takesRateOfHost(const OpFacts& op, llvm::ArrayRef<c10::IValue> args);

@@ -89,6 +89,10 @@ constexpr const char* kLazyView =
     "stands for; give it resolve_conj() (or resolve_neg()) of the view, and where libtorch's "
     "backward made the view, compute with real and imaginary parts";
 
+constexpr const char* kHostNumberWritten =
+    "it writes a value of the step into a tensor without dimensions on the CPU, which an optimizer "
+    "uses as a number of the host; make that state with one dimension (torch.zeros(1))";
+
 /// What equal(a, b) says whatever the values are, if it does; NaN in a tensor compared with itself
 /// is left aside. libtorch's attention module asks it of query, key and value.
 std::optional<bool> knownEquality(const OpFacts& op, llvm::ArrayRef<c10::IValue> args) {
@@ -246,6 +250,7 @@ void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
   if (generator_ != nullptr && !generator_->isUntouched()) refuse(op, kGeneratorSet);
   takeAsNumbers(op, stack);
   const llvm::ArrayRef<c10::IValue> args = argumentsOf(op, *stack);
+  if (writesHostNumber(op, args)) refuse(op, kHostNumberWritten);
   const TracedCall call{
       .op = op, .args = args, .target = options_.target, .device = deviceOfCall(args)};
   ir::Expected<CallResults> results =

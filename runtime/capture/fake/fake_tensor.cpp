@@ -101,13 +101,11 @@ c10::Storage makeFakeStorage(int64_t bytes, c10::Device device, bool hostWritabl
 void forbidAccess(c10::StorageImpl& storage) {
   storage.release_data_and_set_meta_custom_data_ptr_error_msg_(
       "host code asked for the bytes of a tensor without memory, whose values a planned training "
-      "of "
-      "Stowage has. Inside of a step: a captured step may not look at values. Outside: the module "
-      "is "
-      "captured; storeTo gives the values back to the module and the optimizers that the step "
-      "names, "
-      "and read lends them (in Python leave and live); dropping the step gives back those from "
-      "before; what others keep from step to step has none");
+      "of Stowage has. Inside of a step: a captured step may not look at values. Outside: what the "
+      "step returns has values; tensors that it leaves elsewhere (in a list, in an attribute) have "
+      "none. Module and optimizers get theirs back when the planned training ends (leave() in "
+      "Python, storeTo), and have them for a while by live() (read); dropping the step gives back "
+      "those from before");
 }
 
 at::Tensor makeTensor(const c10::Storage& storage, const TensorShape& shape) {

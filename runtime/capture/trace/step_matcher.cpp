@@ -141,7 +141,8 @@ std::string StepMatcher::compareStorages(StorageKey a, StorageKey b) {
   if (isOlderThan(a_, a) || isOlderThan(b_, b)) {
     return a == b ? ""
                   : "is a tensor that an earlier step made and this one only reads: keep it "
-                    "in a buffer that the module registers, and copy_ into that";
+                    "in a buffer that the module registers (an optimizer: in its state), and copy_ "
+                    "into that";
   }
   const auto known = partners_.find(a);
   if (known != partners_.end()) return known->second == b ? "" : "is another tensor of the step";

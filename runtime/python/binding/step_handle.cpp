@@ -135,7 +135,9 @@ void StepHandle::noteUpdate() {
   if (noteUpdate_) noteUpdate_();
 }
 
-void StepHandle::setHostNumbers(bool areHostNumbers) { runtime::setHostNumbers(areHostNumbers); }
+void StepHandle::setHostNumbers(bool areHostNumbers, bool takeValues) {
+  runtime::setHostNumbers(areHostNumbers, takeValues);
+}
 
 bool StepHandle::holdsNoMemory(const at::Tensor& tensor) const { return runtime::isFake(tensor); }
 

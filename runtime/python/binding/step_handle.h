@@ -47,8 +47,9 @@ class StepHandle : public torch::CustomClassHolder {
   void setInputValues(std::vector<at::Tensor> values) { inputValues_ = std::move(values); }
   void report(std::vector<at::Tensor> tensors) { reported_ = std::move(tensors); }
   void noteUpdate();
-  /// Until the next call: tensors of no dimension on the CPU are host numbers.
-  void setHostNumbers(bool areHostNumbers);
+  /// Until the next call: tensors of no dimension on the CPU are host numbers, of which some only
+  /// take values of the step.
+  void setHostNumbers(bool areHostNumbers, bool takeValues);
   /// Is it a tensor of a step that is captured?
   bool holdsNoMemory(const at::Tensor& tensor) const;
   void answerTensors(std::vector<std::string> names, std::vector<at::Tensor> tensors);

@@ -18,6 +18,7 @@ from . import _errors, _library, _tracing
 from ._host_state import HostState
 from ._optimizer import OptimizerView, keeps_counts_on_device
 from ._refused_optimizers import check_optimizer
+from ._replaced_state import ReplacedState
 from ._tree import Tree
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
@@ -57,6 +58,7 @@ class CapturedStep:
         self._snapshots = {}
         self._next_snapshot = 0
         self._raised = None
+        self._runs = 0  # since the host's state was put back
         self.advance = None  # puts numbers back while a checkpoint is loaded
         self._host_state = HostState(function, self.handle.holds_no_memory)
         self._describe()
@@ -175,6 +177,8 @@ class CapturedStep:
             return 1
 
     def _on_run(self, first, second):
+        self._stepping = []
+        self._runs += 1
         args, kwargs = self.tree.fill(self.handle.arguments())
         self._questions = {}
         try:
@@ -212,7 +216,14 @@ class CapturedStep:
         self._read_at = place_in_stack(sys._getframe())
 
     def _on_state_of(self, optimizer, position):
-        self.handle.answer_tensors(*self.views[optimizer].state_of(position))
+        names, tensors = self.views[optimizer].state_of(position)
+        if self._is_captured and optimizer == position == 0:
+            # What else the step has made and kept gets its values back with them.
+            others = [*self._host_state.tensors(),
+                      *(one for view in self.views for one in view.attribute_tensors())]
+            names = [*names, *(name for name, _ in others)]
+            tensors = [*tensors, *(tensor for _, tensor in others)]
+        self.handle.answer_tensors(names, tensors)
 
     def _on_step_count_of(self, optimizer, position):
         count = self.views[optimizer].step_count_of(position)
@@ -225,9 +236,13 @@ class CapturedStep:
         self.views[optimizer].set_learning_rates(self.handle.asked_numbers())
 
     def _on_take_numbers(self, optimizer, second):
+        if self._runs == 1 and not self._is_captured:
+            self.views[optimizer].note_first_step()
         self._keep(self.views[optimizer].take_numbers())
 
     def _on_put_numbers_back(self, optimizer, snapshot):
+        if self._runs == 1 and not self._is_captured:
+            self.views[optimizer].check_first_step()
         self._snapshots[snapshot].put_back()
 
     def _on_same_options(self, some, others):
@@ -247,6 +262,7 @@ class CapturedStep:
         self.advance(steps)
 
     def _on_rewind(self, first, second):
+        self._runs = 0
         self._host_state.rewind()
 
     def _keep(self, snapshot):
@@ -270,25 +286,28 @@ class CapturedStep:
                 f"{type(optimizer).__name__}.step(closure) runs the loss as often as it wants, which "
                 "a plan cannot hold: compute loss and gradients before, and call step() without it")
         self.handle.note_update()
+        self._stepping.append(ReplacedState(view, self.handle.holds_no_memory))
         self._set_host_numbers(not keeps_counts_on_device(optimizer))
 
     def end_optimizer(self, optimizer):
-        self._set_host_numbers(False)
+        self._stepping.pop().copy_into_place()
+        if not self._stepping:  # else within the step() of a subclass
+            self._set_host_numbers(False)
 
     @contextlib.contextmanager
     def changing(self, one, on_host):
         """While a scheduler or the like works. on_host: with numbers of the host."""
         self._host_state.note(one)
         before = self._host_numbers
-        self._set_host_numbers(on_host)
+        self._set_host_numbers(on_host, take_values=True)
         try:
             yield
         finally:
             self._set_host_numbers(before)
 
-    def _set_host_numbers(self, are_numbers):
+    def _set_host_numbers(self, are_numbers, take_values=False):
         self._host_numbers = are_numbers
-        self.handle.set_host_numbers(are_numbers)
+        self.handle.set_host_numbers(are_numbers, take_values)
 
     def note_bypass(self, what):
         self.bypassed.add(what)

@@ -16,6 +16,7 @@ import weakref
 import torch
 
 from . import _errors, _loading, _tracing
+from ._optimizer import inner_of
 
 _guards = weakref.WeakSet()
 
@@ -65,7 +66,7 @@ class Guard:
     def __init__(self, owner, model, optimizers):
         self._owner = weakref.ref(owner)
         self._model = model
-        self._optimizers = optimizers
+        self._optimizers = [inner_of(one) for one in optimizers]
         self._of_model = _Installed()
         self._of_optimizers = _Installed()
         _guards.add(self)
@@ -204,12 +205,9 @@ class Guard:
 
 def _with_values(state, values_of):
     """An optimizer's state_dict with copies in the place of its tensors."""
-    made = dict(state)
-    made["state"] = {index: dict(entries) for index, entries in state["state"].items()}
-    places = [(entries, key) for entries in made["state"].values()
-              for key, value in entries.items() if isinstance(value, torch.Tensor)]
-    given = [entries[key] for entries, key in places]
-    for (entries, key), value in zip(places, values_of(given), strict=True):
+    flat, form = torch.utils._pytree.tree_flatten(state["state"])
+    places = [i for i, one in enumerate(flat) if isinstance(one, torch.Tensor)]
+    for i, value in zip(places, values_of([flat[i] for i in places]), strict=True):
         # Those that have memory (step counts) came back as they are, and go on counting.
-        entries[key] = value.clone() if value is entries[key] else value
-    return made
+        flat[i] = value.clone() if value is flat[i] else value
+    return {**state, "state": torch.utils._pytree.tree_unflatten(flat, form)}

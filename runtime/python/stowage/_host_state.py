@@ -17,7 +17,7 @@ import types
 
 from ._errors import Unsupported
 from ._kept_objects import Cell, Entries
-from ._reachable import find_holders, is_machinery, tensors_in
+from ._reachable import find_holders, is_machinery, tensors_held, tensors_in
 
 # Copying more in each step would cost more than it helps: of those, the ones that have changed.
 _MOST_EACH_STEP = 256
@@ -29,10 +29,10 @@ class HostState:
     """Of one captured step. `holds_no_memory(tensor)`: is it one of the step's?"""
 
     def __init__(self, function, holds_no_memory):
+        self._function = function
         self._holds_no_memory = holds_no_memory
         self._noted = []
-        roots = _roots_of(function)
-        self._holders = find_holders(roots, holds_no_memory)
+        self._holders = find_holders(_roots_of(function), holds_no_memory)
         self._first = [one.copy() for one in self._holders]
         self._known = {id(one.live) for one in self._holders}
         self._generators = _generators_in(self._holders)
@@ -77,6 +77,11 @@ class HostState:
         """Where a tensor of the step is now, there is again what was there before."""
         for holder, copied in zip(self._holders, self._first, strict=True):
             holder.put_where(copied, self._is_of_step)
+
+    def tensors(self):
+        """(name, tensor) that the step has made and that these places hold now."""
+        roots = _roots_of(self._function) + [Entries(vars(one)) for one in self._noted]
+        return tensors_held(find_holders(roots, self._holds_no_memory), self._holds_no_memory)
 
     def take(self):
         if self._each_step is None:

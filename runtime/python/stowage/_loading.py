@@ -10,6 +10,8 @@ from collections import defaultdict
 
 import torch
 
+from ._kept_objects import tensors_in
+
 
 def load_model(owner, module, call):
     """`call` loads into `module`, a part of the planned model. Nothing is taken when it raises."""
@@ -29,7 +31,8 @@ def load_optimizer(owner, optimizer, state_dict):
     pairs = [(optimizer.state.get(parameter, {}), loaded.state.get(stand_in, {}))
              for group, other in zip(optimizer.param_groups, loaded.param_groups, strict=True)
              for parameter, stand_in in zip(group["params"], other["params"], strict=True)]
-    if not all(_are_alike(view, live, given) for live, given in pairs):
+    has_others = any(not isinstance(one, torch.Tensor) for one in loaded.state)
+    if has_others or not all(_are_alike(view, live, given) for live, given in pairs):
         return False
     tensors, values = [], []
     for live, given in pairs:
@@ -67,6 +70,8 @@ def _are_alike(view, live, given):
     for key, value in given.items():
         held = live[key]
         if isinstance(held, torch.Tensor) != isinstance(value, torch.Tensor):
+            return False
+        if not isinstance(value, torch.Tensor) and any(tensors_in(value)):
             return False
         if not isinstance(value, torch.Tensor) or view.is_host_number(held):
             continue

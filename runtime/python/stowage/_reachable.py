@@ -142,3 +142,14 @@ def tensors_in(value, depth=3):
         for position, one in enumerate(value):
             for path, tensor in tensors_in(one, depth - 1):
                 yield f".{position}{path}", tensor
+
+
+def tensors_held(holders, holds_no_memory):
+    """(name, tensor) of those without memory."""
+    found = {}
+    for holder in holders:
+        for value in holder.held():
+            for path, tensor in tensors_in(value):
+                if holds_no_memory(tensor):
+                    found.setdefault(id(tensor), (f"kept{path}", tensor))
+    return list(found.values())

@@ -4,6 +4,8 @@
 Other optimizers need no entry: what cannot be captured of them is refused where it happens.
 """
 
+import sys
+
 import torch
 
 from ._errors import Unsupported
@@ -27,8 +29,19 @@ def check_optimizer(optimizer, step_count):
     for kind, reason in _REASONS:
         if isinstance(optimizer, kind):
             raise Unsupported(f"torch.optim.{kind.__name__} {reason}")
+    _check_adafactor_of_transformers(optimizer)
     if isinstance(optimizer, torch.optim.RAdam):
         _check_radam(optimizer, step_count)
+
+
+def _check_adafactor_of_transformers(optimizer):
+    kind = getattr(sys.modules.get("transformers.optimization"), "Adafactor", ())
+    if isinstance(optimizer, kind) and any(
+            group["scale_parameter"] for group in optimizer.param_groups):
+        raise Unsupported(
+            "transformers.Adafactor with scale_parameter=True decides on the host by the norms of "
+            "the weights, which a plan cannot wait for: use Adafactor(parameters, lr=1e-3, "
+            "scale_parameter=False, relative_step=False), as Trainer's optim='adafactor' does")
 
 
 def _check_radam(optimizer, step_count):
