@@ -182,7 +182,10 @@ ir::Error CapturedStep::Impl::observeSteps() {
   for (const Tracer::Poison poison : kPoisons) {
     if (ir::Error error = observeNext(poison)) return error;
   }
-  if (steps.back().trace.readBacks.empty()) return ir::success();
+  if (std::all_of(steps.begin(), steps.end(),
+                  [](const ObservedStep& step) { return step.trace.readBacks.empty(); })) {
+    return ir::success();
+  }
   for (const Tracer::Poison poison : kPoisonsOfReads) {
     if (ir::Error error = observeNext(poison)) return error;
   }
@@ -209,6 +212,20 @@ ir::Error CapturedStep::Impl::compareSteps() {
     if (error) return explainByReads(std::move(error), last, match.differsFrom);
   }
   return ir::success();
+}
+
+/// What only some steps read (a log of each third one), the last one has, too.
+void CapturedStep::Impl::collectReads() {
+  std::vector<ReadBack>& reads = steps.back().trace.readBacks;
+  for (size_t i = 1; i + 1 < steps.size(); ++i) {
+    for (const ReadBack& read : steps[i].trace.readBacks) {
+      const bool isKnown = std::any_of(reads.begin(), reads.end(),
+                                       [&](const ReadBack& known) { return known.isSameAs(read); });
+      if (!isKnown) reads.push_back(read);
+    }
+  }
+  std::stable_sort(reads.begin(), reads.end(),
+                   [](const ReadBack& a, const ReadBack& b) { return a.before < b.before; });
 }
 
 ir::Error CapturedStep::Impl::assemble() {
@@ -272,6 +289,7 @@ ir::Expected<std::unique_ptr<CapturedStep>> captureStep(StepFunctions functions,
   if (ir::Error error = impl.checkTrainedOutside()) return error;
   if (ir::Error error = impl.checkInputsAreRead()) return error;
   if (ir::Error error = impl.compareSteps()) return error;
+  impl.collectReads();
   if (ir::Error error = impl.findStepScalars()) return error;
   if (ir::Error error = impl.assemble()) return error;
   if (ir::Error error = impl.checkRewind()) return error;

@@ -55,6 +55,7 @@ struct CapturedStep::Impl {
   ir::Error observeSteps();
   ir::Error observeNext(Tracer::Poison poison);
   ir::Error compareSteps();
+  void collectReads();
   ir::Error findStepScalars();
   ir::Error checkReadsOfLoss() const;
   bool isMadeByUpdate(const ReadBack& read) const;
@@ -106,7 +107,7 @@ struct CapturedStep::Impl {
   ir::Error compareFixedNumbers(const StepTrace& again) const;
   std::string placeOf(size_t node) const;
   std::vector<ScalarValue> scalarsIn(const StepTrace& again, size_t begin) const;
-  std::optional<c10::Scalar> valueOfRead(const StepCheck& check) const;
+  std::optional<c10::Scalar> valueOfRead(const StepCheck& check);
   std::optional<KnownValue> findKnown(const at::Tensor& tensor, KnownFor purpose);
   std::optional<c10::Scalar> knownValueOf(const at::Tensor& tensor);
   std::optional<std::vector<int64_t>> numbersOf(const at::Tensor& tensor);
@@ -166,6 +167,7 @@ struct CapturedStep::Impl {
   std::vector<ir::ValueId> inputs, reports, readBacks;
   size_t nextStep = 0;  // of nextScalars, from 0
   bool begun = false;   // somebody takes its steps
+  std::optional<std::string> unknownRead;  // by the step that is traced again: where
   bool stored = false;  // storeTo took the tensors back
 
   // Of a further step.

@@ -9,6 +9,7 @@
 // Not here: the steps that ran during capture (first_scalars.cpp).
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <functional>
 #include <optional>
 #include <utility>
@@ -59,15 +60,16 @@ class HeldGradients {
 
 }  // namespace
 
-/// The value of the read that was just recorded, if it is the captured step's at that place.
-std::optional<c10::Scalar> CapturedStep::Impl::valueOfRead(const StepCheck& check) const {
-  const StepTrace& captured = steps.back().trace;
-  const StepTrace& now = recorder.trace();
-  const size_t read = now.readBacks.size() - 1;
-  const bool isCaptured = check.valueOfRead && read < captured.readBacks.size() &&
-                          captured.readBacks[read].before == now.readBacks[read].before &&
-                          captured.readBacks[read].tensor == now.readBacks[read].tensor;
-  return isCaptured ? check.valueOfRead(read) : std::nullopt;
+/// The value of the read that was just recorded, if the captured step has it. A step may lack some.
+std::optional<c10::Scalar> CapturedStep::Impl::valueOfRead(const StepCheck& check) {
+  if (!check.valueOfRead) return std::nullopt;
+  const std::vector<ReadBack>& captured = steps.back().trace.readBacks;
+  const ReadBack& now = recorder.trace().readBacks.back();
+  const auto found = std::find_if(captured.begin(), captured.end(),
+                                  [&](const ReadBack& read) { return read.isSameAs(now); });
+  if (found != captured.end()) return check.valueOfRead(found - captured.begin());
+  if (!unknownRead) unknownRead = now.place;
+  return std::nullopt;
 }
 
 /// Traces `run` as a step, or a part of one, of a training that is under way.
@@ -110,6 +112,7 @@ ir::Expected<ObservedStep> CapturedStep::Impl::traceWhole(const StepCheck& check
   tracer.setPoison(Tracer::Poison::kNan);
   tracer.setValueOfRead([&] { return valueOfRead(check); });
   ObservedStep observed;
+  unknownRead.reset();
   // Later traces of `update` alone start from the gradients of the captured step.
   const auto ofCapture = gradients;
   ir::Expected<StepTrace> trace =
@@ -164,6 +167,12 @@ ir::Error CapturedStep::Impl::compareWhole(const ObservedStep& again) {
   if (ir::Error error = matchSteps(part, now, storages, {}, &match)) {
     return captureAgain(explainByReads(std::move(error), again.trace, match.differsFrom),
                         placeOf(match.differsFrom));
+  }
+  if (unknownRead) {
+    return mismatch((functions.whole ? "the step" : "`loss`") +
+                    std::string(" reads a value with item() (") + *unknownRead +
+                    ") that it did not read when it was captured: read it in each step, and decide "
+                    "afterwards whether to use it");
   }
   if (ir::Error error = compareFixedNumbers(again.trace)) return error;
   heldFromLoss = std::move(match.pairs);

@@ -135,8 +135,9 @@ ir::Error CapturedStep::Impl::checkReadsOfLoss() const {
     std::string why;
     if (functions.whole && isMadeByUpdate(read)) {
       why =
-          "that its update makes, which is not known while the step is prepared: return the tensor "
-          "from the step and read it afterwards";
+          "that its update makes (all after the last backward() is the update), which is not known "
+          "while the step is prepared: return the tensor from the step and read it afterwards, or "
+          "compute it before the last backward()";
     } else if (scalarsOutsideUpdate) {
       why =
           "and computes with numbers that change from step to step, so that nothing could tell "

@@ -104,6 +104,11 @@ struct ReadBack {
   ir::ValueId tensor;
   size_t before = 0;  // number of nodes recorded by then
   std::string place;  // "near h.3.attn, forward"
+
+  /// In steps that are alike.
+  bool isSameAs(const ReadBack& other) const {
+    return tensor == other.tensor && before == other.before;
+  }
 };
 
 /// The tensors of one step, each once.
