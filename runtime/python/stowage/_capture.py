@@ -49,7 +49,7 @@ class CapturedStep:
         self._host_numbers = False
         self.device = device
         self.bypassed = set()
-        # What the step's host code asked about its inputs: "file:line, in f" -> value.
+        # What the step's host code asked about its inputs: "file:line, in f" -> values, in order.
         self.assumptions = {}
         self._questions = {}  # of the run under way: place -> how many
         self._broken = None
@@ -96,10 +96,12 @@ class CapturedStep:
             if made is None:
                 raise
             if self._broken is not None and made.code == "plan_mismatch":
-                place, value = self._broken
+                place, position, value = self._broken
+                expected = self.assumptions[place]
+                which = f" (question {position + 1} of {len(expected)})" if len(expected) > 1 else ""
                 made = type(made)(
-                    f"{made}\n  in this batch {place} found {value:g}, and "
-                    f"{self.assumptions[place]:g} when the step was captured: such a batch needs a "
+                    f"{made}\n  in this batch {place}{which} found {value:g}, and "
+                    f"{expected[position]:g} when the step was captured: such a batch needs a "
                     "step captured with one like it")
             if raised is None:
                 if self._read_at is not None and "item()" in str(made):
@@ -178,6 +180,7 @@ class CapturedStep:
 
     def _on_run(self, first, second):
         self._stepping = []
+        self._asked = {}  # place -> position of its last question
         self._runs += 1
         args, kwargs = self.tree.fill(self.handle.arguments())
         self._questions = {}
@@ -207,10 +210,12 @@ class CapturedStep:
         if count > 1:
             place = f"{place}, question {count}"
         value = self.handle.asked_numbers()[0]
+        known = self.assumptions.setdefault(place, [])
+        position = self._asked[place] = self._asked.get(place, -1) + 1
         if not self._is_captured:
-            self.assumptions[place] = value
-        elif self.assumptions.get(place, value) != value and self._broken is None:
-            self._broken = (place, value)
+            known[position:position + 1] = [value]
+        elif position < len(known) and known[position] != value and self._broken is None:
+            self._broken = (place, position, value)
 
     def _on_note_unknown_read(self, first, second):
         self._read_at = place_in_stack(sys._getframe())
