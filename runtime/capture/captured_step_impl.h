@@ -165,10 +165,10 @@ struct CapturedStep::Impl {
   AssembledGraph assembled;
   std::unordered_map<StorageKey, ir::StorageId> idOf;
   std::vector<ir::ValueId> inputs, reports, readBacks;
-  size_t nextStep = 0;  // of nextScalars, from 0
-  bool begun = false;   // somebody takes its steps
+  size_t nextStep = 0;                     // of nextScalars, from 0
+  bool begun = false;                      // somebody takes its steps
   std::optional<std::string> unknownRead;  // by the step that is traced again: where
-  bool stored = false;  // storeTo took the tensors back
+  bool stored = false;                     // storeTo took the tensors back
 
   // Of a further step.
   std::vector<ir::StorageId> sharedWith;   // by own storage: the main step's

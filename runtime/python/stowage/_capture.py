@@ -15,6 +15,7 @@ import weakref
 import torch
 
 from . import _errors, _library, _tracing
+from ._given import refuse_bad_inputs, refuse_hidden_tensors
 from ._host_state import HostState
 from ._optimizer import OptimizerView, keeps_counts_on_device
 from ._refused_optimizers import check_optimizer
@@ -51,7 +52,6 @@ class CapturedStep:
         self.bypassed = set()
         # What the step's host code asked about its inputs: "file:line, in f" -> values, in order.
         self.assumptions = {}
-        self._questions = {}  # of the run under way: place -> how many
         self._broken = None
         self._read_at = None
         self._is_captured = False
@@ -66,7 +66,7 @@ class CapturedStep:
         self.key = self.tree.key()
         self.result = None
         self._modes = [(one, one.training) for one in model.modules()]
-        _refuse_bad_inputs(self.tree, model)
+        refuse_bad_inputs(self.tree, model)
         self._has_gpu = torch.cuda.is_available()
         if main is None and device in _library.ENVIRONMENT["profiles"]:
             self.call(torch.ops.stowage.plan_without_gpu, device)
@@ -183,12 +183,11 @@ class CapturedStep:
         self._asked = {}  # place -> position of its last question
         self._runs += 1
         args, kwargs = self.tree.fill(self.handle.arguments())
-        self._questions = {}
         try:
             with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
                 returned = Tree(self.function(*args, **kwargs))
                 if not self._trains:
-                    _refuse_hidden_tensors(returned)
+                    refuse_hidden_tensors(returned)
                     returned.tensors = self._own_copies(returned.tensors)
         finally:
             self._set_host_numbers(False)
@@ -206,9 +205,6 @@ class CapturedStep:
 
     def _on_note_assumption(self, first, second):
         place = place_in_stack(sys._getframe())
-        count = self._questions[place] = self._questions.get(place, 0) + 1
-        if count > 1:
-            place = f"{place}, question {count}"
         value = self.handle.asked_numbers()[0]
         known = self.assumptions.setdefault(place, [])
         position = self._asked[place] = self._asked.get(place, -1) + 1
@@ -352,34 +348,6 @@ class _Link:
     def _call(self, what, first, second):
         step = self._step() or self.last_owner
         return 1 if step is None else step._call(what, first, second)
-
-
-def _refuse_hidden_tensors(tree):
-    plain = (int, float, complex, bool, str, bytes, type(None), torch.dtype, torch.device)
-    for name, value in tree.plain().items():
-        if not isinstance(value, plain):
-            raise _errors.Unsupported(
-                f"the evaluation returns a {type(value).__name__} ('{name}'), which may hold tensors "
-                "that have no memory: return tensors, in dicts, lists or dataclasses (a model's "
-                "cache: use_cache=False)")
-
-
-def _refuse_bad_inputs(tree, model):
-    held = {one.untyped_storage()._cdata for one in (*model.parameters(), *model.buffers())
-            if one.layout == torch.strided}
-    for name, tensor in zip(tree.names, tree.tensors, strict=True):
-        if tensor.requires_grad:
-            raise _errors.InvalidArgument(
-                f"input '{name}' requires a gradient, expected one that does not: a batch is not "
-                "trained; detach() it")
-        if tensor.layout == torch.strided and tensor.untyped_storage()._cdata in held:
-            raise _errors.InvalidArgument(
-                f"input '{name}' shares memory with a parameter or buffer of the model, which has "
-                "its values elsewhere while it is planned: clone() it, or let the step use the "
-                "model's own")
-        if tensor.layout != torch.strided:
-            raise _errors.InvalidArgument(
-                f"input '{name}' is a {tensor.layout} tensor, expected a dense one")
 
 
 def _name_in(model, module):

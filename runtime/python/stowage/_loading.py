@@ -10,7 +10,7 @@ from collections import defaultdict
 
 import torch
 
-from ._kept_objects import tensors_in
+from ._reachable import tensors_in
 
 
 def load_model(owner, module, call):

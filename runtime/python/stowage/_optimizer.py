@@ -17,7 +17,8 @@ from collections import defaultdict
 
 import torch
 
-from ._kept_objects import Entries, find_holders, holder_of, tensors_held, tensors_in
+from ._kept_objects import Entries
+from ._reachable import find_holders, holder_of, tensors_held, tensors_in
 from ._replaced_state import NotedState, NotedStates
 
 # As plans call them; other names are the optimizer's own.
