@@ -427,7 +427,7 @@ TEST(Session, TouchingTheModelBetweenStepsNamesStoreTo) {
   } catch (const c10::Error& error) {
     text = error.what_without_backtrace();
   }
-  expectSays(text, {"the module is captured", "storeTo"});
+  expectSays(text, {"whose values a planned training", "storeTo"});
 }
 
 TEST(Session, AModelThatLiesElsewhereThanOnTheCpuIsRefused) {
