@@ -5,6 +5,7 @@ import torch
 
 from . import _errors
 from ._capture import CapturedStep
+from ._html import table
 from ._plan import Plan
 from ._sizes import format_size, parse_size
 from ._tree import Tree
@@ -26,6 +27,12 @@ class Fit:
         self.rows = rows
         self.largest = max((row["size"] for row in rows), default=0)
         self.next_budget = next_budget
+
+    def _repr_html_(self):
+        rows = [[str(row["size"]), format_size(row["peak_bytes"]), f"{row['step_ns'] / 1e6:.2f} ms",
+                 f"{row['ns_per_token'] / 1e3:.2f} us"] for row in self.rows]
+        last = [[line] for line in str(self).splitlines()[1 + len(rows):]]
+        return table(rows, [self.vary, "peak", "step", "per token"]) + table(last)
 
     def __str__(self):
         lines = [f"{self.vary:>10}  {'peak':>12}  {'step':>12}  per token"]

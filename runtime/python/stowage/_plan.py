@@ -4,7 +4,12 @@
 import json
 
 from . import _errors, _library
+from ._html import bars, table
 from ._sizes import parse_size
+
+# Of assumptions, when a plan is printed.
+_MOST_LINES = 3
+_MOST_ANSWERS = 4
 
 
 class Plan:
@@ -43,6 +48,12 @@ class Plan:
         """Bytes that the step needs at once when nothing is moved or recomputed."""
         return self._facts.get("unplanned_bytes", 0)
 
+    @property
+    def assumptions(self):
+        """What the step's code asked about its inputs: "file:line, in f" -> the answers. A batch
+        with other answers may need another plan."""
+        return {place: list(answers) for place, answers in self.captured.assumptions.items()}
+
     def to_dict(self):
         """The numbers of the command line's --json."""
         return json.loads(self.handle.summary_json())
@@ -55,7 +66,18 @@ class Plan:
         text = self.handle.summary_text()
         for what in sorted(self.captured.bypassed):
             text += f"bypassed   {what}: the plan decides what to recompute\n"
+        assumptions = self.assumptions
+        for place in list(assumptions)[:_MOST_LINES]:
+            answers = ", ".join(f"{one:g}" for one in assumptions[place][:_MOST_ANSWERS])
+            text += f"assumes    {answers} at {place}\n"
+        if len(assumptions) > _MOST_LINES:
+            text += f"assumes    {len(assumptions) - _MOST_LINES} more: plan.assumptions\n"
         return text
+
+    def _repr_html_(self):
+        rows = [line.split(None, 1) for line in str(self).splitlines() if line.strip()]
+        sizes = {"unplanned": self.unplanned, "budget": self.budget, "peak": self.peak}
+        return bars(sizes) + table(rows)
 
     def __repr__(self):
         return f"<stowage.Plan: {self.peak} of {self.budget} bytes>"
