@@ -5,6 +5,7 @@ Each has a plan of its own, made when it is first needed and kept. The plans tak
 arena: when a turn begins, state moves to where that plan wants it, mostly within the device.
 """
 
+import contextlib
 import warnings
 
 import torch
@@ -36,9 +37,6 @@ class Further:
     def adopt(self, what, tree, runner):
         """The first runner of all."""
         self._runners[what, tree.key()] = [runner]
-
-    def knows(self, what, tree):
-        return (what, tree.key()) in self._runners
 
     def is_alone(self, what, tree):
         return (what, tree.key()) in self._alone
@@ -125,6 +123,17 @@ class CannotShare(Exception):  # noqa: N818 - for the package alone
     """A step that needs the state alone."""
 
 
+@contextlib.contextmanager
+def _in_eval(model):
+    modes = [(one, one.training) for one in model.modules()]
+    try:
+        model.eval()
+        yield
+    finally:
+        for module, trains in modes:
+            module.training = trains
+
+
 class PlannedEvaluation:
     """What `PlannedStep.evaluation` makes of a function."""
 
@@ -137,17 +146,12 @@ class PlannedEvaluation:
         planned = self._planned
         planned._refuse_inside_live("an evaluation")
         planned._refuse_pending("an evaluation")
-        modes = [(one, one.training) for one in planned._model.modules()]
-        try:
-            planned._model.eval()
+        with _in_eval(planned._model):
             if not planned._is_running():
                 return self._run_plainly(args, kwargs)
             with planned._alone_on_this_thread("an evaluation"):
                 return planned._further.step(planned, self, self._function,
                                              Tree((args, kwargs)), trains=False)
-        finally:
-            for module, trains in modes:
-                module.training = trains
 
     def plan(self, *args, **kwargs):
         """The plan of an evaluation, without running it. The training step is captured before."""
@@ -156,15 +160,10 @@ class PlannedEvaluation:
             raise _errors.InvalidArgument(
                 "an evaluation is planned beside a training step: call train_step.plan(batch) "
                 "before")
-        modes = [(one, one.training) for one in planned._model.modules()]
-        try:
-            planned._model.eval()
+        with _in_eval(planned._model):
             captured = planned._further.captured(planned, self, self._function,
                                                  Tree((args, kwargs)), False)
             return Plan(captured, planned._budget, planned._host)
-        finally:
-            for module, trains in modes:
-                module.training = trains
 
     def _run_plainly(self, args, kwargs):
         self._planned._give_back()

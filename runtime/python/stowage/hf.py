@@ -32,9 +32,8 @@ def wrap(trainer, budget, host=None, new_shapes="plan"):
     budget, host, new_shapes: as in stowage.step. A batch of another shape, like the smaller last
     one of an epoch, gets a plan of its own when it first comes, which takes seconds: fewer shapes
     need fewer (dataloader_drop_last=True, the collator's padding="max_length", or
-    pad_to_multiple_of). A batch for which the model computes something else, like one without
-    padding after one with some, is captured and planned anew each time. new_shapes="refuse" makes
-    both an error.
+    pad_to_multiple_of). So does a batch for which the model computes something else, like one
+    without padding after one with some. new_shapes="refuse" makes both an error.
     evaluate() and predict() run by plans on the same state, one for each shape; their results are
     on the CPU. What no plan can hold (generate()) ends planned training until the next step, with
     a warning, and the model must fit on the device then.
