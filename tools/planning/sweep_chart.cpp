@@ -8,11 +8,17 @@
 #include <iterator>
 #include <utility>
 
-#include "tools/planning/chart.h"
+#include "planner/report/chart.h"
 
 namespace stowage::tools {
 
 namespace {
+
+using planner::Axis;
+using planner::ChartUnit;
+using planner::Svg;
+using planner::unitOfBytes;
+using planner::unitOfTime;
 
 // Of the picture, in pixels.
 constexpr double kWidth = 720;

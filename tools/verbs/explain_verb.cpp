@@ -16,6 +16,7 @@
 #include "ir/base/printable.h"
 #include "passes/plan_step.h"
 #include "planner/report/explain_plan.h"
+#include "planner/report/memory_chart.h"
 #include "planner/report/plan_summary.h"
 #include "planner/targets/roofline.h"
 #include "tools/cli/exit_code.h"
@@ -24,7 +25,6 @@
 #include "tools/cli/printable_stream.h"
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
-#include "tools/planning/memory_chart.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -313,15 +313,10 @@ ir::Error checkPicture(const ExplainFlags& flags) {
 ir::Error writePicture(const ExplainFlags& flags, const LoadedPlan& plan,
                        const planner::ExplainInput& input) {
   if (flags.svg.empty()) return ir::success();
-  const MemoryChart chart = {
-      .title = "'" + plan.graph.name() + "': device memory over one step, " +
-               (input.costs.source == ir::CostSource::kRoofline ? "estimated" : "measured") +
-               " costs",
-      .unplanned = planner::findUnplannedMemory(plan.graph, plan.file.target, input.costs),
-      .planned = planner::findPlannedMemory(input),
-      .budget = plan.file.budget};
+  const planner::MemoryChart chart =
+      planner::makeMemoryChart(input, plan.file.target, plan.file.budget);
   return writeWholeFile(flags.svg, flags.replace,
-                        [&](llvm::raw_ostream& os) { drawMemory(chart, os); });
+                        [&](llvm::raw_ostream& os) { planner::drawMemory(chart, os); });
 }
 
 VerbResult runExplain(const ExplainFlags& flags) {

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/planning/memory_chart.h"
+#include "planner/report/memory_chart.h"
 
 #include <fmt/format.h>
 
@@ -9,17 +9,11 @@
 #include <utility>
 #include <vector>
 
-#include "tools/planning/chart.h"
+#include "planner/report/chart.h"
 
-namespace stowage::tools {
+namespace stowage::planner {
 
 namespace {
-
-using planner::GroupBytes;
-using planner::kMemoryGroupCount;
-using planner::MemoryHistory;
-using planner::MemoryPoint;
-using planner::sumOf;
 
 // Of the picture, in pixels.
 constexpr double kWidth = 900;
@@ -139,8 +133,7 @@ class Drawing {
     double x = kLefts[0];
     for (size_t group = 0; group < kMemoryGroupCount; ++group) {
       svg_.line({x, 44}, {x + 14, 44}, kColours[group], " stroke-width=\"10\"");
-      svg_.text({x + 20, 48}, "start",
-                planner::memoryGroupName(static_cast<planner::MemoryGroup>(group)));
+      svg_.text({x + 20, 48}, "start", memoryGroupName(static_cast<MemoryGroup>(group)));
       x += 130;
     }
     svg_.line({x, 44}, {x + 18, 44}, "#b3261e", " stroke-dasharray=\"6 4\"");
@@ -155,6 +148,15 @@ class Drawing {
 
 }  // namespace
 
+MemoryChart makeMemoryChart(const ExplainInput& input, const ir::Target& target, Bytes budget) {
+  const bool isEstimate = input.costs.source == ir::CostSource::kRoofline;
+  return {.title = "'" + input.graph.name() + "': device memory over one step, " +
+                   (isEstimate ? "estimated" : "measured") + " costs",
+          .unplanned = findUnplannedMemory(input.graph, target, input.costs),
+          .planned = findPlannedMemory(input),
+          .budget = budget};
+}
+
 void drawMemory(const MemoryChart& chart, llvm::raw_ostream& os) { Drawing(chart, os).draw(); }
 
-}  // namespace stowage::tools
+}  // namespace stowage::planner

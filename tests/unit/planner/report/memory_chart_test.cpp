@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/planning/memory_chart.h"
+#include "planner/report/memory_chart.h"
 
 #include <gtest/gtest.h>
 
-namespace stowage::tools {
+namespace stowage::planner {
 namespace {
 
 using namespace stowage::literals;  // NOLINT: for sizes
@@ -15,8 +15,8 @@ std::string draw(const MemoryChart& chart) {
   return os.str();
 }
 
-planner::MemoryPoint pointAt(int64_t ms, int64_t parametersMiB, int64_t activationsMiB) {
-  planner::MemoryPoint point{.start = Nanoseconds(ms * 1'000'000), .bytes = {}};
+MemoryPoint pointAt(int64_t ms, int64_t parametersMiB, int64_t activationsMiB) {
+  MemoryPoint point{.start = Nanoseconds(ms * 1'000'000), .bytes = {}};
   point.bytes[0] = parametersMiB << 20;
   point.bytes[3] = activationsMiB << 20;
   return point;
@@ -57,6 +57,13 @@ TEST(MemoryChart, SaysPeaksStepsAndBudget) {
   }
 }
 
+// Bug: a control character in a name made a picture that no reader of XML takes.
+TEST(MemoryChart, TakesAnyBytesAsAName) {
+  MemoryChart chart = sample();
+  chart.title = "a\x1b&\xff";
+  EXPECT_NE(draw(chart).find(R"(>a\x1b&amp;\xff<)"), std::string::npos) << draw(chart);
+}
+
 TEST(MemoryChart, DrawsAStepOfNothing) {
   MemoryChart chart = sample();
   chart.unplanned = {};
@@ -65,4 +72,4 @@ TEST(MemoryChart, DrawsAStepOfNothing) {
 }
 
 }  // namespace
-}  // namespace stowage::tools
+}  // namespace stowage::planner

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/planning/chart.h"
+#include "planner/report/chart.h"
 
 #include <fmt/format.h>
 
@@ -7,7 +7,9 @@
 #include <array>
 #include <cmath>
 
-namespace stowage::tools {
+#include "ir/base/printable.h"
+
+namespace stowage::planner {
 
 namespace {
 
@@ -79,7 +81,7 @@ void Svg::line(Place from, Place to, const char* colour, const char* more) {
 
 std::string Svg::escape(const std::string& text) {
   std::string safe;
-  for (const char c : text) {
+  for (const char c : ir::printable(text)) {
     if (c == '<') {
       safe += "&lt;";
     } else if (c == '>') {
@@ -93,4 +95,4 @@ std::string Svg::escape(const std::string& text) {
   return safe;
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::planner

@@ -2,15 +2,15 @@
 //
 // What the pictures share: axes with round numbers, and the elements of an SVG. A picture is
 // self-contained: no script, no font, no link. The same numbers give the same bytes.
-#ifndef STOWAGE_TOOLS_PLANNING_CHART_H_
-#define STOWAGE_TOOLS_PLANNING_CHART_H_
+#ifndef STOWAGE_PLANNER_REPORT_CHART_H_
+#define STOWAGE_PLANNER_REPORT_CHART_H_
 
 #include <llvm/Support/raw_ostream.h>
 
 #include <string>
 #include <vector>
 
-namespace stowage::tools {
+namespace stowage::planner {
 
 struct ChartUnit {
   const char* name;  // "MiB", "ms"
@@ -47,12 +47,13 @@ class Svg {
   void text(Place at, const char* anchor, const std::string& words, const std::string& more = "");
   void line(Place from, Place to, const char* colour, const char* more = "");
   llvm::raw_ostream& stream() { return os_; }
+  /// Any bytes as text of XML: what may not be printed is escaped too.
   static std::string escape(const std::string& text);
 
  private:
   llvm::raw_ostream& os_;
 };
 
-}  // namespace stowage::tools
+}  // namespace stowage::planner
 
-#endif  // STOWAGE_TOOLS_PLANNING_CHART_H_
+#endif  // STOWAGE_PLANNER_REPORT_CHART_H_
