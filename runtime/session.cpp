@@ -94,6 +94,7 @@ ir::Expected<Step> detail::tryCapture(AnyStep step, const std::vector<at::Tensor
 }
 
 Runner Runner::create(const Plan& plan, const Step& step, const RunOptions& options) {
+  step.internals().planner.reset();
   const Plan::Impl& from = plan.internals();
   runtime::RunnerOptions forRunner;
   forRunner.checkEvery = options.checkEvery;

@@ -5,12 +5,20 @@
 #define STOWAGE_RUNTIME_SESSION_IMPL_H_
 
 #include <memory>
+#include <mutex>
 #include <optional>
 
+#include "passes/plan_step.h"
 #include "planner/files/plan_file.h"
 #include "runtime/session.h"
 
 namespace stowage {
+
+/// Plans of one step for any number of budgets: later ones take less time.
+struct KeptPlanner {
+  passes::PlanStepOptions options;  // but for the budget
+  passes::StepPlanner planner;
+};
 
 struct Step::Impl {
   std::unique_ptr<runtime::CapturedStep> captured;
@@ -18,6 +26,8 @@ struct Step::Impl {
   ir::Graph graph;  // normalised
   ir::Target target;
   std::optional<ir::CostTable> costs;  // measured when first needed
+  std::mutex planning;                 // one plan at a time
+  std::optional<KeptPlanner> planner;  // until the step runs; refers to what is above
 };
 
 struct Plan::Impl {

@@ -5,6 +5,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <cstdlib>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
@@ -92,6 +93,23 @@ ir::Error measureOnce(Step::Impl& step) {
   if (costs->outside) step.target.outside = *costs->outside;
   step.costs = std::move(*costs);
   return ir::success();
+}
+
+/// By the step's planner, which is kept for further budgets.
+ir::Expected<passes::PlannedStep> planWith(Step::Impl& step,
+                                           const passes::PlanStepOptions& options) {
+  const auto isSame = [&](const passes::PlanStepOptions& kept) {
+    return kept.allowed == options.allowed && kept.limits == options.limits &&
+           kept.pins == options.pins && kept.orders == options.orders;
+  };
+  if (!step.planner || !isSame(step.planner->options)) {
+    step.planner.reset();
+    ir::Expected<passes::StepPlanner> planner =
+        passes::StepPlanner::make(step.graph, step.target, *step.costs, options);
+    if (!planner) return planner.takeError();
+    step.planner.emplace(KeptPlanner{.options = options, .planner = std::move(*planner)});
+  }
+  return step.planner->planner.plan(options.budget);
 }
 
 /// The arena's bytes, whole alignment units. The step is measured.
@@ -195,6 +213,7 @@ Bytes Plan::peak() const { return impl_->file.schedule.predicted.peakBytes; }
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   if (ir::Error error = checkBudget(options.budget)) return error;
   Step::Impl& from = step.internals();
+  const std::lock_guard<std::mutex> lock(from.planning);
   if (ir::Error error = measureOnce(from)) return error;
   ir::Expected<Bytes> budget = resolveBudget(options.budget, from);
   if (!budget) return budget.takeError();
@@ -205,8 +224,7 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
                                       .pinnedRows = {}};
   // Updates wait for what the loss reads, so that each step can be compared with the closures.
   if (!from.captured->valuesRead().empty()) planOptions.orders = {passes::Order::kProgram};
-  ir::Expected<passes::PlannedStep> planned =
-      passes::planStep(from.graph, from.target, *from.costs, planOptions);
+  ir::Expected<passes::PlannedStep> planned = planWith(from, planOptions);
   if (!planned) return planned.takeError();
   auto made = std::make_shared<Plan::Impl>();
   made->file = passes::makePlanFile(*planned, from.target, planOptions);

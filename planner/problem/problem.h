@@ -26,6 +26,7 @@ struct Allowed {
   bool disk = false;
   bool recompute = true;
   bool inPlaceReuse = true;
+  friend bool operator==(const Allowed&, const Allowed&) = default;
 };
 
 /// "PATTERN=ACTION": storages whose name matches the glob pattern (`*`, `?`) are kept, held on the
@@ -33,6 +34,7 @@ struct Allowed {
 struct Pin {
   std::string pattern;
   ir::GapAction action = ir::GapAction::kKeep;
+  friend bool operator==(const Pin&, const Pin&) = default;
 };
 
 /// "layers.0.*=keep"
@@ -44,6 +46,7 @@ bool matchesGlob(llvm::StringRef pattern, llvm::StringRef name);
 struct Limits {
   Bytes host{INT64_MAX};
   Bytes disk;  // 0: no disk
+  friend bool operator==(const Limits&, const Limits&) = default;
 };
 
 struct Problem {
