@@ -14,7 +14,7 @@ import weakref
 
 import torch
 
-from . import _errors, _library, _tracing
+from . import _errors, _library, _progress, _tracing
 from ._given import refuse_bad_inputs, refuse_hidden_tensors
 from ._host_state import HostState
 from ._optimizer import OptimizerView, keeps_counts_on_device
@@ -73,6 +73,7 @@ class CapturedStep:
         with contextlib.ExitStack() as noting:
             for view in self.views:
                 noting.enter_context(view.noting_first_numbers())
+            noting.enter_context(_progress.phase(f"capturing {_name_of(function)}"))
             examples = [one.detach().cpu() for one in self.tree.tensors]
             if main is None:
                 self.call(self.handle.capture, device, self._input_names(), examples,
@@ -348,6 +349,10 @@ class _Link:
     def _call(self, what, first, second):
         step = self._step() or self.last_owner
         return 1 if step is None else step._call(what, first, second)
+
+
+def _name_of(function):
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def _name_in(model, module):

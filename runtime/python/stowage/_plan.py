@@ -3,9 +3,9 @@
 
 import json
 
-from . import _errors, _library
+from . import _errors, _library, _progress
 from ._html import bars, table
-from ._sizes import parse_size
+from ._sizes import format_size, parse_size
 
 # Of assumptions, when a plan is printed.
 _MOST_LINES = 3
@@ -25,7 +25,9 @@ class Plan:
             raise _errors.InvalidArgument(
                 f"host: found {host!r}, expected bytes as a number or as '96GiB'")
         self.captured = captured
-        self.handle = captured.call(_library.Plan, captured.handle, size, of_peak, limit)
+        shown = budget if of_peak else format_size(size)
+        with _progress.phase(f"planning for {shown}"):
+            self.handle = captured.call(_library.Plan, captured.handle, size, of_peak, limit)
         self._facts = json.loads(self.handle.summary_json())
 
     @property

@@ -6,7 +6,7 @@ import os
 
 import torch
 
-from . import _errors, _library
+from . import _errors, _library, _progress
 from ._without_memory import filling, weights_of
 
 
@@ -37,7 +37,7 @@ class Runner:
             return
         if torch.cuda.is_available():
             torch.cuda.empty_cache()
-        with filling(model):
+        with filling(model), _progress.phase("beginning the planned training"):
             self.handle = self.captured.call(_library.Runner, plan.handle, weights_of(model), None,
                                              _bytes_of_host())
 
