@@ -69,15 +69,26 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   PlanCounts counts;
   std::set<ir::StorageId> states;
   std::set<ir::StorageId> activations;
+  std::set<ir::StorageId> left;  // the device in some gap
   for (const ir::DecisionRow& row : schedule.decisions) {
     const ir::Storage& storage = graph.storage(row.storage);
     if (row.action == ir::GapAction::kRecompute) ++counts.recomputed;
     if (row.action == ir::GapAction::kDisk) ++counts.toDisk;
+    if (row.action == ir::GapAction::kHost || row.action == ir::GapAction::kDisk) {
+      left.insert(row.storage);
+    }
     if (row.action == ir::GapAction::kHost)
       (storage.persistent ? states : activations).insert(row.storage);
   }
   counts.offloadedStates = static_cast<int64_t>(states.size());
   counts.offloadedActivations = static_cast<int64_t>(activations.size());
+  for (size_t i = 0; i < graph.storages().size(); ++i) {
+    const ir::Storage& storage = graph.storages()[i];
+    const bool isOnDevice = storage.home == ir::Space::kDevice;
+    if (storage.persistent && isOnDevice && !left.contains(ir::StorageId(i))) {
+      counts.resident = counts.resident + storage.bytes;
+    }
+  }
   for (const ir::Command& command : schedule.commands) {
     if (command.kind == ir::CommandKind::kCopy) ++counts.copies;
     if (command.recompute > 0) ++counts.recomputedLaunches;
@@ -134,6 +145,7 @@ Json planSummaryJson(const PlanSummary& summary) {
                          {"h2d", summary.stalls.hostToDevice.value()},
                          {"disk", summary.stalls.disk.value()}}}};
   if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
+  json["resident_bytes"] = counts.resident.value();
   json["costs"] = {{"source", ir::costSourceName(summary.costs)}};
   json["counts"] = {{"offloaded", counts.offloadedActivations},
                     {"streamed_states", counts.offloadedStates},

@@ -25,6 +25,7 @@ struct PlanCounts {
   int64_t reusedInPlace = 0;
   int64_t copies = 0;
   int64_t recomputedLaunches = 0;
+  Bytes resident;  // of what lives across steps and never leaves the device
 };
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);
 

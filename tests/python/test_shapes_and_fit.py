@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of several shapes on one state, the largest batch that fits, and ops of others."""
 
-import xml.etree.ElementTree as xml
 
 import planned_training as tools  # noqa: F401 - sets torch up
 import pytest
@@ -216,28 +215,3 @@ def test_numpy_in_a_step_is_refused_with_its_line():
         custom_step(model, optimizer, lambda x: x * float(x.detach().numpy().sum())))
     with pytest.raises(stowage.Unsupported, match=r"(?s)without memory.*test_shapes_and_fit\.py:"):
         planned.plan(batches(8)[0])
-
-
-class _Asks(torch.nn.Linear):
-    def forward(self, x):
-        return super().forward(x) if x.max() < 9 and x.min() > -9 else x
-
-
-def test_plans_and_fits_show_themselves_in_a_notebook():
-    torch.manual_seed(0)
-    model = torch.nn.Sequential(_Asks(16, 16), torch.nn.Linear(16, 16))
-    optimizer = torch.optim.SGD(model.parameters(), lr=1e-2)
-    planned = stowage.step(model, optimizer, budget=100_000, device="cpu")(
-        step_of(model, optimizer))
-    plan = planned.plan(batches(4)[0])
-    ((place, answers),) = plan.assumptions.items()
-    assert "in forward" in place and answers == [1, 1]
-    assert f"assumes    1, 1 at {place}" in str(plan)
-    fitted = stowage.fit(planned, batches(4)[0], most=8)
-    for one in (plan, fitted):
-        page = xml.fromstring(f"<page>{one._repr_html_()}</page>")
-        text = " ".join("".join(cell.itertext()) for cell in page.iter("td"))
-        for line in str(one).splitlines():
-            assert all(word in text or word in ("batch", "peak", "step", "per", "token")
-                       for word in line.split()), line
-    assert len(xml.fromstring(f"<page>{plan._repr_html_()}</page>").findall(".//{*}rect")) == 3

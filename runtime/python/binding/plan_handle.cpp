@@ -4,7 +4,9 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <nlohmann/json.hpp>
+#include <optional>
 
+#include "planner/report/memory_chart.h"
 #include "planner/report/plan_summary.h"
 #include "runtime/python/binding/throw_error.h"
 #include "runtime/session_impl.h"
@@ -12,7 +14,7 @@
 namespace stowage::python {
 namespace {
 
-Plan makePlan(StepHandle& step, int64_t budget, bool ofPeak, int64_t host) {
+PlanOptions makeOptions(int64_t budget, bool ofPeak, int64_t host) {
   PlanOptions options;
   options.budget = Size(Bytes(budget));
   if (ofPeak) {
@@ -20,7 +22,7 @@ Plan makePlan(StepHandle& step, int64_t budget, bool ofPeak, int64_t host) {
     options.budget.partPerMillion = budget;
   }
   if (host >= 0) options.limits.host = Bytes(host);
-  return takeOrThrow(stowage::plan(step.step(), options));
+  return options;
 }
 
 planner::PlanSummary summaryOf(const Plan& plan) {
@@ -40,7 +42,9 @@ planner::PlanSummary summaryOf(const Plan& plan) {
 
 PlanHandle::PlanHandle(const c10::intrusive_ptr<StepHandle>& step, int64_t budget, bool ofPeak,
                        int64_t host)
-    : step_(step), plan_(makePlan(*step, budget, ofPeak, host)) {}
+    : step_(step),
+      options_(makeOptions(budget, ofPeak, host)),
+      plan_(takeOrThrow(stowage::plan(step->step(), options_))) {}
 
 std::string PlanHandle::summaryText() const {
   std::string text;
@@ -51,6 +55,32 @@ std::string PlanHandle::summaryText() const {
 
 std::string PlanHandle::summaryJson() const {
   return planner::planSummaryJson(summaryOf(plan_)).dump();
+}
+
+std::string PlanHandle::memorySvg() const {
+  const Plan::Impl& plan = plan_.internals();
+  const planner::ExplainInput input = {.graph = plan.graph,
+                                       .schedule = plan.file.schedule,
+                                       .costs = plan.costs,
+                                       .alignBytes = plan.file.target.alignBytes};
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  planner::drawMemory(planner::makeMemoryChart(input, plan.file.target, plan.file.budget), stream);
+  return stream.str();
+}
+
+int64_t PlanHandle::smallestBudget() const {
+  PlanOptions options = options_;
+  options.budget = Size(Bytes(plan_.internals().file.target.alignBytes));
+  std::optional<KeptPlanner>& kept = step_->step().internals().planner;
+  const bool isKept = kept.has_value();
+  ir::Expected<Plan> none = stowage::plan(step_->step(), options);
+  if (!isKept) kept.reset();  // the step runs
+  if (none) return none->budget().value();
+  const ir::PlanError error = ir::takePayload(none.takeError());
+  if (!error.infeasible()) throwError(ir::makeError(error));
+  const bool isDevice = error.infeasible()->space == ir::spaceName(ir::Space::kDevice);
+  return isDevice ? error.infeasible()->smallestBudget.value() : 0;
 }
 
 void PlanHandle::save(const std::string& path) const { throwError(plan_.trySave(path)); }

@@ -23,6 +23,12 @@ class PlanHandle : public torch::CustomClassHolder {
 
   std::string summaryText() const;
   std::string summaryJson() const;
+  /// Device memory over the step as an SVG: without the plan and with it.
+  std::string memorySvg() const;
+  /// Bytes; what the step was planned for is at least as much. 0 where the host's memory is what
+  /// keeps it from being smaller. Takes as long as planning. The step is captured still.
+  int64_t smallestBudget() const;
+  bool isCaptured() const { return step_->isCaptured(); }
   void save(const std::string& path) const;
 
   const Plan& plan() const { return plan_; }
@@ -30,6 +36,7 @@ class PlanHandle : public torch::CustomClassHolder {
 
  private:
   c10::intrusive_ptr<StepHandle> step_;
+  PlanOptions options_;
   Plan plan_;
 };
 

@@ -38,6 +38,9 @@ TORCH_LIBRARY(stowage, library) {
       .def(torch::init<c10::intrusive_ptr<StepHandle>, int64_t, bool, int64_t>())
       .def("summary_text", &PlanHandle::summaryText)
       .def("summary_json", &PlanHandle::summaryJson)
+      .def("memory_svg", &PlanHandle::memorySvg)
+      .def("smallest_budget", &PlanHandle::smallestBudget)
+      .def("is_captured", &PlanHandle::isCaptured)
       .def("save", &PlanHandle::save);
   library.class_<RunnerHandle>("Runner")
       .def(torch::init<c10::intrusive_ptr<PlanHandle>, std::vector<std::string>,

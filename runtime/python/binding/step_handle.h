@@ -60,6 +60,7 @@ class StepHandle : public torch::CustomClassHolder {
   std::string graphText() const;
   std::string describe() const;  // JSON: device, nodes, storages, state and input bytes
 
+  bool isCaptured() const { return step_.has_value(); }
   Step& step();
   const PythonCall& call() const { return call_; }
 

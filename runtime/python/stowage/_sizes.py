@@ -32,8 +32,16 @@ def parse_size(text, what):
 
 def format_size(count):
     """"1.50 GiB"."""
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if count < 1024 or unit == "GiB":
+    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
+        if count < 1024 or unit == "TiB":
             return f"{count} B" if unit == "B" else f"{count:.2f} {unit}"
         count /= 1024
     raise AssertionError("unreachable")
+
+
+def format_duration(nanoseconds):
+    """"1.50 ms", as the library writes it."""
+    for unit, size in (("s", 1e9), ("ms", 1e6), ("us", 1e3)):
+        if nanoseconds >= size:
+            return f"{nanoseconds / size:.2f} {unit}"
+    return f"{nanoseconds:.0f} ns"

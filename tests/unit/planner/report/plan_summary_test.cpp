@@ -1,0 +1,36 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a plan's summary counts, of schedules that are nothing but decisions.
+#include "planner/report/plan_summary.h"
+
+#include <gtest/gtest.h>
+
+#include "tests/support/small_step.h"
+
+namespace stowage::planner {
+namespace {
+
+using ir::Role;
+
+/// Parameter 0 stays, states 1 and 2 leave, activation 3 is no state.
+TEST(PlanSummary, CountsTheStateThatNeverLeaves) {
+  const ir::Graph graph = tests::toGraph({.items = {{Role::kParameter, 3},
+                                                    {Role::kState, 4},
+                                                    {Role::kState, 5},
+                                                    {Role::kActivation, 6}},
+                                          .nodes = {}});
+  ir::Schedule schedule;
+  EXPECT_EQ(countPlan(graph, schedule).resident, Bytes(12 * tests::kUnitBytes));
+  schedule.decisions = {{.storage = ir::StorageId(0), .action = ir::GapAction::kKeep},
+                        {.storage = ir::StorageId(1), .action = ir::GapAction::kHost},
+                        {.storage = ir::StorageId(2), .action = ir::GapAction::kDisk},
+                        {.storage = ir::StorageId(3), .action = ir::GapAction::kHost}};
+  const PlanCounts counts = countPlan(graph, schedule);
+  EXPECT_EQ(counts.resident, Bytes(3 * tests::kUnitBytes));
+  EXPECT_EQ(counts.offloadedStates, 1);
+  EXPECT_EQ(counts.offloadedActivations, 1);
+  EXPECT_EQ(counts.toDisk, 1);
+}
+
+}  // namespace
+}  // namespace stowage::planner
