@@ -283,4 +283,18 @@ ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string&
   return target;
 }
 
+ir::Expected<ir::Target> findCaptureTarget(const std::string& device, const std::string& name,
+                                           bool deterministic) {
+  const std::string wanted = !name.empty() ? name : (device == "cuda" ? "h200" : "cpu");
+  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted);
+  if (!target) return target.takeError();
+  if (!device.empty() && device != ir::deviceKindName(target->device)) {
+    return badArgument("--device " + device + " and --target " + wanted +
+                       " do not go together: that target is a " +
+                       ir::deviceKindName(target->device) + " device");
+  }
+  target->deterministic = deterministic;
+  return target;
+}
+
 }  // namespace stowage::tools

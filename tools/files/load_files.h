@@ -69,6 +69,10 @@ std::string differentCosts(const planner::PlanFile& plan, const std::string& pat
 /// the CPU with `threads` intra-op threads (0: as many as the machine has cores).
 ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name, int threads);
 
+/// For a capture: by --target, by --device (a GPU: h200), or a CPU.
+ir::Expected<ir::Target> findCaptureTarget(const std::string& device, const std::string& name,
+                                           bool deterministic);
+
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_FILES_LOAD_FILES_H_

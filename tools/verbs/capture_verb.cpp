@@ -18,13 +18,13 @@
 #include "ir/base/affix.h"
 #include "ir/base/printable.h"
 #include "ir/schedule/fingerprint.h"
-#include "planner/targets/roofline.h"
 #include "runtime/capture/pt2/pt2_import.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/progress.h"
+#include "tools/files/load_files.h"
 #include "tools/files/step_file.h"
 #include "tools/files/whole_file.h"
 #include "tools/planning/graph_summary.h"
@@ -46,23 +46,6 @@ struct CaptureFlags : CommonFlags {
   bool nondeterministic = false;
   bool list = false;
 };
-
-ir::Expected<ir::Target> findTarget(const CaptureFlags& flags) {
-  const std::string device =
-      flags.device.empty() ? (flags.target.empty() ? "cpu" : "") : flags.device;
-  const std::string name =
-      !flags.target.empty() ? flags.target : (device == "cuda" ? "h200" : "cpu");
-  ir::Expected<ir::Target> target = planner::findTargetProfile(name);
-  if (!target) return target.takeError();
-  if (!device.empty() && device != ir::deviceKindName(target->device)) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "--device " + device + " and --target " + name +
-                             " do not go together: that target is a " +
-                             ir::deviceKindName(target->device) + " device");
-  }
-  target->deterministic = !flags.nondeterministic;
-  return target;
-}
 
 void printCatalogue(llvm::raw_ostream& os) {
   for (const ModelInfo& model : modelCatalogue()) {
@@ -278,7 +261,8 @@ VerbResult runCapture(const CaptureFlags& flags) {
                          "--list') or a .pt2 file");
   }
   if (ir::Error error = checkOutput(flags)) return error;
-  ir::Expected<ir::Target> target = findTarget(flags);
+  ir::Expected<ir::Target> target =
+      findCaptureTarget(flags.device, flags.target, !flags.nondeterministic);
   if (!target) return target.takeError();
   const auto begin = std::chrono::steady_clock::now();
   ir::Expected<Captured> captured = captureWaiting(flags, *target);
