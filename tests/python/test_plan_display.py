@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a plan prints and shows in a notebook."""
+"""What a plan and a fit print and show in a notebook."""
 
 import re
 import xml.etree.ElementTree
@@ -162,3 +162,23 @@ def test_a_model_that_asks_nothing_assumes_nothing():
     plan = planned().plan(torch.randn(64, 32))
     assert plan.assumptions == {}
     assert "assumes" not in str(plan) and "assumes" not in plan._repr_html_()
+
+
+def test_a_fit_is_a_table_and_says_what_more_would_bring():
+    train_step = planned(depth=1, budget=24_000)
+    found = stowage.fit(train_step, torch.randn(2, 32))
+    page = xml.etree.ElementTree.fromstring(found._repr_html_())
+    rows = [[cell.text or "" for cell in row] for row in page.iter("tr")]
+    assert rows[0] == ["budget", "batch", "peak", "step", "per token"]
+    assert len(rows) == 1 + len(found.rows) + 2
+    assert all(cell in str(found) for row in rows for cell in row)
+    assert [row["budget_bytes"] for row in found.larger] == [30_000, 36_000]
+    sizes = [found.largest, *(row["size"] for row in found.larger)]
+    assert sizes == sorted(sizes) and sizes[0] < sizes[-1]
+    for row in found.larger:
+        assert row["peak_bytes"] <= row["budget_bytes"]
+        train_step.plan(torch.randn(row["size"], 32), budget=row["budget_bytes"])
+        train_step.leave()
+        with pytest.raises(stowage.Infeasible):
+            train_step.plan(torch.randn(row["size"] + 1, 32), budget=row["budget_bytes"])
+        train_step.leave()

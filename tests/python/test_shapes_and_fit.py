@@ -1,12 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Batches of several shapes on one state, the largest batch that fits, and ops of others."""
 
+import json
+import os
+import pathlib
+import subprocess
 
 import planned_training as tools  # noqa: F401 - sets torch up
 import pytest
 import torch
 
 import stowage
+from stowage._fit import FitSearch
 
 
 def make_mlp(width=64):
@@ -135,6 +140,90 @@ def test_fit_refuses_a_share_of_the_peak_and_a_running_step():
     planned(batches(4)[0])
     with pytest.raises(stowage.InvalidArgument, match="running"):
         stowage.fit(planned, batches(4)[0], budget=100_000)
+
+
+def program(*arguments, code=0):
+    """What `stowage` answers with --json."""
+    path = pathlib.Path(os.environ["STOWAGE_LIBRARIES"]) / "stowage"
+    done = subprocess.run([path, *arguments, "-q", "--json"], capture_output=True, text=True,
+                          check=False)
+    assert done.returncode == code, done
+    return json.loads(done.stdout)
+
+
+class PlansOfTheProgram:
+    """Sizes of an example model, captured and planned by the program."""
+
+    MODEL = ("lstm", "--set", "hidden=32", "--set", "sequence=4")
+
+    def __init__(self, folder):
+        self._step = str(folder / "step.stow")
+
+    def plan(self, size, budget):
+        program("capture", *self.MODEL, "--set", f"batch={size}", "-o", self._step, "-f")
+        arguments = ("plan", self._step, "--budget", f"{budget}B")
+        try:
+            predicted = program(*arguments)["predicted"]
+        except AssertionError:
+            told = program(*arguments, code=1)["error"]
+            error = stowage.Infeasible(told["message"])
+            error.smallest_budget = told["infeasible"]["smallest_budget_bytes"]
+            return error
+        tokens = 4 * size
+        return {"size": size, "tokens": tokens, "peak_bytes": predicted["peak_bytes"],
+                "step_ns": predicted["step_ns"], "ns_per_token": predicted["step_ns"] / tokens}
+
+
+def test_the_program_finds_the_same_by_the_same_plans(tmp_path):
+    budget = 600 * 1024
+    told = program("fit", *PlansOfTheProgram.MODEL, "--budget", f"{budget}B", "--most", "64")
+    plans = PlansOfTheProgram(tmp_path)
+    search = FitSearch(plans.plan, 64)
+    assert search.find(budget) > 1
+    larger = [search.row_with(budget * 5 // 4), search.row_with(budget * 3 // 2)]
+    found = stowage.Fit("batch", budget, search, larger, "token")
+    assert found.next_budget > budget
+    assert {**found.to_dict(), "model": "lstm", "target": "cpu"} == told
+    shown = subprocess.run(
+        [os.path.join(os.environ["STOWAGE_LIBRARIES"], "stowage"), "fit",
+         *PlansOfTheProgram.MODEL, "--budget", f"{budget}B", "--most", "64", "-q"],
+        capture_output=True, text=True, check=True).stdout
+    assert shown == f"{found}\n"
+
+
+class Formula:
+    """Sizes whose need is a formula."""
+
+    def __init__(self):
+        self.plans = 0
+
+    def plan(self, size, budget):
+        self.plans += 1
+        if 20 + 10 * size <= budget:
+            return {"size": size}
+        error = stowage.Infeasible("too large")
+        error.smallest_budget = 20 + 10 * size
+        return error
+
+
+@pytest.mark.parametrize("multiple", [1, 3, 8])
+def test_the_search_finds_the_largest_multiple_for_each_budget(multiple):
+    search = FitSearch(Formula().plan, 50, multiple)
+    for budget in (300, 45, 110, 20, 2000):
+        best = min((budget - 20) // 10, 50) // multiple * multiple
+        assert search.find(budget) == best
+        assert search.row_with(budget).get("size") == best
+        assert all(row["size"] % multiple == 0 for row in search.rows(budget))
+
+
+def test_a_larger_budget_takes_few_plans_more():
+    formula = Formula()
+    search = FitSearch(formula.plan, 4096)
+    assert search.find(75) == 5
+    assert search.lacking(6, 75) == {"device": 80}
+    before = formula.plans
+    assert search.row_with(105)["size"] == 8
+    assert formula.plans - before == 5  # 16, 12, 10 and 9, then 8 for its row
 
 
 @torch.library.custom_op("stowage_tests::scaled_sine", mutates_args=())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What plans show in a notebook: HTML without scripts, links or fonts of its own.
+"""What plans and fits show in a notebook: HTML without scripts, links or fonts of its own.
 
 Text has the notebook's colours. The picture is drawn by the library on white, as by
 `stowage explain --svg`.
@@ -16,6 +16,16 @@ def plan_html(plan):
     picture = plan.handle.memory_svg().replace(
         "<svg ", '<svg style="max-width:100%;height:auto" ', 1)
     return f"<div>{_table(_rows_of(plan))}{picture}</div>"
+
+
+def fit_html(fit):
+    head = "".join(f"<th>{_text(one)}</th>" for one in fit.heading())
+    rows = "".join(
+        "<tr>" + "".join(f"<td>{_text(one)}</td>" for one in cells) + "</tr>"
+        for cells in fit.cells())
+    words = "".join(f"<p>{_text(line)}</p>" for line in fit.words())
+    return (f"<div><table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+            f"{words}</div>")
 
 
 def _rows_of(plan):
