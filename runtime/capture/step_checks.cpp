@@ -74,10 +74,15 @@ ir::Error CapturedStep::Impl::checkTrainedOutside() const {
     if (!facts.trained || !storages.isReal(key)) continue;
     return ir::makeError(
         ir::ErrorCode::kUnsupported,
-        "`update` trains a tensor of " + std::to_string(facts.bytes) +
-            " bytes that `module` does not register and no optimizer of the step steps: name all "
-            "optimizers, optimizer = {&first, &second}, or give as `module` one that registers all "
-            "that is trained (register_module)");
+        (functions.whole ? "the step" : "`update`") + std::string(" trains a tensor of ") +
+            std::to_string(facts.bytes) +
+            (functions.whole
+                 ? " bytes that is neither in the model nor in an optimizer of the step: name all "
+                   "optimizers, @stowage.step(model, [first, second], ...), or give a model that "
+                   "registers all that is trained"
+                 : " bytes that `module` does not register and no optimizer of the step steps: "
+                   "name all optimizers, optimizer = {&first, &second}, or give as `module` one "
+                   "that registers all that is trained (register_module)"));
   }
   return ir::success();
 }
@@ -106,7 +111,7 @@ ir::Error CapturedStep::Impl::checkReports() const {
     const ModuleTensor* entry = moduleTensors.find(key);
     return wrongLoss(functions,
                      "returned a view of " + (entry == nullptr ? "a tensor" : entry->name) +
-                         ", which `update` writes",
+                         ", which the update writes",
                      "a tensor of its own (clone)");
   }
   return ir::success();

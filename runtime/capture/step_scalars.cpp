@@ -141,8 +141,8 @@ ir::Error CapturedStep::Impl::checkReadsOfLoss() const {
     } else if (scalarsOutsideUpdate) {
       why =
           "and computes with numbers that change from step to step, so that nothing could tell "
-          "whether it decides by the value: return the value from `loss` and read it after the "
-          "step, or give the numbers to `loss` as inputs of the step (tensors)";
+          "whether it decides by the value: return the value and read it after the step, or give "
+          "the numbers to the step as inputs (tensors)";
     } else if (isWritten) {
       why =
           "of a tensor that the step writes afterwards: read it after the step, or read a clone "

@@ -42,8 +42,9 @@ ir::Error checkTensor(const ModuleTensor& entry, const IsKnown& known) {
   if (!hasOrigin) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          entry.name +
-                             " has no memory since an earlier capture: drop its step first, or "
-                             "storeTo; what it could not give back belongs to an optimizer that "
+                             " has no memory since an earlier capture: drop its step, or end its "
+                             "training first (leave() in Python, storeTo); what it could not give "
+                             "back belongs to an optimizer that "
                              "it did not name (name all optimizers)");
   }
   const bool isDense = tensor.layout() == c10::kStrided && !tensor.is_quantized() &&
