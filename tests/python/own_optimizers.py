@@ -67,7 +67,8 @@ class OddKeys(Own):
 class InContainers(Own):
     def update(self, group, parameter, state):
         if not state:
-            state["both"] = {"mean": torch.zeros_like(parameter), "list": [torch.ones_like(parameter)]}
+            state["both"] = {"mean": torch.zeros_like(parameter),
+                             "list": [torch.ones_like(parameter)]}
         mean, square = state["both"]["mean"], state["both"]["list"][0]
         mean.lerp_(parameter.grad, 0.1)
         square.lerp_(parameter.grad.square(), 0.01)

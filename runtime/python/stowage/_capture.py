@@ -99,7 +99,8 @@ class CapturedStep:
             if self._broken is not None and made.code == "plan_mismatch":
                 place, position, value = self._broken
                 expected = self.assumptions[place]
-                which = f" (question {position + 1} of {len(expected)})" if len(expected) > 1 else ""
+                count = len(expected)
+                which = f" (question {position + 1} of {count})" if count > 1 else ""
                 made = type(made)(
                     f"{made}\n  in this batch {place}{which} found {value:g}, and "
                     f"{expected[position]:g} when the step was captured: such a batch needs a "

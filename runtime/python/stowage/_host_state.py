@@ -60,9 +60,9 @@ class HostState:
         for generator, place in self._generators:
             if _place_of(generator) != place:
                 raise Unsupported(
-                    f"the step advances the generator '{generator.__name__}', which nothing can put "
-                    "back after the step was captured: take its values before the step and give "
-                    "them to it as arguments")
+                    f"the step advances the generator '{generator.__name__}', which nothing can "
+                    "put back after the step was captured: take its values before the step and "
+                    "give them to it as arguments")
 
     def rewind(self):
         """To what was there before the capture."""
@@ -111,8 +111,8 @@ class HostState:
 
 
 def _roots_of(function):
-    """Holders of what a function names: its variables, attributes of its object, and the same of the
-    functions among them."""
+    """Holders of what a function names: its variables, attributes of its object, and the same of
+    the functions among them."""
     roots, waiting, seen = [], [function], set()
     while waiting and len(seen) < _MOST_FUNCTIONS:
         one = waiting.pop(0)

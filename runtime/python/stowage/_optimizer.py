@@ -33,7 +33,8 @@ _SHORT_NAMES = {
 
 
 _PLAIN = (int, float, bool, str, type(None))
-_OF_OPTIMIZERS = frozenset(vars(torch.optim.SGD([torch.empty(0)]))) | {"state_dict", "load_state_dict"}
+_OF_OPTIMIZERS = frozenset(vars(torch.optim.SGD([torch.empty(0)]))) | {
+    "state_dict", "load_state_dict"}
 
 
 def inner_of(optimizer):
