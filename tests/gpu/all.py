@@ -24,7 +24,8 @@ import subprocess
 import sys
 import time
 
-from parts import chosen_by, find_unknown, parts_alone, parts_large, parts_together
+from parts import (chosen_by, find_unknown, parts_alone, parts_large, parts_python,
+                   parts_together)
 from preconditions import command_line, describe, find_commit, why_no_gpu, write_answer
 
 ALONE_SECONDS = 240  # for one part
@@ -142,7 +143,7 @@ def main():
     parser.add_argument("--seconds", type=float, default=500)
     parser.add_argument("--only", default="", type=lambda text: tuple(text.split(",")),
                         help="parts whose names begin with one of these words, or whose "
-                        "kind of answer it is; large, hugging_face and deterministic only so")
+                        "kind of answer it is; large, hugging_face, deterministic and python only so")
     parser.add_argument("--at-once", type=int, default=10, help="processes side by side")
     parser.add_argument("--skip-code", type=int, default=0, help="exit code where no GPU is")
     parser.add_argument("--why", action="store_true", help="only say whether there is a GPU")
@@ -167,16 +168,20 @@ def main():
 
 
 def run_all(options, end):
-    alone, large, together = (
+    alone, python, large, together = (
         [part for part in parts(options) if chosen_by(options, *part[:2]) is not None]
-        for parts in (parts_alone, parts_large, parts_together))
+        for parts in (parts_alone, parts_python, parts_large, parts_together))
     answers = Answers(os.path.join(options.out, "answers"),
                       [(name, chosen_by(options, name, kind), kind)
-                       for name, kind, _ in alone + large + together])
+                       for name, kind, _ in alone + python + large + together])
     good = True
     for name, kind, command in alone:
         part = Part(options, name, kind, command)
         good &= part.finish(min(end, part.begin + ALONE_SECONDS))
+        answers.add(part)
+    for name, kind, command in python:
+        part = Part(options, name, kind, command)
+        good &= part.finish(end)
         answers.add(part)
     last = end - (TOGETHER_SECONDS if together else 0)
     for name, kind, command in large:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts that all.py runs: name, kind of answer, command. `large`, `hugging_face` and
-`deterministic` run only when --only names them, since they take many minutes."""
+"""The parts that all.py runs: name, kind of answer, command. `large`, `hugging_face`,
+`deterministic` and `python` run only when --only names them, since they take many minutes."""
 
 import os
 import sys
@@ -18,7 +18,7 @@ LARGE = {"llama1b": ("llama1b", "40GiB,31GiB,27GiB,smallest", ("27GiB", "4"),
          "lora": ("llama8b_lora", "24GiB,12GiB", ("12GiB", "3"), "checkpointing"),
          "llama8b": ("llama8b", "60GiB,40GiB,30GiB", ("30GiB", "3"),
                      "checkpointing,checkpointing+offload,eager")}
-ONLY_NAMED = ("large", "hugging_face", "deterministic")
+ONLY_NAMED = ("large", "hugging_face", "deterministic", "python")
 
 
 def script(options, name, *arguments, folder=HERE):
@@ -61,6 +61,15 @@ def parts_large(options):
             "--hugging-face", "")
 
 
+def parts_python(options):
+    """By the Python package; alone, except that the cases of python_bits.py run side by side."""
+    for name, arguments in (
+            ("models", []), ("trainer", []), ("turns", ["bits", "times"]),
+            ("bits", ["--at-once", str(options.at_once)])):
+        yield f"python_{name}", "python", [
+            sys.executable, os.path.join(HERE, f"python_{name}.py"), *arguments]
+
+
 def parts_together(options):
     """What runs side by side; what takes longest first."""
     if os.path.exists(options.faults):
@@ -88,8 +97,8 @@ def chosen_by(options, name, kind):
 
 def find_unknown(options):
     """Words of --only that are no part's."""
-    known = [(name, kind) for name, kind, _ in (*parts_alone(options), *parts_large(options),
-                                                *parts_together(options))]
+    parts = (parts_alone, parts_python, parts_large, parts_together)
+    known = [(name, kind) for some in parts for name, kind, _ in some(options)]
     known.append(("session", "session"))  # may be left out, which is said
     known += [(f"faults_{check}", "faults") for check in FAULTS]
     return [word for word in options.only

@@ -14,6 +14,8 @@ import subprocess
 import sys
 import time
 
+from python_answers import add_row, open_python_answer
+
 GIB = 2**30
 
 LLAMA_1B = {
@@ -93,7 +95,7 @@ def run_case(name, steps, deterministic):
         optimizer.zero_grad()
         return loss
 
-    facts = {"case": name, "torch": torch.__version__, "gpu": torch.cuda.get_device_name()}
+    facts = {"case": name}
     generator = torch.Generator().manual_seed(1)
 
     def next_batch():
@@ -110,7 +112,8 @@ def run_case(name, steps, deterministic):
         facts["capture_s"] = time.monotonic() - begin
         plan = step.plan(example)
         facts["plan_s"] = time.monotonic() - begin - facts["capture_s"]
-        facts["plan"] = plan.to_dict()
+        facts["predicted_ms"] = plan.step_ns / 1e6
+        facts["predicted_peak_bytes"] = plan.peak
         print(plan, file=sys.stderr)
     torch.manual_seed(5)
     losses, times, most = [], [], 0
@@ -129,10 +132,10 @@ def run_case(name, steps, deterministic):
         "losses": losses,
         "step_ms": statistics.median(times[len(times) // 2:]) * 1e3,
         "first_step_s": times[0],
-        "device_gib": most / GIB,
+        "device_bytes": most,
     }
     if budget is None:
-        facts["peak_allocated_gib"] = torch.cuda.max_memory_allocated() / GIB
+        facts["peak_allocated_bytes"] = torch.cuda.max_memory_allocated()
     else:
         facts["run"] = step.facts()
         step.leave()
@@ -146,7 +149,7 @@ def main():
     parser.add_argument("--list", action="store_true")
     parser.add_argument("--steps", type=int, default=10)
     parser.add_argument("--deterministic", action="store_true")
-    parser.add_argument("--out", help="a file for the JSON, one object a line")
+    parser.add_argument("--out", help="a file for the answer")
     parser.add_argument("--seconds", type=int, default=280, help="limit of a case")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -157,6 +160,7 @@ def main():
         print(json.dumps(run_case(options.one, options.steps, options.deterministic)))
         return 0
     failed = 0
+    answer = open_python_answer(options.out)
     for name in options.cases.split(","):
         command = [sys.executable, __file__, "--one", name, "--steps", str(options.steps)]
         if options.deterministic:
@@ -171,9 +175,10 @@ def main():
             failed += 1
             text = json.dumps({"case": name, "error": error})
         print(text, flush=True)
-        if options.out:
-            with open(options.out, "a", encoding="utf-8") as file:
-                file.write(text + "\n")
+        facts = json.loads(text)
+        add_row(answer, "decorator", facts.pop("case"), "error" not in facts,
+                facts.pop("error", "ran"), **facts)
+    answer.finish()
     return 1 if failed else 0
 
 

@@ -16,6 +16,8 @@ import sys
 import tempfile
 import time
 
+from python_answers import add_row, open_python_answer
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 CASES = {"plain": None, "checkpointing": None, "40GiB": "40GiB", "31GiB": "31GiB"}
 
@@ -35,7 +37,7 @@ def run_case(name, steps, beside_gib, workers):
         tokens = torch.randint(0, 128256, (count, 4096), generator=generator)
         return [{"input_ids": one, "labels": one} for one in tokens]
 
-    facts = {"case": name, "budget": budget, "step_ms": [], "device_gib": 0}
+    facts = {"case": name, "step_ms": [], "device_bytes": 0}
 
     class Watch(transformers.TrainerCallback):
         def __init__(self):
@@ -48,8 +50,7 @@ def run_case(name, steps, beside_gib, workers):
         def on_step_end(self, args, state, control, **kwargs):
             torch.cuda.synchronize()
             facts["step_ms"].append((time.monotonic() - self.begin) * 1e3)
-            used = python_models.used_memory() / python_models.GIB
-            facts["device_gib"] = max(facts["device_gib"], used)
+            facts["device_bytes"] = max(facts["device_bytes"], python_models.used_memory())
 
     with tempfile.TemporaryDirectory() as folder:
         args = transformers.TrainingArguments(
@@ -89,6 +90,7 @@ def main():
     parser.add_argument("--beside-gib", type=int, default=2)
     parser.add_argument("--workers", type=int, default=2, help="of the loaders")
     parser.add_argument("--seconds", type=int, default=200, help="limit of a case")
+    parser.add_argument("--out", help="a file for the answer")
     parser.add_argument("--one", help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.one:
@@ -96,6 +98,7 @@ def main():
                                   options.workers)))
         return 0
     failed = 0
+    answer = open_python_answer(options.out)
     for name in options.cases.split(","):
         process = subprocess.run(
             ["timeout", str(options.seconds), sys.executable, __file__, "--one", name, "--steps",
@@ -104,8 +107,14 @@ def main():
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
         failed += process.returncode != 0
         text = process.stdout.strip().splitlines()[-1] if process.returncode == 0 else json.dumps(
-            {"case": name, "result": "failed", "message": process.stderr[-1500:]})
+            {"case": name, "error": process.stderr[-1500:]})
         print(text, flush=True)
+        facts = json.loads(text)
+        good = facts.get("beside_is_untouched", False)
+        add_row(answer, "trainer", facts.pop("case"), good,
+                facts.pop("error", "ran" if good else "wrote into memory beside it"),
+                beside_gib=options.beside_gib, **facts)
+    answer.finish()
     return 1 if failed else 0
 
 

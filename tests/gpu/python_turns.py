@@ -14,10 +14,12 @@ import statistics
 import sys
 import time
 
+from python_answers import add_row, open_python_answer
+
 FOLDER = os.path.dirname(os.path.abspath(__file__))
 
 
-def bits(seeds):
+def bits(seeds, answer):
     import torch
 
     sys.path.insert(0, os.path.join(FOLDER, "..", "python"))
@@ -29,10 +31,12 @@ def bits(seeds):
         differ, facts = turns.check(seed, "cuda")
         bad += bool(differ)
         print(json.dumps({"seed": seed, "differ": differ[:5], "run": facts}), flush=True)
+        add_row(answer, "turns", seed, not differ, "different" if differ else "equal",
+                differ=differ[:5])
     return bad
 
 
-def times():
+def times(answer):
     import torch
 
     import stowage
@@ -79,23 +83,28 @@ def times():
              "evaluation": typical([(evaluate, long)])[0]}
     two = typical([(train_step, long), (train_step, short)])
     evaluated = typical([(train_step, long), (evaluate, long)])
-    print(json.dumps({
-        "gpu": torch.cuda.get_device_name(), "first_ms": first, "alone_ms": alone,
-        "two_lengths_ms": two, "turn_ms": (sum(two) - alone["long"] - alone["short"]) / 2,
+    facts = {
+        "first_ms": first, "alone_ms": alone, "two_lengths_ms": two,
+        "turn_ms": (sum(two) - alone["long"] - alone["short"]) / 2,
         "step_and_evaluation_ms": evaluated,
         "turn_of_evaluation_ms": (sum(evaluated) - alone["long"] - alone["evaluation"]) / 2,
-        "device_gib": most / 2**30, "run": train_step.facts()}), flush=True)
+        "device_bytes": most, "run": train_step.facts()}
+    print(json.dumps(facts), flush=True)
+    add_row(answer, "turn_times", "1B 40GiB", True, "ran", **facts)
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("parts", nargs="+", choices=["bits", "times"])
     parser.add_argument("--seeds", type=int, default=9)
+    parser.add_argument("--out", help="a file for the answer")
     options = parser.parse_args()
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
-    bad = bits(options.seeds) if "bits" in options.parts else 0
+    answer = open_python_answer(options.out)
+    bad = bits(options.seeds, answer) if "bits" in options.parts else 0
     if "times" in options.parts:
-        times()
+        times(answer)
+    answer.finish()
     return 1 if bad else 0
 
 

@@ -18,7 +18,8 @@ KEYS = {"bits": ("model", "budget", "launch"), "users": ("model", "budget", "lau
         "faults": ("check", "what", "model", "launch", "seed"),
         "large": ("case", "checkpointing", "run", "budget", "mode", "costs"),
         "deterministic": ("case", "run", "budget"),
-        "small": ("model", "allow", "budget", "launch"), "demo": ("model",)}
+        "small": ("model", "allow", "budget", "launch"), "demo": ("model",),
+        "python": ("check", "case")}
 GOOD_WORDS = ("equal", "ran", "not legal", "does not fit")
 
 

@@ -7,6 +7,7 @@ Every word of "found" is counted from rows. A kind without an answer was not mea
 import collections
 
 from bits_table import MODELS
+from python_tables import found_python_bits
 from result_answers import is_bad, is_left_out
 from result_tables import (NOT_MEASURED, bold, error_of, is_own, mean_error, outcome, per_cent,
                            small_groups, table)
@@ -144,6 +145,8 @@ PROMISES = [
      "Large models"),
     ("the step time of launch-bound steps is predicted within 5 %", ["small"], found_small,
      "Small steps"),
+    ("bits of plain PyTorch for training steps in Python", ["python"], found_python_bits,
+     "Python"),
     ("the demonstration trains in half of its memory with the same bits", ["demo"],
      lambda found: found_good(found["demo"], "equal"), "Demonstration"),
 ]

@@ -19,6 +19,7 @@ import sys
 import textwrap
 
 from result_answers import Malformed, join_answers, read_answers
+from python_tables import python_tables
 from result_summary import summary, summary_rows
 from result_tables import (CASES, NOT_MEASURED, bits_tables, bold, demo_tables, error_of,
                            faults_tables, gibibytes, large_tables, memcheck_tables, memory_tables,
@@ -47,6 +48,11 @@ SECTIONS = [
      "tight budget, compared with plain libtorch byte for byte.", large_tables),
     ("Small steps", "small", "Launch-bound steps: each plan runs several times in processes of its "
      "own.", small_tables),
+    ("Python", "python", "Hugging Face models trained by the Python package: bits in deterministic "
+     "mode beside plain PyTorch; a Llama of 1B (batch 4 x 4096) and LoRA on one of 8B (1 x 4096), "
+     "bf16, through the decorator and through the Trainer; plans that take turns on one state. The "
+     "memory of the device is what its driver counts, with 2 GiB of the user's beside the "
+     "Trainer.", python_tables),
     ("Demonstration", "demo", "`tools/dev demo` trains GPT-2 on the CPU.", demo_tables),
 ]
 

@@ -23,7 +23,7 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
                            std::optional<c10::intrusive_ptr<RunnerHandle>> main,
                            int64_t mostHostBytes)
     : plan_(plan), main_(std::move(main)), step_(plan->step()->step()) {
-  step_.internals().planner.reset();  // whoever plans again waits for it again
+  step_->internals().planner.reset();  // whoever plans again waits for it again
   const Plan::Impl& from = plan->plan().internals();
   runtime::RunnerOptions options;
   options.weights = std::move(weights);

@@ -83,10 +83,11 @@ class Answers(unittest.TestCase):
 
 class Driver(unittest.TestCase):
     def chosen(self, *only):
-        options = SimpleNamespace(only=only, program="p", faults=__file__, session=__file__)
+        options = SimpleNamespace(only=only, program="p", faults=__file__, session=__file__,
+                                  at_once=4)
         self.assertEqual(parts.find_unknown(options), [])
-        return [name for name, kind, _ in (*parts.parts_alone(options), *parts.parts_large(options),
-                                           *parts.parts_together(options))
+        every = (parts.parts_alone, parts.parts_python, parts.parts_large, parts.parts_together)
+        return [name for some in every for name, kind, _ in some(options)
                 if parts.chosen_by(options, name, kind) is not None]
 
     def test_words_choose_parts_by_name_and_kind(self):
@@ -98,7 +99,10 @@ class Driver(unittest.TestCase):
     def test_large_models_run_only_when_named(self):
         everything = self.chosen("")
         self.assertIn("memcheck", everything)
-        self.assertFalse([name for name in everything if "large" in name or "hugging" in name])
+        self.assertFalse([name for name in everything
+                          if "large" in name or "hugging" in name or "python" in name])
+        self.assertEqual(self.chosen("python"), ["python_models", "python_trainer", "python_turns",
+                                                 "python_bits"])
 
     def test_answers_are_joined_by_word(self):
         with tempfile.TemporaryDirectory() as folder:

@@ -268,6 +268,38 @@ class Blocks(Pages):
             self.assertIn(words, said)
 
 
+class Python(Pages):
+    RUN = {"peak_bytes": 30 * GIB, "outside_bytes": 2**20, "trace_ns": 48_000_000}
+    ROWS = [{"check": "bits", "case": "llama", "good": True, "verdict": "equal"},
+            {"check": "bits", "case": "dbrx", "good": True, "verdict": "refused"},
+            {"check": "turns", "case": 0, "good": True, "verdict": "equal"},
+            {"check": "decorator", "case": "1B plain", "good": True, "verdict": "ran",
+             "step_ms": 341.2, "device_bytes": 65 * GIB},
+            {"check": "trainer", "case": "31GiB", "good": True, "verdict": "ran", "step_ms": 390.4,
+             "device_bytes": 33 * GIB, "predicted_peak_bytes": 30 * GIB, "run": RUN}]
+
+    def test_counts_bits_and_shows_times(self):
+        self.put("python", self.ROWS)
+        page = self.write()
+        self.assertIn("2 of 2 equal, 1 refused", self.row_of(page, "bits of plain PyTorch"))
+        self.assertEqual(self.row_of(page, "decorator | 1B plain"),
+                         "| decorator | 1B plain | 341 ms | 65.0 GiB |  |  |  |  |")
+        self.assertEqual(self.row_of(page, "Trainer | 31GiB"),
+                         "| Trainer | 31GiB | 390 ms | 33.0 GiB | 30.0 GiB | yes | 1.0 MiB | 48 ms |")
+
+    def test_says_what_is_not_as_promised(self):
+        bad = {"check": "bits", "case": "t5", "good": False, "verdict": "wrong"}
+        more = {**self.ROWS[-1], "run": {**self.RUN, "peak_bytes": 31 * GIB}}
+        failed = {"check": "decorator", "case": "8B", "good": False, "verdict": "no memory"}
+        self.put("python", [*self.ROWS[:-1], bad, more, failed])
+        page = self.write()
+        self.assertIn("2 of 3 equal, 1 refused, 1 **wrong**",
+                      self.row_of(page, "bits of plain PyTorch"))
+        self.assertIn("| **WRONG** | 1 | `t5` |", page)
+        self.assertIn("| 31.0 GiB | **NO** |", page)
+        self.assertIn("| decorator | 8B | **no memory** |", page)
+
+
 class Check(Pages):
     def test_names_the_page_that_differs(self):
         self.put("large", LARGE)
