@@ -63,11 +63,15 @@ def parts_large(options):
 
 def parts_python(options):
     """By the Python package; alone, except that the cases of python_bits.py run side by side."""
-    for name, arguments in (
-            ("models", []), ("trainer", []), ("turns", ["bits", "times"]),
-            ("bits", ["--at-once", str(options.at_once)])):
-        yield f"python_{name}", "python", [
-            sys.executable, os.path.join(HERE, f"python_{name}.py"), *arguments]
+    def python(name, *arguments):
+        return [sys.executable, os.path.join(HERE, name), *arguments]
+
+    yield "python_models", "python", python("python_models.py")
+    yield "python_trainer", "python", python("python_trainer.py")
+    yield "python_turns", "python", python("python_turns.py", "bits", "times")
+    for share in "12":
+        yield f"python_bits_{share}", "python", python(
+            "python_bits.py", "--share", f"{share}/2", "--at-once", str(options.at_once))
 
 
 def parts_together(options):

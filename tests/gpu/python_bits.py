@@ -10,11 +10,13 @@ and after leave(), which brings the model back to the GPU. Prints one JSON objec
 import argparse
 import json
 import os
+import re
 import subprocess
 import sys
 
 from python_answers import add_row, open_python_answer
 
+TIMED_OUT = 124  # of `timeout`
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
 
 
@@ -28,6 +30,10 @@ def check(name):
 
     torch.use_deterministic_algorithms(True)
 
+    def on_gpu(batch):
+        return {key: one.cuda() if isinstance(one, torch.Tensor) else one
+                for key, one in batch.items()}
+
     def train(planned):
         case, optimizer, scheduler, train_step = on_cpu._begin(name)
         case.model.cuda()
@@ -37,8 +43,8 @@ def check(name):
         losses, middle = [], None
         torch.manual_seed(5)
         for position in range(on_cpu.STEPS):
-            batch = {key: one.cuda() for key, one in case.batch(generator).items()}
-            losses.append(float(train_step(batch)))
+            batch = on_gpu(case.batch(generator))
+            losses.append(float(train_step(batch).detach()))
             scheduler.step()
             if position == 2:
                 middle = {key: one.cpu().clone() for key, one in case.model.state_dict().items()}
@@ -49,8 +55,7 @@ def check(name):
 
     def plan_tightly(case, optimizer, train_step):
         """Half of the peak; a little more than the smallest budget where kernels need more."""
-        batch = {key: one.cuda() for key, one in
-                 case.batch(torch.Generator().manual_seed(1)).items()}
+        batch = on_gpu(case.batch(torch.Generator().manual_seed(1)))
         planned = stowage.step(case.model, optimizer, budget="50%peak")(train_step)
         try:
             planned.plan(batch)
@@ -82,18 +87,30 @@ def check(name):
     return {"case": name, "result": result, "differ": differ[:5], "run": facts}
 
 
-def all_cases():
-    sys.path.insert(0, TESTS)
-    from architectures import check as on_cpu
+def last_error(text):
+    """From the last line on that names an error."""
+    lines = text.strip().splitlines()
+    named = [k for k, line in enumerate(lines) if re.match(r"\S*(Error|Exception)\b", line)]
+    return "\n".join(lines[named[-1] if named else -10:])[:600]
 
-    return sorted(on_cpu.TABLE)
+
+def chosen(options):
+    part, parts = map(int, options.share.split("/"))
+    cases = options.cases
+    if not cases:
+        sys.path.insert(0, TESTS)
+        from architectures import check as on_cpu
+
+        cases = sorted(on_cpu.TABLE)
+    return cases[part - 1::parts]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*",
                         help="names of tests/python/architectures; without any, all")
-    parser.add_argument("--seconds", type=int, default=100, help="limit of a case")
+    parser.add_argument("--share", default="1/1", help="of them, as 2/3: the second third")
+    parser.add_argument("--seconds", type=int, default=150, help="limit of a case")
     parser.add_argument("--at-once", type=int, default=4)
     parser.add_argument("--out", help="a file for the answer")
     parser.add_argument("--one", help=argparse.SUPPRESS)
@@ -103,7 +120,7 @@ def main():
         return 0
     os.environ.setdefault("CUBLAS_WORKSPACE_CONFIG", ":4096:8")
     answer = open_python_answer(options.out)
-    waiting, running, bad = options.cases or all_cases(), [], 0
+    waiting, running, bad = chosen(options), [], 0
     while waiting or running:
         while waiting and len(running) < options.at_once:
             name = waiting.pop(0)
@@ -113,9 +130,10 @@ def main():
         name, process = running.pop(0)
         output, errors = process.communicate()
         text = output.strip().splitlines()[-1] if process.returncode == 0 else json.dumps(
-            {"case": name, "result": "failed", "message": errors[-600:]})
+            {"case": name, "result": "cut off" if process.returncode == TIMED_OUT else "failed",
+             "message": last_error(errors)})
         facts = json.loads(text)
-        good = facts["result"] not in ("wrong", "failed")
+        good = facts["result"] not in ("wrong", "failed", "cut off")
         bad += not good
         print(text, flush=True)
         add_row(answer, "bits", name, good, facts["result"], message=facts.get("message", ""),

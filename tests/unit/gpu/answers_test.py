@@ -102,7 +102,7 @@ class Driver(unittest.TestCase):
         self.assertFalse([name for name in everything
                           if "large" in name or "hugging" in name or "python" in name])
         self.assertEqual(self.chosen("python"), ["python_models", "python_trainer", "python_turns",
-                                                 "python_bits"])
+                                                 "python_bits_1", "python_bits_2"])
 
     def test_answers_are_joined_by_word(self):
         with tempfile.TemporaryDirectory() as folder:
