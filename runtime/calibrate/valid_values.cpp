@@ -13,9 +13,10 @@ namespace {
 
 // Argument `index` holds indices into dimension `dimension` of argument `of` (kByArgument: the
 // dimension is the integer argument `dimension`; kProduct: into the last two dimensions as one;
-// kNumber: below the integer argument `of`; kPosition: the n-th element of the list indexes
+// kNumber: below the integer argument `of`; kNone: zero, as a mask that may choose no more elements
+// than another argument has; kPosition: the n-th element of the list indexes
 // dimension n).
-enum class Rule : uint8_t { kDimension, kByArgument, kProduct, kNumber, kPosition };
+enum class Rule : uint8_t { kDimension, kByArgument, kProduct, kNumber, kPosition, kNone };
 struct IndexArgument {
   std::string_view op;
   int8_t index;
@@ -46,6 +47,8 @@ constexpr IndexArgument kIndexArguments[] = {
     {"aten.index_put.default", 1, 0, Rule::kPosition},
     {"aten.index_put_.default", 1, 0, Rule::kPosition},
     {"aten._index_put_impl_.default", 1, 0, Rule::kPosition},
+    {"aten.masked_scatter.default", 1, 0, Rule::kNone},
+    {"aten.masked_scatter_.default", 1, 0, Rule::kNone},
     {"aten.max_pool2d_with_indices_backward.default", 7, 1, Rule::kProduct},
 };
 
@@ -84,6 +87,8 @@ int64_t boundOf(const ir::Graph& graph, const ir::Node& node, const IndexArgumen
       return sizeOf(*type, -1) * sizeOf(*type, -2);
     case Rule::kPosition:
       return sizeOf(*type, position);
+    case Rule::kNone:
+      return 1;
     default:
       return sizeOf(*type, row.dimension);
   }

@@ -144,8 +144,8 @@ ir::Error CapturedStep::Impl::runWhole(ObservedStep& observed) {
   } else if (!hasUpdate) {
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
-        "the step never calls step() of an optimizer that it names, expected it to "
-        "in every step");
+        "the step never calls step() of an optimizer that it names, expected it to in every step; "
+        "where gradients accumulate over several batches, give all of them to one step");
   }
   if (ir::Error error = checkLoss(returned)) return error;
   for (const at::Tensor& report : returned) observed.reports.push_back(recorder.idOf(report));

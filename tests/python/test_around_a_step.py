@@ -184,3 +184,105 @@ def test_a_host_limit_is_bytes(host):
 
     with pytest.raises(stowage.InvalidArgument, match="host: found"):
         step.plan(torch.randn(2, 8))
+
+
+class _TwoNets:
+    """A step of one that also computes gradients of the other."""
+
+    def __init__(self):
+        torch.manual_seed(0)
+        self.first, self.other = torch.nn.Linear(4, 8), torch.nn.Linear(8, 1)
+        self.optimizer = torch.optim.SGD(self.first.parameters(), lr=0.1)
+        self.after = lambda: None
+
+    def step(self, x):
+        loss = self.other(self.first(x)).square().mean()
+        loss.backward()
+        self.optimizer.step()
+        self.optimizer.zero_grad()
+        self.after()
+        return loss
+
+    def planned(self):
+        return stowage.step(self.first, self.optimizer, budget="1MiB", device="cpu")(self.step)
+
+
+def test_gradients_left_on_another_model_are_refused():
+    nets = _TwoNets()
+    x = torch.ones(2, 4)
+    with pytest.raises(stowage.Unsupported, match=r"'Linear\.weight', a parameter of neither"):
+        nets.planned()(x)
+    assert nets.other.weight.grad is None and nets.other.bias.grad is None
+    nets.other(nets.first(x)).sum().backward()  # plain tensors still
+    assert nets.other.weight.grad.abs().sum() > 0
+    nets = _TwoNets()
+    nets.after = nets.other.zero_grad
+    found = [nets.planned()(x).item()]
+    nets = _TwoNets()
+    assert found == [nets.step(x).item()]
+
+
+def test_a_loop_that_a_value_ends_is_refused():
+    model = torch.nn.Linear(4, 4)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+    @stowage.step(model, optimizer, budget="1MiB", device="cpu")
+    def step(x):
+        y = model(x)
+        while (y.norm() > 1e-3).item():
+            y = y / 2
+        y.sum().backward()
+        optimizer.step()
+        return y.sum()
+
+    with pytest.raises(stowage.Unsupported, match=r"(?s)a loop that ends by one.*in step"):
+        step(torch.ones(2, 4))
+
+
+@pytest.mark.parametrize("trains", [False, True])
+def test_a_step_may_set_the_mode_of_its_model(trains):
+    losses = []
+    for planned in (False, True):
+        torch.manual_seed(0)
+        model = torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.Dropout(0.5)).train(trains)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+
+        def step(x, model=model, optimizer=optimizer):
+            model.train()
+            loss = model(x).square().mean()
+            loss.backward()
+            optimizer.step()
+            optimizer.zero_grad()
+            return loss
+
+        if planned:
+            step = stowage.step(model, optimizer, budget="100%peak", device="cpu")(step)
+        torch.manual_seed(1)
+        losses.append([step(torch.full((4, 8), 0.5)).item() for _ in range(4)])
+    assert losses[0] == losses[1]
+
+
+def test_the_order_of_zero_grad_that_cannot_be_captured_is_named():
+    nets = torch.nn.ModuleList([torch.nn.Linear(4, 4), torch.nn.Linear(4, 4)])
+    first, second = (torch.optim.SGD(one.parameters(), lr=0.1) for one in nets)
+
+    @stowage.step(nets, [first, second], budget="1MiB", device="cpu")
+    def step(x):
+        for net, optimizer in zip(nets, (first, second), strict=True):
+            optimizer.zero_grad()
+            net(x).sum().backward()
+            optimizer.step()
+        return x.sum()
+
+    with pytest.raises(stowage.Unsupported, match=r"grad\(.*zero_grad\(\) of every optimizer"):
+        step(torch.ones(2, 4))
+
+
+@pytest.mark.parametrize("device", ["CPU", torch.device("cpu")])
+def test_devices_are_named_as_in_torch(device):
+    nets = _TwoNets()
+    nets.other.requires_grad_(False)
+    step = stowage.step(nets.first, nets.optimizer, budget="1MiB", device=device)(nets.step)
+    assert step(torch.ones(2, 4)).device.type == "cpu"
+    with pytest.raises(stowage.InvalidArgument, match="'cuda:7', expected 'cuda'"):
+        stowage.step(nets.first, nets.optimizer, budget="1MiB", device="cuda:7")(nets.step)

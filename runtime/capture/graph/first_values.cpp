@@ -3,6 +3,7 @@
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/fill.h>
+#include <llvm/ADT/StringRef.h>
 
 #include <algorithm>
 #include <set>
@@ -112,12 +113,15 @@ ir::Expected<FirstValues> FirstValues::find(const StepTrace& first, const StepTr
     if (isMomentum || !values.findCreators(state.key, recipe.nodes)) {
       recipe.nodes.clear();
       if (!isMomentum && !isAccumulator(later, state.key)) {
-        return ir::makeError(ir::ErrorCode::kUnsupported,
-                             state.name +
-                                 " starts with a value that depends on the first step's data or "
-                                 "update; make it before the first step, or run one step before "
-                                 "capturing (SGD: with dampening, that is the momentum's first "
-                                 "value)");
+        const bool isGradient = llvm::StringRef(state.name).startswith("grad(");
+        return ir::makeError(
+            ir::ErrorCode::kUnsupported,
+            state.name + " starts with a value that depends on the first step's data or update; " +
+                (isGradient
+                     ? "call zero_grad() of every optimizer at the end of the step, or before "
+                       "its first backward()"
+                     : "make it before the first step, or run one step before capturing (SGD: "
+                       "with dampening, that is the momentum's first value)"));
       }
     }
     values.recipes_.emplace(state.key, std::move(recipe));

@@ -45,8 +45,7 @@ struct Refusal {
 };
 constexpr const char* kDataDependent =
     "the shape of its result depends on values, which a static plan cannot hold; use a mask of "
-    "fixed "
-    "size instead";
+    "fixed size instead (torch.distributions: validate_args=False)";
 constexpr const char* kBranches =
     "it turns values into a host decision; compute with the tensor instead (where, clamp)";
 constexpr std::array<Refusal, 15> kRefusals = {{

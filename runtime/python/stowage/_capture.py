@@ -23,6 +23,7 @@ from ._replaced_state import ReplacedState
 from ._tree import Tree
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
+_MOST_READS = 2000  # of values that a step computes
 
 
 class CapturedStep:
@@ -54,6 +55,7 @@ class CapturedStep:
         self.assumptions = {}
         self._broken = None
         self._read_at = None
+        self._reads = 0  # of values that the step computes, in this run
         self._is_captured = False
         self._snapshots = {}
         self._next_snapshot = 0
@@ -65,7 +67,8 @@ class CapturedStep:
         self.tree = Tree((args, kwargs))
         self.key = self.tree.key()
         self.result = None
-        self._modes = [(one, one.training) for one in model.modules()]
+        # Of each module; also what it is in at the end of the step, which may set it.
+        self._modes = [(one, {one.training}) for one in model.modules()]
         refuse_bad_inputs(self.tree, model)
         self._has_gpu = torch.cuda.is_available()
         if main is None and device in _library.ENVIRONMENT["profiles"]:
@@ -130,18 +133,16 @@ class CapturedStep:
 
     def check_unchanged(self):
         """Cheap enough for each step. Raises StepChanged."""
-        for module, trains in self._modes:
-            if module.training != trains:
+        for module, modes in self._modes:
+            if module.training not in modes:
                 name = _name_in(self.model, module)
-                was, now = ("train()", "eval()") if trains else ("eval()", "train()")
-                raise _errors.StepChanged(
-                    f"the step changed: {name} is in {now}, captured in {was}; change it back, or "
-                    "capture again")
-        for view in self.views:
-            if not view.is_same():
-                raise _errors.StepChanged(
-                    "the step changed: an optimizer has other parameters than when the step was "
-                    "captured (add_param_group); capture again")
+                modes = ("train()", "eval()") if module.training else ("eval()", "train()")
+                raise _errors.StepChanged("the step changed: {} is in {}, captured in {}; change it "
+                                          "back, or capture again".format(name, *modes))
+        if not all(view.is_same() for view in self.views):
+            raise _errors.StepChanged(
+                "the step changed: an optimizer has other parameters than when the step was "
+                "captured (add_param_group); capture again")
 
     def release(self):
         self._host_state.forget_tensors()
@@ -184,6 +185,7 @@ class CapturedStep:
         self._stepping = []
         self._asked = {}  # place -> position of its last question
         self._runs += 1
+        self._reads = 0
         args, kwargs = self.tree.fill(self.handle.arguments())
         try:
             with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
@@ -195,6 +197,10 @@ class CapturedStep:
             self._set_host_numbers(False)
         if not self._is_captured:
             self._host_state.check()
+            self._host_state.refuse_gradients_outside(
+                [*self.model.parameters(), *(one for view in self.views for one in view.parameters)])
+            for module, modes in self._modes:
+                modes.add(module.training)
         self.result = returned
         self.handle.report(self.result.tensors)
 
@@ -217,6 +223,11 @@ class CapturedStep:
 
     def _on_note_unknown_read(self, first, second):
         self._read_at = place_in_stack(sys._getframe())
+        self._reads += 1
+        if self._reads > _MOST_READS:
+            raise _errors.Unsupported(
+                f"the step has read {_MOST_READS} values that it computes: a loop that ends by one "
+                f"(while error > limit, generate()) cannot be captured\n  in {self._read_at}")
 
     def _on_state_of(self, optimizer, position):
         names, tensors = self.views[optimizer].state_of(position)

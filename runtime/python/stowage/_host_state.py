@@ -15,6 +15,8 @@ import random
 import sys
 import types
 
+import torch
+
 from ._errors import Unsupported
 from ._kept_objects import Cell, Entries
 from ._reachable import find_holders, is_machinery, tensors_held, tensors_in
@@ -82,6 +84,32 @@ class HostState:
         """(name, tensor) that the step has made and that these places hold now."""
         roots = _roots_of(self._function) + [Entries(vars(one)) for one in self._noted]
         return tensors_held(find_holders(roots, self._holds_no_memory), self._holds_no_memory)
+
+    def refuse_gradients_outside(self, own):
+        """Raises Unsupported where the step leaves a gradient on a parameter that is not in `own`:
+        other code would find one without memory. It is None then."""
+        known = set(map(id, own))
+        left = [(name, one) for name, one in self._parameters() if id(one) not in known
+                and one.grad is not None and self._holds_no_memory(one.grad)]
+        for _, one in left:
+            one.grad = None
+        if left:
+            raise Unsupported(
+                f"the step leaves a gradient on '{left[0][0]}', a parameter of neither its model nor "
+                "its optimizers, where no other code could have it: set it to None at the end of the "
+                "step (zero_grad()), call requires_grad_(False), or make one step of both models, "
+                "with torch.nn.ModuleList([first, second]) as its model")
+
+    def _parameters(self):
+        """(name, parameter) of all that the step's code reaches: of modules, and by themselves."""
+        for holder in find_holders(_roots_of(self._function), self._holds_no_memory):
+            for value in holder.held():
+                if isinstance(value, torch.nn.Module):
+                    kind = type(value).__name__
+                    yield from ((f"{kind}.{name}", one) for name, one in value.named_parameters())
+                else:
+                    yield from ((f"kept{path}", one) for path, one in tensors_in(value)
+                                if one.requires_grad and one.is_leaf)
 
     def take(self):
         if self._each_step is None:

@@ -188,13 +188,29 @@ def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=
             "the model is from torch.compile, whose kernels a plan cannot hold: give the model "
             "itself (model._orig_mod), and call it in the step")
     listed = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
-    chosen = device or ("cuda" if torch.cuda.is_available() else "cpu")
+    chosen = _device_of(device)
 
     def decorate(function):
         return PlannedStep(function, model, listed, budget, host, chosen, changing_numbers,
                            new_shapes)
 
     return decorate
+
+
+def _device_of(device):
+    """As the library names it."""
+    if device is None:
+        return "cuda" if torch.cuda.is_available() else "cpu"
+    name = str(device).lower()
+    kind, _, index = name.partition(":")
+    if kind == "cuda" and index:
+        here = torch.cuda.current_device() if torch.cuda.is_available() else 0
+        if index != str(here):
+            raise _errors.InvalidArgument(
+                f"device: found '{device}', expected 'cuda', the current GPU ({here}): choose another "
+                "by torch.cuda.set_device() or CUDA_VISIBLE_DEVICES before")
+        return kind
+    return name
 
 
 def _describe_difference(expected, found):

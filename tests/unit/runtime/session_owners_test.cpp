@@ -212,7 +212,7 @@ TEST(SessionOwners, ALossThatTheUpdateWritesIsRefused) {
   };
   const Failed failed = failureOf([&] { capture(description); });
   EXPECT_EQ(failed.code, ir::ErrorCode::kInvalidArgument);
-  expectSays(failed.text, {"a view of 0.bias", "`update` writes", "clone"});
+  expectSays(failed.text, {"a view of 0.bias", "the update writes", "clone"});
 }
 
 struct FirstStep {

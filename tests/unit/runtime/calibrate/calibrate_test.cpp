@@ -87,6 +87,24 @@ TEST(Calibrate, OpsThatLookAtTheirIntegersAreMeasured) {
   EXPECT_EQ(table.bySignature.size(), 2U);
 }
 
+// A GPU ends the process where a mask chooses more elements than its source has.
+TEST(Calibrate, AMaskChoosesNoMoreElementsThanThereMayBe) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
+                            "input %x : f32[64]\n"
+                            "input %mask : bool[64]\n"
+                            "input %source : f32[2]\n"
+                            "%y : f32[64] = aten.masked_scatter.default(%x, %mask, %source)\n"
+                            "}\n"));
+  const ir::NodeId node(0);
+  const ir::ValueId mask = std::get<ir::ValueArg>(graph.node(node).args[1]).value;
+  const std::optional<int64_t> bound = runtime::findIntegerBound(graph, node, mask);
+  ASSERT_TRUE(bound);
+  std::vector<uint8_t> bytes(64, 1);
+  runtime::fillValidValues(ir::DType::kBool, {.end = *bound}, 7, bytes);
+  EXPECT_EQ(bytes, std::vector<uint8_t>(64, 0));
+}
+
 TEST(Calibrate, AnOpThatTakesNoneOfTheValuesIsNamed) {
   const ir::Graph graph =
       orFail(ir::parseGraph("graph @g version=1 device=\"cpu\" {\n"
