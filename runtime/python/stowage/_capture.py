@@ -23,7 +23,7 @@ from ._replaced_state import ReplacedState
 from ._tree import Tree
 
 _CALLBACK = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_char_p, ctypes.c_int64, ctypes.c_int64)
-_MOST_READS = 2000  # of values that a step computes
+_MOST_READS = 256  # of values that a step computes, in one line
 
 
 class CapturedStep:
@@ -55,7 +55,7 @@ class CapturedStep:
         self.assumptions = {}
         self._broken = None
         self._read_at = None
-        self._reads = 0  # of values that the step computes, in this run
+        self._reads = {}  # place -> how many values that the step computes, in this run
         self._is_captured = False
         self._snapshots = {}
         self._next_snapshot = 0
@@ -185,7 +185,7 @@ class CapturedStep:
         self._stepping = []
         self._asked = {}  # place -> position of its last question
         self._runs += 1
-        self._reads = 0
+        self._reads = {}
         args, kwargs = self.tree.fill(self.handle.arguments())
         try:
             with _tracing.tracing(self, self._has_gpu), torch.set_grad_enabled(self._trains):
@@ -223,11 +223,11 @@ class CapturedStep:
 
     def _on_note_unknown_read(self, first, second):
         self._read_at = place_in_stack(sys._getframe())
-        self._reads += 1
-        if self._reads > _MOST_READS:
+        self._reads[self._read_at] = self._reads.get(self._read_at, 0) + 1
+        if self._reads[self._read_at] > _MOST_READS:
             raise _errors.Unsupported(
-                f"the step has read {_MOST_READS} values that it computes: a loop that ends by one "
-                f"(while error > limit, generate()) cannot be captured\n  in {self._read_at}")
+                f"one line has read {_MOST_READS} values that the step computes: a loop that ends by "
+                f"one (while error > limit, generate()) cannot be captured\n  in {self._read_at}")
 
     def _on_state_of(self, optimizer, position):
         names, tensors = self.views[optimizer].state_of(position)
