@@ -23,6 +23,9 @@ constexpr uint64_t kSeed = 1;  // of the random numbers that ops draw when they 
 constexpr IntegerRange kIntegers[] = {
     {.begin = 0, .end = 2}, {.begin = 0, .end = 1}, {.begin = 1, .end = 2}};
 
+/// Where there is one attempt alone: an index into whatever has an element.
+constexpr IntegerRange kHarmless = {.begin = 0, .end = 1};
+
 class OpMeasurement {
  public:
   OpMeasurement(const ir::Graph& graph, const CalibrateOptions& options, BoundTensors tensors,
@@ -30,9 +33,10 @@ class OpMeasurement {
       : graph_(graph), options_(options), tensors_(std::move(tensors)), bench_(bench) {}
 
   ir::Expected<ir::OpCost> measure(ir::NodeId node) {
-    ir::Expected<ir::OpCost> cost = measureWith(node, kIntegers[0]);
     // A GPU that an op has refused values on takes no other op of this process.
-    if (cost || bench_.isLostAfterAnError()) return cost;
+    if (bench_.isLostAfterAnError()) return measureWith(node, kHarmless);
+    ir::Expected<ir::OpCost> cost = measureWith(node, kIntegers[0]);
+    if (cost) return cost;
     const ir::PlanError first = ir::takePayload(cost.takeError());
     if (first.code() != ir::ErrorCode::kTorch) return ir::makeError(first);
     for (const IntegerRange& integers : llvm::ArrayRef(kIntegers).drop_front()) {

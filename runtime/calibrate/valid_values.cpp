@@ -47,6 +47,8 @@ constexpr IndexArgument kIndexArguments[] = {
     {"aten.index_put.default", 1, 0, Rule::kPosition},
     {"aten.index_put_.default", 1, 0, Rule::kPosition},
     {"aten._index_put_impl_.default", 1, 0, Rule::kPosition},
+    {"aten._unsafe_index.Tensor", 1, 0, Rule::kPosition},
+    {"aten._unsafe_index_put.default", 1, 0, Rule::kPosition},
     {"aten.masked_scatter.default", 1, 0, Rule::kNone},
     {"aten.masked_scatter_.default", 1, 0, Rule::kNone},
     {"aten.max_pool2d_with_indices_backward.default", 7, 1, Rule::kProduct},

@@ -16,6 +16,7 @@ import sys
 
 from python_answers import add_row, open_python_answer
 
+SIZES = "sizes."  # steps of tests/python/known_sizes.py
 TIMED_OUT = 124  # of `timeout`
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
 
@@ -29,6 +30,8 @@ def check(name):
     from architectures import check as on_cpu
 
     torch.use_deterministic_algorithms(True)
+    if name.startswith(SIZES):
+        return check_sizes(name)
 
     def on_gpu(batch):
         return {key: one.cuda() if isinstance(one, torch.Tensor) else one
@@ -87,6 +90,28 @@ def check(name):
     return {"case": name, "result": result, "differ": differ[:5], "run": facts}
 
 
+def check_sizes(name):
+    """A step whose sizes follow from its batch, on four batches of three sizes."""
+    import known_sizes as sizes
+    import torch
+
+    loss_of = getattr(sizes, name.removeprefix(SIZES))
+    batches = [sizes.make_batch(seed, count) for seed, count in ((1, 9), (2, 5), (3, 9), (4, 12))]
+    try:
+        plain = sizes.train(loss_of, batches, False, device="cuda")
+    except RuntimeError as error:
+        if "deterministic" not in str(error):
+            raise
+        return {"case": name, "result": "not deterministic", "message": str(error)}
+    planned = sizes.train(loss_of, batches, True, budget="100%peak", device="cuda")
+    if planned.raised is not None:
+        return {"case": name, "result": "refused", "message": str(planned.raised)}
+    pairs = zip(plain.losses + plain.parameters, planned.losses + planned.parameters, strict=True)
+    differ = [str(k) for k, (a, b) in enumerate(pairs) if not torch.equal(a, b)]
+    return {"case": name, "result": "wrong" if differ else "equal", "differ": differ[:5],
+            "plans": planned.plans}
+
+
 def last_error(text):
     """From the last line on that names an error."""
     lines = text.strip().splitlines()
@@ -101,14 +126,16 @@ def chosen(options):
         sys.path.insert(0, TESTS)
         from architectures import check as on_cpu
 
-        cases = sorted(on_cpu.TABLE)
+        import known_sizes as sizes
+
+        cases = sorted([*on_cpu.TABLE, *(SIZES + one.__name__ for one in sizes.CASES)])
     return cases[part - 1::parts]
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("cases", nargs="*",
-                        help="names of tests/python/architectures; without any, all")
+                        help="names of tests/python/architectures, sizes.NAME; without any, all")
     parser.add_argument("--share", default="1/1", help="of them, as 2/3: the second third")
     parser.add_argument("--seconds", type=int, default=150, help="limit of a case")
     parser.add_argument("--at-once", type=int, default=4)
