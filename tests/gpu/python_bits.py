@@ -163,7 +163,8 @@ def main():
         good = facts["result"] not in ("wrong", "failed", "cut off")
         bad += not good
         print(text, flush=True)
-        add_row(answer, "bits", name, good, facts["result"], message=facts.get("message", ""),
+        message = facts.get("message", "").partition("\n")[0][:120]
+        add_row(answer, "bits", name, good, facts["result"], message=message,
                 differ=facts.get("differ", []))
     answer.finish()
     return 1 if bad else 0

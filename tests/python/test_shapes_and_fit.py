@@ -191,6 +191,17 @@ def test_the_program_finds_the_same_by_the_same_plans(tmp_path):
     assert shown == f"{found}\n"
 
 
+def test_a_size_that_the_model_cannot_take_is_named():
+    model = torch.nn.Sequential(torch.nn.Linear(4, 4), torch.nn.BatchNorm1d(4))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    planned = stowage.step(model, optimizer, budget="1MiB", device="cpu")(
+        step_of(model, optimizer))
+    with pytest.raises(ValueError) as raised:
+        stowage.fit(planned, torch.randn(4, 4), most=8)
+    assert "stowage.fit tried a batch of 1" in raised.value.__notes__[0]
+    assert stowage.fit(planned, torch.randn(4, 4), most=8, multiple_of=2).largest == 8
+
+
 class Formula:
     """Sizes whose need is a formula."""
 

@@ -218,8 +218,15 @@ class _Sizes:
         args, kwargs = self._tree.fill(tensors)
         step = self._step
         with _progress.phase(f"{self._vary} {size}"):
-            captured = CapturedStep(step._function, step._model, step._optimizers, args, kwargs,
-                                    step._device, step._changing_numbers)
+            try:
+                captured = CapturedStep(step._function, step._model, step._optimizers, args, kwargs,
+                                        step._device, step._changing_numbers)
+            except Exception as error:
+                if size != self._size and hasattr(error, "add_note"):  # Python 3.11
+                    error.add_note(
+                        f"stowage.fit tried a {self._vary} of {size}: where the model takes no such "
+                        "size, most= and multiple_of= limit what is tried")
+                raise
             try:
                 plan = Plan(captured, budget, step._host)
             except _errors.Infeasible as error:
