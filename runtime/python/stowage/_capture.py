@@ -53,8 +53,7 @@ class CapturedStep:
         self.bypassed = set()
         # What the step's host code asked about its inputs: "file:line, in f" -> values, in order.
         self.assumptions = {}
-        self._broken = None
-        self._read_at = None
+        self._broken = self._read_at = None
         self._reads = {}  # place -> how many values that the step computes, in this run
         self._is_captured = False
         self._snapshots = {}
@@ -136,9 +135,9 @@ class CapturedStep:
         for module, modes in self._modes:
             if module.training not in modes:
                 name = _name_in(self.model, module)
-                modes = ("train()", "eval()") if module.training else ("eval()", "train()")
-                raise _errors.StepChanged("the step changed: {} is in {}, captured in {}; change it "
-                                          "back, or capture again".format(name, *modes))
+                now, was = ("train()", "eval()") if module.training else ("eval()", "train()")
+                raise _errors.StepChanged(f"the step changed: {name} is in {now}, captured in {was}; "
+                                          "change it back, or capture again")
         if not all(view.is_same() for view in self.views):
             raise _errors.StepChanged(
                 "the step changed: an optimizer has other parameters than when the step was "
@@ -295,7 +294,7 @@ class CapturedStep:
                 "@stowage.step(model, [first, second], ...)")
         if not self._is_captured:
             check_optimizer(optimizer, view.count_of)
-        if any(callable(one) for one in (*args[1:], *kwargs.values())):
+        if any(map(callable, (*args[1:], *kwargs.values()))):
             raise _errors.Unsupported(
                 f"{type(optimizer).__name__}.step(closure) runs the loss as often as it wants, which "
                 "a plan cannot hold: compute loss and gradients before, and call step() without it")
