@@ -18,13 +18,12 @@ namespace {
 
 constexpr uint64_t kSeed = 1;  // of the random numbers that ops draw when they are repeated
 
+/// Zeros index whatever has an element: what integers are where there is one attempt alone.
+constexpr IntegerRange kZeros = {.begin = 0, .end = 1};
+
 /// What integers are when nothing says that they are indices. Some ops look at them before they
 /// begin: a start that has to be 0, a pivot that has to be 1 at least.
-constexpr IntegerRange kIntegers[] = {
-    {.begin = 0, .end = 2}, {.begin = 0, .end = 1}, {.begin = 1, .end = 2}};
-
-/// Where there is one attempt alone: an index into whatever has an element.
-constexpr IntegerRange kHarmless = {.begin = 0, .end = 1};
+constexpr IntegerRange kIntegers[] = {{.begin = 0, .end = 2}, kZeros, {.begin = 1, .end = 2}};
 
 class OpMeasurement {
  public:
@@ -34,7 +33,7 @@ class OpMeasurement {
 
   ir::Expected<ir::OpCost> measure(ir::NodeId node) {
     // A GPU that an op has refused values on takes no other op of this process.
-    if (bench_.isLostAfterAnError()) return measureWith(node, kHarmless);
+    if (bench_.isLostAfterAnError()) return measureWith(node, kZeros);
     ir::Expected<ir::OpCost> cost = measureWith(node, kIntegers[0]);
     if (cost) return cost;
     const ir::PlanError first = ir::takePayload(cost.takeError());
