@@ -63,6 +63,12 @@ def machine_of(answer):
     return [part for part in (answer["card"], driver, versions) if part]
 
 
+def command_lines(command):
+    """As a shell takes it, in lines of at most 100 columns."""
+    parts = textwrap.wrap(command, 94, break_long_words=False, break_on_hyphens=False)
+    return " \\\n    ".join(parts).split("\n")
+
+
 def provenance(results):
     """The commands, and what they ran on."""
     lines, seen = [], set()
@@ -72,7 +78,7 @@ def provenance(results):
         if (answer["command"], where) in seen:
             continue
         seen.add((answer["command"], where))
-        lines += ["```", answer["command"], "```", *textwrap.wrap(where, 100)]
+        lines += ["```", *command_lines(answer["command"]), "```", *textwrap.wrap(where, 100)]
     return lines
 
 

@@ -287,6 +287,14 @@ class Python(Pages):
         self.assertEqual(self.row_of(page, "Trainer | 31GiB"),
                          "| Trainer | 31GiB | 390 ms | 33.0 GiB | 30.0 GiB | yes | 1.0 MiB | 48 ms |")
 
+    def test_wraps_a_long_command_as_a_shell_takes_it(self):
+        names = " ".join(f"sizes.case_{k}" for k in range(12))
+        self.put("python", self.ROWS, command=f"python3 python.py {names}")
+        page = self.write()
+        shown = page[page.index("python3 python.py"):].split("\n```")[0]
+        self.assertLessEqual(max(map(len, shown.splitlines())), 100)
+        self.assertEqual(shown.replace(" \\\n    ", " "), f"python3 python.py {names}")
+
     def test_says_what_is_not_as_promised(self):
         bad = {"check": "bits", "case": "t5", "good": False, "verdict": "wrong"}
         more = {**self.ROWS[-1], "run": {**self.RUN, "peak_bytes": 31 * GIB}}
