@@ -19,6 +19,7 @@ from python_answers import add_row, open_python_answer
 SIZES = "sizes."  # steps of tests/python/known_sizes.py
 TIMED_OUT = 124  # of `timeout`
 TESTS = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "python")
+sys.path.insert(0, TESTS)
 
 
 def check(name):
@@ -26,7 +27,6 @@ def check(name):
 
     import stowage
 
-    sys.path.insert(0, TESTS)
     from architectures import check as on_cpu
 
     torch.use_deterministic_algorithms(True)
@@ -123,7 +123,6 @@ def chosen(options):
     part, parts = map(int, options.share.split("/"))
     cases = options.cases
     if not cases:
-        sys.path.insert(0, TESTS)
         from architectures import check as on_cpu
 
         import known_sizes as sizes
