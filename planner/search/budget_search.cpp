@@ -30,6 +30,20 @@ constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
 // is abandoned at once.
 constexpr int64_t kPriceLevels[] = {350, 0, 1000, -1, 125, 3000, 30};
 
+// Points at which chains of recomputes end: dense, and less so; none: only copies.
+constexpr int32_t kCuts[] = {16, 32, 8, 0};
+constexpr size_t kCutsOfFew = 2;
+
+std::vector<FlowRule> flowRules(bool all) {
+  std::vector<FlowRule> rules;
+  const llvm::ArrayRef<int32_t> cuts(kCuts);
+  for (const int32_t count : all ? cuts : cuts.take_front(kCutsOfFew)) {
+    rules.push_back({.cuts = count});
+  }
+  if (all) rules.push_back({.cuts = kCuts[0], .offload = false});
+  return rules;
+}
+
 int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
   const Bytes mebibyte(int64_t{1} << 20);
   return transferTime(mebibyte, links.deviceToHost.bandwidth).value() +
@@ -50,11 +64,15 @@ ir::Expected<BudgetSearch> BudgetSearch::make(const GapTable& table) {
 }
 
 BudgetSearch::BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPlan keepAll)
-    : table_(&table), solver_(table), chooser_(std::move(chooser)), keepAll_(std::move(keepAll)) {}
+    : table_(&table),
+      solver_(table),
+      chooser_(std::move(chooser)),
+      flow_(table, chooser_.fixed(), computeNodeLoads(table, chooser_.fixed().actions)),
+      keepAll_(std::move(keepAll)) {}
 
-Tried BudgetSearch::tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const {
-  Choice choice = chooser_.choose(rule);
+Tried BudgetSearch::tryChoice(Choice choice, const Useful& useful, const Pool& known) const {
   const int64_t budget = useful.peak;
+  if (choice.actions.empty()) return {.plan = {}, .isTooSlow = true};
   // Where the bytes alone are far too many, a lower target will not do either.
   if (choice.bytes > budget + budget / kHopelessPart) return {.plan = {}, .isTooSlow = true};
   const bool isKnown = std::any_of(known.begin(), known.end(), [&](const KnownPlan& plan) {
@@ -74,10 +92,23 @@ Pool BudgetSearch::run(const SearchGoal& goal) const {
   const int64_t enough = std::max(bound, goal.fastest);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = goal.slowest;  // of those that fit
+  for (const FlowRule& flow : flowRules(goal.walks)) {
+    if (fastest <= enough || goal.host < kUnlimited) break;
+    const auto choose = [&](int64_t target, int64_t) {
+      FlowRule rule = flow;
+      rule.target = target;
+      return flow_.choose(rule, fastest);
+    };
+    tryLevel(choose, goal, fastest, found);
+  }
   const llvm::ArrayRef<int64_t> all(kPriceLevels);
   for (const int64_t level : isLarge() ? all.take_front(kLevelsWhenLarge) : all) {
-    tryLevel(perMebibyte / 1000 * level, goal, fastest, found);
-    if (fastest <= enough) break;
+    if (fastest <= enough || !goal.walks) break;
+    const auto choose = [&](int64_t target, int64_t host) {
+      return chooser_.choose(
+          {.target = target, .hostTarget = host, .recomputePrice = perMebibyte / 1000 * level});
+    };
+    tryLevel(choose, goal, fastest, found);
   }
   if (fastest > enough) improve(goal, found);
   assert(fastest >= bound && "no schedule is faster than the bound");
@@ -100,10 +131,12 @@ void BudgetSearch::improve(const SearchGoal& goal, Pool& found) const {
   if (better.time < best->time || better.moved < best->moved) found.push_back(std::move(better));
 }
 
-void BudgetSearch::tryLevel(int64_t price, const SearchGoal& goal, int64_t& fastest,
+void BudgetSearch::tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t& fastest,
                             Pool& found) const {
   const int64_t budget = goal.budget;
-  ChoiceRule rule{.target = budget, .hostTarget = goal.host, .recomputePrice = price};
+  struct {
+    int64_t target, hostTarget;
+  } rule{budget, goal.host};
   struct Attempt {
     int64_t target = 0;
     int64_t peak = 0;
@@ -112,7 +145,8 @@ void BudgetSearch::tryLevel(int64_t price, const SearchGoal& goal, int64_t& fast
   std::optional<Attempt> high;  // does not
   const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
-    Tried tried = tryRule(rule, {.peak = budget, .time = fastest}, found);
+    Tried tried =
+        tryChoice(choose(rule.target, rule.hostTarget), {.peak = budget, .time = fastest}, found);
     // A lower target does not make it faster.
     if (tried.isTooSlow || (!tried.plan && tried.peak <= budget)) return;
     const Attempt attempt{rule.target, tried.peak};

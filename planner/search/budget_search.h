@@ -7,11 +7,14 @@
 #ifndef STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 #define STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 
+#include <llvm/ADT/STLFunctionalExtras.h>
+
 #include <optional>
 #include <vector>
 
 #include "planner/bound/bound_solver.h"
 #include "planner/search/choose_actions.h"
+#include "planner/search/flow_choice.h"
 #include "planner/search/known_plan.h"
 
 namespace stowage::planner {
@@ -25,6 +28,7 @@ struct SearchGoal {
   int64_t host = kUnlimited;    // bytes of the host
   int64_t slowest = INT64_MAX;  // only faster plans are of use
   int64_t fastest = 0;          // faster plans are of no use either
+  bool walks = true;            // false: only the flow's choices, which take less time
 };
 
 class BudgetSearch {
@@ -45,19 +49,24 @@ class BudgetSearch {
   const GapTable& table() const { return *table_; }
   const BoundSolver& solver() const { return solver_; }
   int64_t bound(int64_t budget) const { return solver_.bound(budget); }
+  /// What the flow expects (planner/search/flow_choice.h).
+  std::optional<int64_t> estimate(int64_t budget) const { return flow_.estimate(budget); }
   const KnownPlan& keepAll() const { return keepAll_; }
   const FixedActions& fixed() const { return chooser_.fixed(); }
   /// True for a step with so many nodes that fewer candidates are tried.
   bool isLarge() const;
 
  private:
+  /// Chooses by a rule, with targets of bytes on the device and on the host.
+  using ChooseWithin = llvm::function_ref<Choice(int64_t target, int64_t hostTarget)>;
+
   BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
   /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
-  void tryLevel(int64_t price, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
+  void tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
   /// Removes needless transfers from the fastest plan of `found` that fits; adds the result.
   void improve(const SearchGoal& goal, Pool& found) const;
   /// Also reports as too slow: actions that `known` already has, and peaks far above the budget.
-  Tried tryRule(const ChoiceRule& rule, const Useful& useful, const Pool& known) const;
+  Tried tryChoice(Choice choice, const Useful& useful, const Pool& known) const;
   /// The rule's plan if it fits `budget` and has at most `host` bytes on the host; its targets are
   /// corrected by what is too much. Else how much the device lacks at least, in `excess`.
   std::optional<KnownPlan> fitRule(ChoiceRule rule, int64_t host, int64_t& excess) const;
@@ -65,6 +74,7 @@ class BudgetSearch {
   const GapTable* table_;
   BoundSolver solver_;
   ActionChooser chooser_;
+  FlowChooser flow_;
   KnownPlan keepAll_;
 };
 

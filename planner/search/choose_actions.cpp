@@ -12,9 +12,9 @@
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"
 #include "planner/evaluate/load_tree.h"
+#include "planner/problem/recompute_costs.h"
 #include "planner/search/known_plan.h"
 #include "planner/search/link_ledger.h"
-#include "planner/search/recompute_costs.h"
 
 namespace stowage::planner {
 

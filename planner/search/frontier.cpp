@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/search/frontier.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <cmath>
 #include <iterator>
@@ -14,7 +16,9 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr int kGridBudgets = 48;
+constexpr int kGridBudgets = 189;
+constexpr size_t kWalkEvery = 4;  // grid budgets: there all kinds of choices are tried
+constexpr int64_t kInexactPart = 128;
 constexpr int kShrinks = 64;  // evaluations to find out how low the lowest plan goes
 constexpr int kShrinksWhenLarge = 12;
 constexpr int kMostShrunk = 4;  // plans, one out of another
@@ -47,10 +51,16 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
   grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
   pools_.resize(grid_.size());
   bounds_.resize(grid_.size());
+  estimates_.resize(grid_.size());
 }
 
 const Pool& Frontier::pool(size_t index) {
-  if (!pools_[index]) pools_[index] = search_->run({.budget = grid_[index]});
+  if (pools_[index]) return *pools_[index];
+  const bool walks = index % kWalkEvery == 0 || index + 1 == grid_.size();
+  Pool found = search_->run({.budget = grid_[index], .walks = walks});
+  const int64_t least = estimate(index);
+  llvm::erase_if(found, [&](const KnownPlan& plan) { return plan.time < least; });
+  pools_[index] = std::move(found);
   return *pools_[index];
 }
 
@@ -64,8 +74,23 @@ void Frontier::consider(const KnownPlan& plan, int64_t budget, const KnownPlan*&
   if (best == nullptr || isBetter(plan, *best)) best = &plan;
 }
 
+// Where the flow finds no way, the next grid budget's counts: it is no higher than it should be.
+int64_t Frontier::estimate(size_t index) {
+  size_t known = index;
+  std::optional<int64_t> found;
+  while (known < grid_.size() && !found) {
+    found = estimates_[known] ? estimates_[known] : search_->estimate(grid_[known]);
+    if (!found) ++known;
+  }
+  for (size_t i = index; i <= known && i < grid_.size(); ++i) estimates_[i] = found.value_or(0);
+  return *estimates_[index];
+}
+
+// What the flow expects is exact up to what it pays for moving less.
 bool Frontier::isHopeless(size_t index, const KnownPlan* best) {
   if (best == nullptr) return false;
+  const int64_t expected = estimate(index);
+  if (expected - expected / kInexactPart >= best->time) return true;
   if (!bounds_[index]) bounds_[index] = search_->bound(grid_[index]);
   return *bounds_[index] >= best->time;
 }
@@ -73,7 +98,9 @@ bool Frontier::isHopeless(size_t index, const KnownPlan* best) {
 void Frontier::makePools(size_t begin, size_t end) {
   std::vector<size_t> missing;
   for (size_t i = begin; i < end; ++i) {
-    if (!pools_[i]) missing.push_back(i);
+    if (pools_[i]) continue;
+    missing.push_back(i);
+    estimate(i);  // may also note those of others, so not side by side
   }
   inParallel(missing.size(), [&](size_t i) { pool(missing[i]); });
 }

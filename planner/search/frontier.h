@@ -58,12 +58,16 @@ class Frontier {
   static void consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best);
   /// No plan of the pool at `index` or of one below it is better than `best`.
   bool isHopeless(size_t index, const KnownPlan* best);
+  /// What the flow expects of a grid budget. The pool keeps no plan that is faster, and what is
+  /// expected of smaller budgets is never less.
+  int64_t estimate(size_t index);
   /// Makes the missing ones of the pools `begin` to `end` - 1, side by side.
   void makePools(size_t begin, size_t end);
 
   std::unique_ptr<BudgetSearch> search_;
   std::vector<int64_t> grid_;
-  std::vector<std::optional<int64_t>> bounds_;  // of the grid budgets' times
+  std::vector<std::optional<int64_t>> bounds_;     // of the grid budgets' times
+  std::vector<std::optional<int64_t>> estimates_;  // of the grid budgets' times
   std::vector<std::optional<Pool>> pools_;
   std::optional<Pool> lowest_;
 };

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/search/recompute_costs.h"
+#include "planner/problem/recompute_costs.h"
 
 #include <algorithm>
 

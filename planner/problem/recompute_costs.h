@@ -4,8 +4,8 @@
 // is dead by then either its bytes kept until then or its writers too.
 // Chains are followed to their ends, so the cost is exact unless inputs are dropped for other
 // reasons.
-#ifndef STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
-#define STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
+#ifndef STOWAGE_PLANNER_PROBLEM_RECOMPUTE_COSTS_H_
+#define STOWAGE_PLANNER_PROBLEM_RECOMPUTE_COSTS_H_
 
 #include <llvm/ADT/SmallVector.h>
 
@@ -28,4 +28,4 @@ std::optional<RecomputeCost> findRecomputeCost(const GapTable& table, size_t gap
 
 }  // namespace stowage::planner
 
-#endif  // STOWAGE_PLANNER_SEARCH_RECOMPUTE_COSTS_H_
+#endif  // STOWAGE_PLANNER_PROBLEM_RECOMPUTE_COSTS_H_

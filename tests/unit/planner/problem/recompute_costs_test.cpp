@@ -2,7 +2,7 @@
 //
 // What a recompute at the end of a gap takes: its writers, and inputs that are dead, live or
 // overwritten by then.
-#include "planner/search/recompute_costs.h"
+#include "planner/problem/recompute_costs.h"
 
 #include <gtest/gtest.h>
 

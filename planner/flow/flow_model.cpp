@@ -1,0 +1,383 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/flow/flow_model.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <tuple>
+
+#include "planner/evaluate/copy_schedule.h"
+#include "planner/flow/flow_simplex.h"
+#include "planner/flow/round_flow.h"
+
+namespace stowage::planner {
+
+namespace {
+
+using ir::GapAction;
+
+constexpr int32_t kSlots = 96;
+constexpr int64_t kLongSlots = 2;      // a copy that takes longer than so many slots is not a point
+constexpr int64_t kSmallPart = 65536;  // of all bytes together: smaller storages stay
+constexpr int64_t kMostSteps = 6000;   // basis changes
+constexpr int kMostCuts = 8;           // times that rows are added
+constexpr double kSmallest = 1e-6;     // what is less than that is nothing
+constexpr int kMostDives = 8;          // large storages that are decided one by one
+constexpr double kLargePart = 400;     // of the budget: how much of a storage is large
+constexpr double kUnits = 32;          // bytes are counted in such parts of the budget
+constexpr double kTimeUnits = 256;     // times in such parts of the step
+constexpr double kMoveCost = 1e-3;     // of a copy's time: what moves less is better
+constexpr double kExcessCost = 1e4;    // of a unit that does not fit
+
+class FlowModel {
+ public:
+  FlowModel(const GapTable& table, const RecomputeCosts& costs, const FlowChoices& choices,
+            const FlowQuestion& question)
+      : table_(table),
+        costs_(costs),
+        choices_(choices),
+        question_(question),
+        slots_(cutStep(table, question.loads, kSlots)),
+        nodes_(static_cast<int64_t>(table.nodeCount())) {
+    const ir::LinkModel& links = table.problem().costs.links;
+    for (const int64_t time : slots_.time) computeTime_ += time;
+    byteUnit_ = static_cast<double>(std::max<int64_t>(question.budget, 1)) / kUnits;
+    timeUnit_ = static_cast<double>(std::max<int64_t>(computeTime_, 1)) / kTimeUnits;
+    const auto rate = [&](const ir::LinkRate& link) {
+      return static_cast<double>(link.bandwidth.value()) / 1e9 * timeUnit_ / byteUnit_;
+    };
+    outRate_ = rate(links.deviceToHost);
+    inRate_ = rate(links.hostToDevice);
+    for (const int64_t load : question.loads) allBytes_ = std::max(allBytes_, load);
+    findWriters();
+    makeRows();
+    makeFlows();
+    addFixed();
+    addClasses();
+  }
+
+  FlowAnswer solve() {
+    FlowSimplex simplex(std::move(rows_), std::move(columns_));
+    bool isSolved = simplex.solve(kMostSteps);
+    for (int i = 0; isSolved && i < kMostCuts && excludeBoth(simplex); ++i) {
+      isSolved = simplex.solve(kMostSteps);
+    }
+    for (int i = 0; question_.settles && isSolved && i < kMostDives && settleOne(simplex); ++i) {
+    }
+    const std::vector<double> x = simplex.values();
+    double wasted = 0;
+    for (const size_t column : stalls_) wasted += x[column];
+    for (const GapClass& one : classes_) {
+      if (one.recompute < 0) continue;
+      const int64_t time = costs_[one.members.front()]->time.value();
+      wasted += x[static_cast<size_t>(one.recompute)] * timeUnits(time);
+    }
+    const Actions start = question_.fixed != nullptr
+                              ? *question_.fixed
+                              : Actions(table_.gaps().size(), GapAction::kKeep);
+    return {.actions = roundFlow(table_, classes_, x, start),
+            .time = computeTime_ + static_cast<int64_t>(wasted * timeUnit_),
+            .slotTime = *std::max_element(slots_.time.begin(), slots_.time.end()),
+            .fits = isSolved && x[excess_] <= kSmallest};
+  }
+
+ private:
+  // Rows: bytes, in-link, out-link, due, written, leaving; one of each kind per slot.
+  enum Row : int32_t { kBytes, kIn, kOut, kDue, kWritten, kLeaving };
+  int32_t row(Row kind, int32_t slot) const { return kind * slots_.count() + slot; }
+  double units(int64_t bytes) const { return static_cast<double>(bytes) / byteUnit_; }
+  double timeUnits(int64_t time) const { return static_cast<double>(time) / timeUnit_; }
+
+  void findWriters() {
+    const auto& lives = table_.problem().lives;
+    writtenAt_.assign(table_.gaps().size(), kNever);
+    for (size_t i = 0; i < lives.size(); ++i) {
+      const ir::StorageId id(i);
+      int64_t last = kNever;
+      if (table_.problem().graph.storage(id).persistent) {
+        for (const ir::Touch& touch : lives[i].touches) {
+          if (touch.writes) last = touch.position - nodes_;
+        }
+      }
+      for (size_t k = 0; k < lives[i].touches.size(); ++k) {
+        if (lives[i].touches[k].writes) last = lives[i].touches[k].position;
+        writtenAt_[table_.gapIndex(id, k)] = last;
+      }
+    }
+  }
+
+  void makeRows() {
+    rows_.resize(static_cast<size_t>(6 * slots_.count()));
+    for (int32_t k = 0; k < slots_.count(); ++k) {
+      const auto at = static_cast<size_t>(k);
+      rows_[static_cast<size_t>(row(kBytes, k))].limit = units(question_.budget - slots_.load[at]);
+      rows_[static_cast<size_t>(row(kIn, k))].limit = timeUnits(slots_.time[at]) * inRate_;
+      rows_[static_cast<size_t>(row(kOut, k))].limit = timeUnits(slots_.time[at]) * outRate_;
+      rows_[static_cast<size_t>(row(kDue, k))].isEquality = true;
+      rows_[static_cast<size_t>(row(kWritten, k))].isEquality = true;
+    }
+  }
+
+  FlowColumn& addColumn(double cost, double most) {
+    columns_.push_back({.cost = cost, .most = most});
+    return columns_.back();
+  }
+  static void add(FlowColumn& column, int32_t row, double cell) {
+    for (auto& [at, sum] : column.cells) {
+      if (at == row) {
+        sum += cell;
+        return;
+      }
+    }
+    column.cells.push_back({row, cell});
+  }
+
+  // What flows between the slots: stalls, bytes that come in, are back early, go out, are on the
+  // device and not on the host yet, and of these what nobody needs any more.
+  void makeFlows() {
+    constexpr double kNoLimit = std::numeric_limits<double>::infinity();
+    const int32_t count = slots_.count();
+    for (int32_t k = 0; k < count; ++k) {
+      const int32_t next = (k + 1) % count;
+      stalls_.push_back(columns_.size());
+      FlowColumn& stall = addColumn(1, kNoLimit);
+      add(stall, row(kIn, k), -inRate_);
+      add(stall, row(kOut, k), -outRate_);
+      FlowColumn& in = addColumn(0, kNoLimit);
+      add(in, row(kIn, k), 1);
+      add(in, row(kBytes, k), 1);
+      add(in, row(kDue, next), -1);
+      FlowColumn& early = addColumn(0, kNoLimit);
+      add(early, row(kBytes, k), 1);
+      add(early, row(kDue, k), 1);
+      add(early, row(kDue, next), -1);
+      FlowColumn& out = addColumn(0, kNoLimit);
+      add(out, row(kOut, k), 1);
+      add(out, row(kWritten, k), 1);
+      FlowColumn& written = addColumn(0, kNoLimit);
+      add(written, row(kWritten, k), 1);
+      add(written, row(kWritten, next), -1);
+      add(written, row(kLeaving, k), 1);
+      FlowColumn& leaving = addColumn(0, kNoLimit);
+      add(leaving, row(kLeaving, k), -1);
+      add(leaving, row(kBytes, k), 1);
+    }
+    excess_ = columns_.size();
+    FlowColumn& excess = addColumn(kExcessCost, kNoLimit);
+    for (int32_t k = 0; k < count; ++k) add(excess, row(kBytes, k), -1);
+  }
+
+  bool covers(const Gap& gap, int64_t end, int32_t slot) const {
+    const int64_t node = slots_.widest[static_cast<size_t>(slot)];
+    return (gap.begin < node && node < end) || (gap.begin < node + nodes_ && node + nodes_ < end);
+  }
+
+  // Where the bytes of a gap are back: a copy has its place from its begin on, so half of its time
+  // earlier than they are needed.
+  int64_t backAt(size_t g) const {
+    const Gap& gap = table_.gaps()[g];
+    const int64_t copy =
+        copyTime(table_.problem().costs.links.hostToDevice, table_.bytes(gap.storage));
+    int64_t position = gap.end;
+    if (copy * kSlots < kLongSlots * computeTime_) return position;
+    for (int64_t left = copy / 2; position > gap.begin + 2; --position) {
+      left -= table_.nodeTime(static_cast<size_t>((position - 1) % nodes_));
+      if (left < 0) break;
+    }
+    return position;
+  }
+
+  // Has the host these bytes already: nobody writes them in a step, or an earlier gap of the same
+  // version went there?
+  bool needsOut(size_t g, const Actions* known) const {
+    if (writtenAt_[g] == kNever) return false;
+    if (known == nullptr) return true;
+    const Gap& gap = table_.gaps()[g];
+    const size_t first = table_.gapIndex(gap.storage, 0);
+    const size_t count = table_.gapCount(gap.storage);
+    // From the gap after the write on, which may be of the step before.
+    for (size_t i = 1; i < count; ++i) {
+      const size_t h = first + (g - first + count - i) % count;
+      const int64_t shift = h > g ? nodes_ : 0;
+      if (writtenAt_[h] - shift != writtenAt_[g]) return true;
+      if ((*known)[h] == GapAction::kHost) return false;
+    }
+    return true;
+  }
+
+  // The slot at whose begin the bytes are due: the next one if the slot's widest node comes before.
+  int32_t dueSlot(const Gap& gap, int64_t back) const {
+    const int32_t slot = slots_.slotAt(back);
+    return covers(gap, back, slot) ? (slot + 1) % slots_.count() : slot;
+  }
+
+  // The cells of one gap that goes to the host: `visit(row, cell)`.
+  template <typename Visitor>
+  void visitHost(size_t g, bool isOut, Visitor visit) const {
+    const Gap& gap = table_.gaps()[g];
+    const double bytes = units(table_.bytes(gap.storage));
+    const int64_t back = backAt(g);
+    visit(row(kDue, dueSlot(gap, back)), bytes);
+    if (!isOut) return;
+    // Until the gap frees them the loads have these bytes.
+    int32_t slot = slots_.slotAt(writtenAt_[g]);
+    visit(row(kWritten, slot), -bytes);
+    for (int32_t i = 0; i < slots_.count() && !covers(gap, back, slot); ++i) {
+      visit(row(kLeaving, slot), -bytes);
+      slot = (slot + 1) % slots_.count();
+    }
+  }
+
+  // Copies that are made whatever is chosen; their bytes are in the loads already.
+  void addFixed() {
+    if (question_.fixed == nullptr) return;
+    for (size_t g = 0; g < question_.fixed->size(); ++g) {
+      if ((*question_.fixed)[g] != GapAction::kHost) continue;
+      visitHost(g, needsOut(g, question_.fixed),
+                [&](int32_t at, double cell) { rows_[static_cast<size_t>(at)].limit -= cell; });
+    }
+  }
+
+  void addClasses() {
+    using Key = std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t, bool, int64_t, bool,
+                           int64_t, int64_t>;
+    std::map<Key, size_t> known;
+    for (size_t g = 0; g < table_.gaps().size(); ++g) {
+      const Gap& gap = table_.gaps()[g];
+      const int64_t bytes = table_.bytes(gap.storage);
+      const bool mayRecompute = choices_.mayRecompute[g] && costs_[g].has_value();
+      if (!choices_.mayHost[g] && !mayRecompute) continue;
+      if (bytes <= allBytes_ / kSmallPart) continue;
+      int32_t covered = 0;
+      int32_t firstCovered = -1;
+      const int64_t back = choices_.mayHost[g] ? backAt(g) : gap.end;
+      for (int32_t k = 0; k < slots_.count(); ++k) {
+        if (!covers(gap, gap.end, k)) continue;
+        const bool isFirst = !covers(gap, gap.end, (k + slots_.count() - 1) % slots_.count());
+        if (isFirst || firstCovered < 0) firstCovered = k;
+        ++covered;
+      }
+      if (covered == 0) continue;
+      const bool isOut = choices_.mayHost[g] && needsOut(g, question_.before);
+      const Key key{firstCovered,
+                    covered,
+                    slots_.slotAt(gap.end),
+                    dueSlot(gap, back),
+                    isOut ? slots_.slotAt(writtenAt_[g]) : -1,
+                    choices_.mayHost[g],
+                    bytes,
+                    mayRecompute,
+                    mayRecompute ? costs_[g]->time.value() : 0,
+                    mayRecompute ? costs_[g]->bytes.value() : 0};
+      const auto [at, isNew] = known.try_emplace(key, classes_.size());
+      if (isNew) classes_.emplace_back();
+      classes_[at->second].members.push_back(g);
+    }
+    for (GapClass& one : classes_) addColumns(one);
+  }
+
+  void addColumns(GapClass& one) {
+    const size_t g = one.members.front();
+    const Gap& gap = table_.gaps()[g];
+    const auto count = static_cast<double>(one.members.size());
+    const double bytes = units(table_.bytes(gap.storage));
+    if (choices_.mayHost[g]) {
+      const bool isOut = needsOut(g, question_.before);
+      const int64_t back = backAt(g);
+      const double copies = bytes / inRate_ + (isOut ? bytes / outRate_ : 0);
+      one.host = static_cast<int32_t>(columns_.size());
+      FlowColumn& column = addColumn(kMoveCost * copies, count);
+      visitHost(g, isOut, [&](int32_t at, double cell) { add(column, at, cell); });
+      for (int32_t k = 0; k < slots_.count(); ++k) {
+        if (covers(gap, back, k)) add(column, row(kBytes, k), -bytes);
+      }
+    }
+    if (!choices_.mayRecompute[g] || !costs_[g]) return;
+    const double time = timeUnits(costs_[g]->time.value());
+    one.recompute = static_cast<int32_t>(columns_.size());
+    FlowColumn& column = addColumn(time, count);
+    const int32_t at = slots_.slotAt(gap.end);
+    add(column, row(kIn, at), -inRate_ * time);
+    add(column, row(kOut, at), -outRate_ * time);
+    const double freed = units(costs_[g]->bytes.value());
+    for (int32_t k = 0; k < slots_.count(); ++k) {
+      if (covers(gap, gap.end, k)) add(column, row(kBytes, k), -freed);
+    }
+  }
+
+  // A gap is either copied or recomputed. Few break that, so their rows are added when they do.
+  bool excludeBoth(FlowSimplex& simplex) {
+    const std::vector<double> x = simplex.values();
+    bool isAny = false;
+    for (GapClass& one : classes_) {
+      if (one.host < 0 || one.recompute < 0) continue;
+      const auto most = static_cast<double>(one.members.size());
+      if (x[static_cast<size_t>(one.host)] + x[static_cast<size_t>(one.recompute)] <=
+          most + kSmallest)
+        continue;
+      const std::pair<int32_t, double> cells[] = {{one.host, 1.0}, {one.recompute, 1.0}};
+      simplex.addRow(most, cells);
+      isAny = true;
+    }
+    return isAny;
+  }
+
+  // Half of a large storage cannot travel. The one with the most bytes at stake is decided first,
+  // whichever way costs less when all others adapt to it. False if none is left.
+  bool settleOne(FlowSimplex& simplex) const {
+    const std::vector<double> x = simplex.values();
+    double most = kUnits / kLargePart;
+    int32_t column = -1;
+    for (const GapClass& one : classes_) {
+      const double bytes = units(table_.bytes(table_.gaps()[one.members.front()].storage));
+      for (const int32_t own : {one.host, one.recompute}) {
+        if (own < 0) continue;
+        const double value = x[static_cast<size_t>(own)];
+        const double stake = std::abs(value - std::round(value)) * bytes;
+        if (stake <= most) continue;
+        most = stake;
+        column = own;
+      }
+    }
+    if (column < 0) return false;
+    const double whole = std::floor(x[static_cast<size_t>(column)]);
+    FlowSimplex up = simplex;
+    up.addRow(-whole - 1, {{column, -1.0}});
+    const bool isUp = up.solve(kMostSteps);
+    simplex.addRow(whole, {{column, 1.0}});
+    const bool isDown = simplex.solve(kMostSteps);
+    if (isUp && (!isDown || up.cost() < simplex.cost())) simplex = std::move(up);
+    return isUp || isDown;
+  }
+
+  static constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 4;
+
+  const GapTable& table_;
+  const RecomputeCosts& costs_;
+  const FlowChoices& choices_;
+  const FlowQuestion& question_;
+  StepSlots slots_;
+  int64_t nodes_;
+  double byteUnit_ = 1;
+  double timeUnit_ = 1;
+  double outRate_ = 1;  // units of bytes in a unit of time
+  double inRate_ = 1;
+  std::vector<int64_t> writtenAt_;  // by gap: the last write before it; kNever: the host has it
+  std::vector<FlowRow> rows_;
+  std::vector<FlowColumn> columns_;
+  std::vector<GapClass> classes_;
+  std::vector<size_t> stalls_;  // columns
+  size_t excess_ = 0;           // column
+  int64_t allBytes_ = 0;        // at the widest node
+  int64_t computeTime_ = 0;     // nanoseconds
+};
+
+}  // namespace
+
+FlowAnswer chooseByFlow(const GapTable& table, const RecomputeCosts& costs,
+                        const FlowChoices& choices, const FlowQuestion& question) {
+  return FlowModel(table, costs, choices, question).solve();
+}
+
+}  // namespace stowage::planner
