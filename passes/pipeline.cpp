@@ -12,6 +12,7 @@
 #include "passes/lowering/insert_waits.h"
 #include "passes/lowering/thin_waits.h"
 #include "passes/manage/pass_options.h"
+#include "passes/normalise/block_rows.h"
 #include "passes/normalise/drop_dead.h"
 #include "passes/normalise/fold_views.h"
 #include "passes/normalise/hoist_updates.h"
@@ -39,11 +40,17 @@ struct NamedPass {
 
 // In the order of the lists.
 constexpr NamedPass kPasses[] = {
-    {"fold-views", makePlain<FoldViews>},       {"drop-dead", makePlain<DropDead>},
-    {"split-list-ops", SplitListOps::parse},    {"sink-producers", makePlain<SinkProducers>},
-    {"hoist-updates", makePlain<HoistUpdates>}, {"insert-recompute", InsertRecompute::parse},
-    {"insert-copies", makePlain<InsertCopies>}, {"assign-offsets", AssignOffsets::parse},
-    {"insert-waits", makePlain<InsertWaits>},   {"thin-waits", makePlain<ThinWaits>},
+    {"fold-views", makePlain<FoldViews>},
+    {"drop-dead", makePlain<DropDead>},
+    {"split-list-ops", SplitListOps::parse},
+    {"sink-producers", makePlain<SinkProducers>},
+    {"block-rows", BlockRows::parse},
+    {"hoist-updates", makePlain<HoistUpdates>},
+    {"insert-recompute", InsertRecompute::parse},
+    {"insert-copies", makePlain<InsertCopies>},
+    {"assign-offsets", AssignOffsets::parse},
+    {"insert-waits", makePlain<InsertWaits>},
+    {"thin-waits", makePlain<ThinWaits>},
 };
 
 ir::Error syntaxError(llvm::StringRef text, llvm::StringRef at, const std::string& what) {

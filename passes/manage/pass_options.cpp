@@ -70,6 +70,17 @@ Bytes OptionReader::readSize(StringRef key, Bytes defaultValue) {
   return size.value_or(defaultValue);
 }
 
+int64_t OptionReader::readNumber(StringRef key, int64_t defaultValue) {
+  const auto found = values_.find(key.str());
+  if (found == values_.end()) return defaultValue;
+  int64_t number = defaultValue;
+  if (StringRef(found->second).getAsInteger(10, number) || number < 0) {
+    fail("option '" + key.str() + "' is '" + found->second + "', expected a whole number");
+  }
+  values_.erase(found);
+  return number;
+}
+
 std::string OptionReader::readWord(StringRef key, std::string defaultValue) {
   const auto found = values_.find(key.str());
   if (found == values_.end()) return defaultValue;

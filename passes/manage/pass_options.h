@@ -29,6 +29,8 @@ class OptionReader {
   OptionReader(llvm::StringRef passName, llvm::StringRef text);
 
   Bytes readSize(llvm::StringRef key, Bytes defaultValue);
+  /// A whole number of at least 0 without a unit.
+  int64_t readNumber(llvm::StringRef key, int64_t defaultValue);
   std::string readWord(llvm::StringRef key, std::string defaultValue);
   /// Success if every option was read and well formed.
   ir::Error finish();

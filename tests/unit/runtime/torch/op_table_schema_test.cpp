@@ -13,6 +13,7 @@
 #include <string>
 
 #include "ir/graph/op_table.h"
+#include "ir/graph/row_ops.h"
 
 namespace stowage::ir {
 namespace {
@@ -102,6 +103,27 @@ TEST(OpTableSchema, FreeOpsAliasAnOperandOrMakeNothing) {
     const bool aliases = !schema.returns().empty() && schema.returns()[0].alias_info() != nullptr;
     EXPECT_TRUE(isEmpty || isUnsafeView || aliases) << op;
   }
+}
+
+TEST(RowOpsSchema, RowsNameOpsThatOnlyMakeResultsAndTheirArguments) {
+  for (const RowOp& row : allRowOps()) {
+    EXPECT_EQ(&lookUpRowOp(row.op), &row) << row.op;
+    EXPECT_TRUE(lookUpOp(row.op).known && !lookUpOp(row.op).random) << row.op;
+    ASSERT_TRUE(find(row.op).has_value()) << row.op;
+    const c10::FunctionSchema& schema = find(row.op)->schema();
+    EXPECT_FALSE(schema.is_mutable()) << row.op;
+    if (row.factor >= 0) {
+      EXPECT_EQ(schema.arguments()[static_cast<size_t>(row.factor)].name(), "alpha") << row.op;
+    } else if (row.exact) {
+      for (const c10::Argument& argument : schema.arguments()) {
+        EXPECT_NE(argument.name(), "alpha") << row.op;
+      }
+    }
+    EXPECT_EQ(row.dimension >= 0, row.kind == RowKind::kLastDim) << row.op;
+    if (row.dimension < 0) continue;
+    EXPECT_EQ(schema.arguments()[static_cast<size_t>(row.dimension)].name(), "dim") << row.op;
+  }
+  EXPECT_EQ(lookUpRowOp("aten.sum.dim_IntList").kind, RowKind::kNone);
 }
 
 }  // namespace
