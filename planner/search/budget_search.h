@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Searches plans for one device budget: rules with several prices of recompute choose actions, each
-// is evaluated, and the targets are corrected by the result. A host target is optional. Only rules
-// know it, so plans may exceed it and the caller compares. The result depends on the problem and
-// the arguments alone, never on the problem's host limit.
+// Searches plans for one device budget. The flow over the whole step chooses actions with several
+// numbers of cut points, walks choose them with several prices of recompute. Each choice is
+// evaluated and its target corrected by the result. A host target is optional; then only walks
+// choose. Plans may exceed it, so the caller compares. The result depends on the problem and the
+// arguments alone, never on the problem's host limit.
 #ifndef STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 #define STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 
