@@ -21,7 +21,7 @@ constexpr int32_t kSlots = 96;
 constexpr int64_t kLongSlots = 2;      // a copy that takes longer than so many slots is not a point
 constexpr int64_t kSmallPart = 65536;  // of all bytes together: smaller storages stay
 constexpr int64_t kMostSteps = 6000;   // basis changes
-constexpr int kMostCuts = 8;           // times that rows are added
+constexpr int kMostExclusions = 8;     // times that rows are added
 constexpr double kSmallest = 1e-6;     // what is less than that is nothing
 constexpr int kMostDives = 8;          // large storages that are decided one by one
 constexpr double kLargePart = 400;     // of the budget: how much of a storage is large
@@ -60,7 +60,7 @@ class FlowModel {
   FlowAnswer solve() {
     FlowSimplex simplex(std::move(rows_), std::move(columns_));
     bool isSolved = simplex.solve(kMostSteps);
-    for (int i = 0; isSolved && i < kMostCuts && excludeBoth(simplex); ++i) {
+    for (int i = 0; isSolved && i < kMostExclusions && excludeBoth(simplex); ++i) {
       isSolved = simplex.solve(kMostSteps);
     }
     for (int i = 0; question_.settles && isSolved && i < kMostDives && settleOne(simplex); ++i) {
@@ -108,7 +108,7 @@ class FlowModel {
   }
 
   void makeRows() {
-    rows_.resize(static_cast<size_t>(6 * slots_.count()));
+    rows_.resize(6 * static_cast<size_t>(slots_.count()));
     for (int32_t k = 0; k < slots_.count(); ++k) {
       const auto at = static_cast<size_t>(k);
       rows_[static_cast<size_t>(row(kBytes, k))].limit = units(question_.budget - slots_.load[at]);

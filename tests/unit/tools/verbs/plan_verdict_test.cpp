@@ -175,7 +175,9 @@ std::vector<Mutant> sound() {
       {"a wait more", 0,
        [](json& plan) {
          json& last = plan["commands"].back();
-         last["wait"] = {0};
+         json waits = {0};
+         for (const json& known : last.value("wait", json::array())) waits.push_back(known);
+         last["wait"] = waits;
        },
        0},
   };

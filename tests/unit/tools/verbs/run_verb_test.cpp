@@ -454,7 +454,7 @@ std::string growCosts(const std::string& from, const std::string& to, int64_t mo
 }
 
 TEST_F(RunVerb, RefusesAPlanWhoseDecisionsDoNotFitHereUnlessItMayPlanAnew) {
-  const std::string grown = " --costs " + growCosts(at("costs.json"), at("grown.json"), 20'000);
+  const std::string grown = " --costs " + growCosts(at("costs.json"), at("grown.json"), 12'000);
   const Outcome refused = run("--steps 1" + grown);
   EXPECT_EQ(refused.code, 1) << refused.text;
   EXPECT_TRUE(refused.says("V17: ")) << refused.text;
