@@ -74,6 +74,7 @@ class SourceCheck {
                    rule_.forward);
     }
     const bool isReturned = llvm::StringRef(rule_.operand) == rule_.returned;
+    if (!isReturned && isSeenByAny(*operand)) return ir::success();
     if (!isReturned) {
       const std::optional<ir::ValueId> seen = valueOf(*forward, rule_.operand);
       if (!seen || !isSame(*seen, *operand) ||
@@ -130,6 +131,23 @@ class SourceCheck {
       if (versionAt(node_, value) == 1) return id;
     }
     return std::nullopt;
+  }
+
+  /// In row blocks the sum of weights comes from another call than the one that saw a block's rows.
+  bool isSeenByAny(ir::ValueId operand) const {
+    for (size_t i = 0; i < node_.index(); ++i) {
+      const ir::NodeId id(i);
+      if (graph_.node(id).op != rule_.forward) continue;
+      const std::optional<ir::ValueId> seen = valueOf(id, rule_.operand);
+      if (!seen || !isSame(*seen, operand) || versionAt(id, *seen) != versionAt(node_, operand)) {
+        continue;
+      }
+      const bool agrees =
+          std::all_of(std::begin(rule_.same), std::end(rule_.same),
+                      [&](const char* name) { return *name == '\0' || agree(id, name); });
+      if (agrees) return true;
+    }
+    return false;
   }
 
   bool isSame(ir::ValueId a, ir::ValueId b) const {

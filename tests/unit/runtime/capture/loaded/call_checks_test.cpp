@@ -143,6 +143,32 @@ backward "":
 }
 )ir";
 
+// In row blocks each block's rows have been checked, and the sum of weights is of all rows.
+TEST(CallChecks, ABlockOfTargetsCountsAsSeenWhenItsOwnLossSawIt) {
+  const std::string blocks = R"ir(
+graph @loss version=1 device="cpu" target="cpu" {
+  input %x : f32[4,3]
+  input %t : i64[8]
+  view %t1 of %t : i64[4]
+  view %t2 of %t : i64[4] offset=4
+forward "":
+  %m : i64[8] = aten.mul.Scalar(%t, 0)
+  %c : f32[8] = aten._to_copy.default(%m, dtype(f32), none, none, none, false, none)
+  view %c1 of %c : f32[8,1]
+  %l "loss" output : f32[], %n : f32[] = aten.nll_loss_forward.default(%c1, %m, none, 1, -100)
+  %s : f32[4,3] = aten._log_softmax.default(%x, 1, false)
+  %b : f32[4], %u : f32[] = aten.nll_loss_forward.default(%s, %t1, none, 0, -100)
+backward "":
+  %one : f32[] = aten.ones_like.default(%l, none, none, none, none, none)
+  %gs : f32[4,3] = aten.nll_loss_backward.default(%one, %s, %t1, none, 1, -100, %n)
+}
+)ir";
+  EXPECT_EQ(findWrong(blocks), "");
+  expectSays(findWrong(blocks, "default(%one, %s, %t1,", "default(%one, %s, %t2,"),
+             "is another one than that call of aten.nll_loss_forward.default saw");
+  expectSays(findWrong(blocks, "%t1, none, 0, -100)", "%t1, none, 0, 2)"), "is another one than");
+}
+
 TEST(CallChecks, IndicesComeFromTheOpThatMakesOrChecksThem) {
   EXPECT_EQ(findWrong(kLoss), "");
   expectSays(findWrong(kLoss, "default(%one, %s, %t,", "default(%one, %s, %other,"),
