@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a graph and a budget to a verified schedule, over the orders that are allowed: the program's
-// order, and the one in which each optimizer update runs as early as legal. Each order is a graph
-// of its own with its own frontier; the faster plan wins (the program's order when equal), so that
-// more budget never hurts here either. In: a normalised graph, costs, a target, what is allowed.
-// Out: the graph in the chosen order with a schedule of it. Not here: files, capture, running.
+// order, and the one in which each optimizer update runs as early as legal; each as captured and in
+// several numbers of row blocks (passes/normalise/block_rows.h). Each of these is a graph of its
+// own with its own frontier; the fastest plan wins (the first when equal). A graph in row blocks is
+// planned only if its lower bound is below the best time so far, so whatever a smaller budget can
+// use, a larger one has too: more budget never hurts. In: a normalised graph, costs, a target, what
+// is allowed. Out: the chosen graph with a schedule of it. Not here: files, capture, running.
 #ifndef STOWAGE_PASSES_PLAN_STEP_H_
 #define STOWAGE_PASSES_PLAN_STEP_H_
 
@@ -36,6 +38,8 @@ struct PlanStepOptions {
   std::vector<planner::Pin> pins;
   std::vector<ir::DecisionRow> pinnedRows;  // positions in `orders.front()`; only with one order
   std::vector<Order> orders = {Order::kProgram, Order::kHoisted};
+  /// Numbers of row blocks that may be used besides none; empty: none. Not with `pinnedRows`.
+  std::vector<int64_t> rowBlocks = {16, 64};
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
   /// considered: a graph ends before the first update.
   ir::GraphMode graphMode = ir::GraphMode::kNone;
@@ -43,18 +47,31 @@ struct PlanStepOptions {
 
 struct PlannedStep {
   Order order = Order::kProgram;
-  ir::Graph graph;  // in that order: what the schedule's node ids mean
+  int64_t rowBlocks = 1;  // 1: none
+  ir::Graph graph;        // in that order and in these blocks: what the schedule's node ids mean
   ir::Schedule schedule;
   planner::PlanResult result;
-  std::string boundScope;  // the orders that result.bound holds for: "program,hoisted"
+  std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=16"
+  /// With row blocks: the costs of this graph. Null: the caller's table has them.
+  std::shared_ptr<const ir::CostTable> costs;
+  int64_t estimatedCosts = 0;  // rows of `costs` that the caller's table does not have
 };
+/// What a bound says of row blocks: ",row-blocks=16"; "" of none.
+std::string scopeOfRowBlocks(int64_t rowBlocks);
+/// The costs that a step was planned with: its own, or the caller's.
+const ir::CostTable& costsOf(const PlannedStep& planned, const ir::CostTable& given);
 
-/// The graph that plans of `order` are about. `graph` must be normalised. Equal input, equal
-/// output.
-ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order);
+/// The graph that plans of `order` and of so many row blocks are about. `graph` must be normalised.
+/// Equal input, equal output.
+ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_t rowBlocks = 1);
+
+/// The numbers among `wanted` that give graphs of their own, in rising order: none where nothing
+/// pays, and one of those that give the same blocks.
+ir::Expected<std::vector<int64_t>> findRowBlocks(const ir::Graph& graph,
+                                                 const std::vector<int64_t>& wanted);
 
 /// Plans one step for any number of budgets and reuses what earlier calls computed. The answer for
-/// a budget does not depend on earlier calls. `graph` and `target` must outlive it.
+/// a budget does not depend on earlier calls. `graph`, `target` and `costs` must outlive it.
 class StepPlanner {
  public:
   /// `options.budget` is not used. Errors: of makeProblem and Planner::make; kInfeasible naming the
@@ -68,11 +85,16 @@ class StepPlanner {
   ir::Expected<PlannedStep> plan(Bytes budget);
 
  private:
-  struct OrderPlanner;
+  struct Variant;
+  struct Source;
+  struct Search;
   StepPlanner();
-  std::vector<std::unique_ptr<OrderPlanner>> orders_;
-  const ir::Target* target_ = nullptr;
-  ir::GraphMode graphMode_ = ir::GraphMode::kNone;
+  ir::Error prepare(Variant& variant);
+  ir::Error tryVariant(Variant& variant, Bytes budget, Search& search);
+  ir::Error tryRowBlocks(Bytes budget, Search& search);
+
+  std::unique_ptr<Source> source_;
+  std::vector<std::unique_ptr<Variant>> variants_;  // those without row blocks first
 };
 
 /// Checks before planning that CUDA graphs can hold the part of the step that `mode` records (V25).

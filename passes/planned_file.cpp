@@ -15,14 +15,20 @@ planner::PlanFile makePlanFile(const PlannedStep& planned, const ir::Target& tar
   if (options.limits.host < planner::Limits().host) file.hostLimit = options.limits.host;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;
+  file.graph.rowBlocks = planned.rowBlocks;
   return file;
 }
 
 ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner::PlanFile& plan,
                                            const std::string& where) {
   std::string found;
+  // An embedded graph is the plan's already.
+  if (ir::fingerprint(graph) == plan.graph.fingerprint) {
+    if (ir::Error error = planner::checkPlanGraph(plan, graph)) return error;
+    return ArrangedGraph{.graph = graph, .order = Order::kProgram};
+  }
   for (const Order order : {Order::kProgram, Order::kHoisted}) {
-    ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order);
+    ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order, plan.graph.rowBlocks);
     if (!arranged) return arranged.takeError();
     const std::string fingerprint = ir::fingerprint(*arranged);
     if (fingerprint == plan.graph.fingerprint) {
@@ -36,6 +42,21 @@ ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner
                                          " with fingerprint " + found + ", expected the plan's, " +
                                          plan.graph.fingerprint)
                            .at({.file = plan.path}));
+}
+
+ir::Error addRowBlockCosts(
+    const ir::Graph& graph, ir::CostTable& costs,
+    llvm::function_ref<ir::Expected<ir::CostTable>(const ir::Graph&)> measure) {
+  ir::Expected<std::vector<int64_t>> found = findRowBlocks(graph, PlanStepOptions().rowBlocks);
+  if (!found) return found.takeError();
+  for (const int64_t blocks : *found) {
+    ir::Expected<ir::Graph> blocked = arrangeGraph(graph, Order::kProgram, blocks);
+    if (!blocked) return blocked.takeError();
+    ir::Expected<ir::CostTable> more = measure(*blocked);
+    if (!more) return more.takeError();
+    costs.bySignature.merge(more->bySignature);
+  }
+  return ir::success();
 }
 
 }  // namespace stowage::passes

@@ -6,6 +6,8 @@
 #ifndef STOWAGE_PASSES_PLANNED_FILE_H_
 #define STOWAGE_PASSES_PLANNED_FILE_H_
 
+#include <llvm/ADT/STLFunctionalExtras.h>
+
 #include <string>
 
 #include "passes/plan_step.h"
@@ -25,6 +27,12 @@ struct ArrangedGraph {
 /// the message: "of step.stow". Errors: kPlanMismatch with the plan's file.
 ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner::PlanFile& plan,
                                            const std::string& where);
+
+/// Measures the ops of the step in row blocks, which a plan may choose, and adds their rows.
+/// `measure` gets each such graph. Errors: those of `measure`.
+ir::Error addRowBlockCosts(
+    const ir::Graph& graph, ir::CostTable& costs,
+    llvm::function_ref<ir::Expected<ir::CostTable>(const ir::Graph&)> measure);
 
 }  // namespace stowage::passes
 

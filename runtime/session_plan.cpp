@@ -87,6 +87,14 @@ ir::Error measureOnce(Step::Impl& step) {
                                       .deterministic = step.target.deterministic,
                                       .known = {}});
   if (!costs) return costs.takeError();
+  const auto measureBlocks = [&](const ir::Graph& blocked) {
+    return runtime::calibrate(blocked, {.device = step.target.device,
+                                        .intraOpThreads = step.target.intraOpThreads,
+                                        .alignBytes = step.target.alignBytes,
+                                        .deterministic = step.target.deterministic,
+                                        .known = *costs});
+  };
+  if (ir::Error error = passes::addRowBlockCosts(step.graph, *costs, measureBlocks)) return error;
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
   if (!links) return links.takeError();
   costs->links = *links;
@@ -100,7 +108,8 @@ ir::Expected<passes::PlannedStep> planWith(Step::Impl& step,
                                            const passes::PlanStepOptions& options) {
   const auto isSame = [&](const passes::PlanStepOptions& kept) {
     return kept.allowed == options.allowed && kept.limits == options.limits &&
-           kept.pins == options.pins && kept.orders == options.orders;
+           kept.pins == options.pins && kept.orders == options.orders &&
+           kept.rowBlocks == options.rowBlocks;
   };
   if (!step.planner || !isSame(step.planner->options)) {
     step.planner.reset();
@@ -124,7 +133,8 @@ ir::Expected<Bytes> resolveBudget(const Size& budget, const Step::Impl& step) {
 
 ir::Error resolveCosts(const Step::Impl& step, Plan::Impl& plan) {
   ir::Expected<ir::NodeCosts> costs =
-      ir::resolveCosts(plan.graph, *step.costs, plan.file.schedule.graphMode);
+      ir::resolveCosts(plan.graph, planner::costsForPlan(plan.file, plan.graph, *step.costs),
+                       plan.file.schedule.graphMode);
   if (!costs) return costs.takeError();
   plan.costs = std::move(*costs);
   return ir::success();
@@ -132,8 +142,8 @@ ir::Error resolveCosts(const Step::Impl& step, Plan::Impl& plan) {
 
 /// A plan's file does not say it.
 ir::Error measureKeepAll(const Step::Impl& step, Plan::Impl& plan) {
-  ir::Expected<planner::Problem> problem =
-      planner::makeProblem(plan.graph, plan.file.target, *step.costs);
+  ir::Expected<planner::Problem> problem = planner::makeProblem(
+      plan.graph, plan.file.target, planner::costsForPlan(plan.file, plan.graph, *step.costs));
   if (!problem) return problem.takeError();
   ir::Expected<planner::Timetable> all =
       planner::evaluate(*problem, {}, planner::PlanFile::kUnlimited);
@@ -153,12 +163,13 @@ ir::Error checkMachine(const planner::PlanFile& file, const Step::Impl& step) {
 ir::Expected<planner::PlansCosts> costsOf(const planner::PlanFile& file, const ir::Graph& graph,
                                           const Step::Impl& step) {
   using Found = std::optional<planner::CostFile>;
-  if (step.costs && planner::isMadeFrom(file, *step.costs)) {
-    return planner::PlansCosts{.file = planner::CostFile{.stowageVersion = "",
-                                                         .torchVersion = runtime::torchVersion(),
-                                                         .table = *step.costs},
-                               .path = "",
-                               .missing = ""};
+  if (step.costs) {
+    planner::CostFile own = {.stowageVersion = "",
+                             .torchVersion = runtime::torchVersion(),
+                             .table = planner::costsForPlan(file, graph, *step.costs)};
+    if (planner::isMadeFrom(file, own.table)) {
+      return planner::PlansCosts{.file = std::move(own), .path = "", .missing = ""};
+    }
   }
   return planner::findPlansCosts(file, graph, [](const std::string& path) -> ir::Expected<Found> {
     if (!llvm::sys::fs::exists(path)) return Found();
@@ -229,9 +240,10 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   auto made = std::make_shared<Plan::Impl>();
   made->file = passes::makePlanFile(*planned, from.target, planOptions);
   made->file.torchVersion = runtime::torchVersion();
-  made->file.costs = {.fingerprint = planner::costsFingerprint(*from.costs),
-                      .source = from.costs->source,
-                      .file = ""};
+  made->file.costs = {
+      .fingerprint = planner::costsFingerprint(passes::costsOf(*planned, *from.costs)),
+      .source = from.costs->source,
+      .file = ""};
   made->keepAll = planned->result.keepAllPeak;
   made->graph = std::move(planned->graph);
   if (ir::Error error = resolveCosts(from, *made)) return error;

@@ -210,6 +210,9 @@ class PlanReader {
     plan_.graph.nodes = reader.field("nodes").integer(0, INT32_MAX);
     plan_.graph.storages = reader.field("storages").integer(0, INT32_MAX);
     plan_.graph.stepsCaptured = readInt(reader.field("steps_captured"), 0, INT32_MAX);
+    if (reader.has("row_blocks")) {
+      plan_.graph.rowBlocks = readInt(reader.field("row_blocks"), 2, INT32_MAX);
+    }
     if (reader.has("file")) plan_.graph.file = readFileName(reader.field("file"));
     if (reader.has("text")) plan_.graph.text = reader.field("text").text();
   }

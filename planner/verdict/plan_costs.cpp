@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "planner/targets/roofline.h"
+#include "planner/targets/row_block_costs.h"
 
 namespace stowage::planner {
 
@@ -19,6 +20,11 @@ std::string seenFrom(const std::string& planPath, const std::string& file) {
 
 std::string plansCostsPath(const PlanFile& plan) {
   return plan.costs.file.empty() ? "" : seenFrom(plan.path, plan.costs.file);
+}
+
+ir::CostTable costsForPlan(const PlanFile& plan, const ir::Graph& graph, ir::CostTable table) {
+  if (plan.graph.rowBlocks <= 1) return table;
+  return findRowBlockCosts(graph, plan.target, table).table;
 }
 
 bool isMadeFrom(const PlanFile& plan, const ir::CostTable& costs) {
@@ -38,6 +44,7 @@ ir::Expected<PlansCosts> findPlansCosts(const PlanFile& plan, const ir::Graph& g
       return costs;
     }
     found = std::move(**file);
+    found.table = costsForPlan(plan, graph, std::move(found.table));
   } else {
     if (plan.costs.source != ir::CostSource::kRoofline) {
       costs.missing = "and does not say where they are";

@@ -171,6 +171,7 @@ ir::Error checkPlan(const LoadedPlan& plan, const std::string& costs) {
   if (!costs.empty()) {
     ir::Expected<planner::CostFile> file = loadCosts(costs);
     if (!file) return file.takeError();
+    file->table = planner::costsForPlan(plan.file, plan.graph, std::move(file->table));
     if (planner::isMadeFrom(plan.file, file->table)) {
       return planner::checkPlan(plan.file, plan.graph,
                                 {.file = std::move(*file), .path = costs, .missing = ""});

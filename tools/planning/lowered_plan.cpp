@@ -37,8 +37,9 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   if (!schedule) return schedule.takeError();
   passes::PlannedStep planned;
   planned.order = plan.order;
+  planned.rowBlocks = plan.file.graph.rowBlocks;
   planned.graph = plan.graph;
-  planned.boundScope = passes::orderName(plan.order);
+  planned.boundScope = passes::orderName(plan.order) + passes::scopeOfRowBlocks(planned.rowBlocks);
   planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
   planned.schedule = std::move(*schedule);
   planned.schedule.predicted.bound = planned.result.bound;

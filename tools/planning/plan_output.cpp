@@ -45,7 +45,8 @@ planner::PlanFile makeFile(const PlanOutput& output) {
       passes::makePlanFile(planned, output.inputs.target, output.inputs.options);
   file.stowageVersion = STOWAGE_VERSION;
   file.torchVersion = output.inputs.costsTorchVersion;
-  file.costs = {.fingerprint = planner::costsFingerprint(output.inputs.costs),
+  const ir::CostTable& costs = passes::costsOf(planned, output.inputs.costs);
+  file.costs = {.fingerprint = planner::costsFingerprint(costs),
                 .source = output.inputs.costs.source,
                 .file = pathFromPlan(output.inputs.costsPath, output.planPath)};
   if (output.embed) {
@@ -61,7 +62,7 @@ ir::Error proveFile(const planner::PlanFile& file, const PlanOutput& output) {
   const planner::PlansCosts costs = {
       .file = planner::CostFile{.stowageVersion = "",
                                 .torchVersion = output.inputs.costsTorchVersion,
-                                .table = output.inputs.costs},
+                                .table = passes::costsOf(output.planned, output.inputs.costs)},
       .path = output.inputs.costsPath,
       .missing = ""};
   ir::Error error = planner::checkPlan(file, output.planned.graph, costs);
@@ -104,6 +105,13 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   llvm::raw_ostream& os = toStdout ? messages() : answers();
   if (!asJson) {
     planner::printPlanSummary(summary, os);
+    if (output.planned.rowBlocks > 1) os << "row blocks " << output.planned.rowBlocks << '\n';
+    if (output.planned.estimatedCosts > 0 &&
+        output.inputs.costs.source != ir::CostSource::kRoofline) {
+      os << "           " << output.planned.estimatedCosts
+         << " ops in row blocks have no measured costs: scaled from the whole ops, or estimated "
+            "('stowage profile' measures them)\n";
+    }
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
   }
   if (!output.planPath.empty()) {
@@ -116,6 +124,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   if (asJson) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
+    json["row_blocks"] = output.planned.rowBlocks;
     printJson(json);
   }
   return kExitYes;

@@ -24,11 +24,13 @@ ir::Error badFlag(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
-/// --allow offload,recompute,in-place-reuse,reorder: what is not listed is not done.
+/// --allow offload,recompute,in-place-reuse,reorder,row-blocks: what is not listed is not done.
 ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
   options.allowed = {.offload = false, .disk = false, .recompute = false, .inPlaceReuse = false};
   options.orders = {passes::Order::kProgram};
+  const std::vector<int64_t> rowBlocks = std::move(options.rowBlocks);
+  options.rowBlocks.clear();
   llvm::SmallVector<StringRef> words;
   text.split(words, ',');
   for (const StringRef word : words) {
@@ -45,13 +47,16 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
       options.allowed.inPlaceReuse = true;
     else if (name == "reorder")
       options.orders = {passes::Order::kProgram, passes::Order::kHoisted};
+    else if (name == "row-blocks")
+      options.rowBlocks = rowBlocks;
     else if (name != "none") {
-      const std::string near =
-          nearestName(name.str(), {"offload", "recompute", "in-place-reuse", "reorder", "none"});
+      const std::string near = nearestName(
+          name.str(), {"offload", "recompute", "in-place-reuse", "reorder", "row-blocks", "none"});
       return badFlag(
           "--allow: unknown word '" + name.str() + "'" +
           (near.empty() ? "" : ", did you mean '" + near + "'?") +
-          "; expected a comma list of offload, recompute, in-place-reuse, reorder, or none");
+          "; expected a comma list of offload, recompute, in-place-reuse, reorder, row-blocks, or "
+          "none");
     }
   }
   return ir::success();
@@ -156,7 +161,7 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "host memory the plan may use, e.g. 100GiB; default: no limit");
   command.add_option(
       "--allow", flags.allow,
-      "comma list of offload,recompute,in-place-reuse,reorder or none; default: all");
+      "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all");
   command.add_option(
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "

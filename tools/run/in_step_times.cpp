@@ -36,6 +36,8 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   if (!budget) return budget.takeError();
   inputs.options.budget = *budget;
   if (ir::Error error = readHostLimit(request.host, inputs.options)) return error;
+  // Times of ops inside steps are taken of the whole ops.
+  inputs.options.rowBlocks.clear();
   ir::Expected<passes::PlannedStep> planned =
       passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
   if (!planned) return countOutside(planned.takeError(), *size, inputs);

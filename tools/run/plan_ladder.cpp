@@ -64,8 +64,11 @@ ir::Error replace(LoadedPlan& plan, const PlanningInputs& inputs, passes::Planne
 ir::Expected<passes::PlannedStep> planAnew(const LoadedPlan& plan, PlanningInputs inputs,
                                            const CommonFlags& flags) {
   const Waiting waiting(!flags.quiet, "planning for " + formatBytes(plan.file.budget));
-  // An embedded graph is in the plan's order, whichever that is.
-  if (plan.graphPath.empty()) {
+  // An embedded graph is in the plan's order, whichever that is. Ops were measured for the plan's
+  // row blocks only.
+  const int64_t rowBlocks = plan.file.graph.rowBlocks;
+  inputs.options.rowBlocks.clear();
+  if (plan.graphPath.empty() || rowBlocks > 1) {
     inputs.options.orders = {passes::Order::kProgram};
   } else {
     inputs.graph = plan.step;
@@ -74,7 +77,10 @@ ir::Expected<passes::PlannedStep> planAnew(const LoadedPlan& plan, PlanningInput
     }
     if (!inputs.options.pinnedRows.empty()) inputs.options.orders = {plan.order};
   }
-  return passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+  ir::Expected<passes::PlannedStep> planned =
+      passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+  if (planned) planned->rowBlocks = rowBlocks;
+  return planned;
 }
 
 std::string countOps(size_t count) {

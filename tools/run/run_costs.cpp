@@ -102,7 +102,8 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   if (!request.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(request.costs);
     if (!known) return known.takeError();
-    const std::string different = differentCosts(plan.file, request.costs, known->table);
+    const std::string different = differentCosts(
+        plan.file, request.costs, planner::costsForPlan(plan.file, plan.graph, known->table));
     remark(different, request.flags);
     if (ir::Error error = checkMeasuredHere(plan.file.target, *known, request.costs)) return error;
     options.known = std::move(known->table);

@@ -249,7 +249,8 @@ VerbResult runDemo(const DemoFlags& flags) {
   planner::printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";
   os.flush();
-  ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(planned->graph, inputs->costs);
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(planned->graph, passes::costsOf(*planned, inputs->costs));
   if (!costs) return costs.takeError();
   runtime::TrainingOptions options;
   options.seed = kSeed;

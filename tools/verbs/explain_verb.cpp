@@ -55,6 +55,7 @@ ir::Expected<ir::CostTable> readCosts(const ExplainFlags& flags, const LoadedPla
   }
   ir::Expected<planner::CostFile> file = loadCosts(path);
   if (!file) return file.takeError();
+  file->table = planner::costsForPlan(plan.file, plan.graph, std::move(file->table));
   const std::string different = differentCosts(plan.file, path, file->table);
   if (different.empty()) return std::move(file->table);
   if (isAsked) return ir::makeError(ir::ErrorCode::kPlanMismatch, different);

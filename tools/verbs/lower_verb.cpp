@@ -53,6 +53,7 @@ ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedP
   if (flags.costs.empty()) return loadPlansCosts(plan);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
+  file->table = planner::costsForPlan(plan.file, plan.graph, std::move(file->table));
   const std::string different = differentCosts(plan.file, flags.costs, file->table);
   remark(different, flags);
   return file;
@@ -85,6 +86,8 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
+    // Costs of a plan in row blocks have no rows for the step as captured.
+    if (plan.file.graph.rowBlocks > 1) inputs.graph = plan.graph;
     if (ir::Error error = measureKeepAll(inputs))
       return notMeasured(std::move(error), stepPath(plan), inputs.costsPath);
   }

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ir/graph/op_table.h"
+#include "passes/planned_file.h"
 #include "planner/files/cost_json.h"
 #include "planner/report/plan_summary.h"
 #include "runtime/calibrate/calibrate.h"
@@ -130,6 +131,12 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   ir::Expected<ir::CostTable> costs =
       measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
   if (!costs) return ofStepFile(costs.takeError(), flags.step);
+  const auto measureBlocks = [&](const ir::Graph& blocked) {
+    return measureOps(flags, blocked, *target, *costs, spread, measured.unrepeated);
+  };
+  if (ir::Error error = passes::addRowBlockCosts(graph, *costs, measureBlocks)) {
+    return ofStepFile(std::move(error), flags.step);
+  }
   const std::string scatter = describeScatter(spread.median, spread.shortest);
   remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);

@@ -57,6 +57,7 @@ ir::Expected<planner::PlansCosts> readCosts(const VerifyFlags& flags, const Load
   if (flags.costs.empty()) return findPlansCosts(plan);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
+  file->table = planner::costsForPlan(plan.file, plan.graph, std::move(file->table));
   const std::string different = differentCosts(plan.file, flags.costs, file->table);
   remark(different, flags);
   return planner::PlansCosts{.file = std::move(*file), .path = flags.costs, .missing = ""};

@@ -7,6 +7,7 @@
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
 #include "planner/targets/roofline.h"
+#include "planner/targets/row_block_costs.h"
 
 namespace stowage::passes {
 namespace {
@@ -103,6 +104,120 @@ TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   ASSERT_TRUE(static_cast<bool>(hoisted));
   EXPECT_NE(ir::fingerprint(*hoisted), ir::fingerprint(graph_));
   EXPECT_EQ(hoisted->nodes().size(), graph_.nodes().size());
+}
+
+// A head of 8 columns and 4096 classes: logits of 4 MiB, and of 4 MiB each what the loss makes of
+// them. The unblocked step holds three of these at once.
+constexpr const char* kLoss = R"ir(
+graph @head version=1 device="cpu" target="cpu" recipe="" producer="" steps=0 {
+  scalar #lr : f64 = -0.1
+  input %x "x" : f32[256,8]
+  input %t "t" : i64[256]
+  parameter %w "head.weight" : f32[4096,8]
+  view %wt of %w : f32[8,4096] strides=[1,8]
+forward "head":
+  %z "head/logits" : f32[256,4096] = aten.mm.default(%x, %wt)
+  %p : f32[256,4096] = aten._log_softmax.default(%z, 1, false)
+  %l "loss" output : f32[], %n : f32[] = aten.nll_loss_forward.default(%p, %t, none, 1, -100)
+  %o : f32[] = aten.ones_like.default(%l, none, none, none, none, memory_format(contiguous))
+backward "head":
+  %g : f32[256,4096] = aten.nll_loss_backward.default(%o, %p, %t, none, 1, -100, %n)
+  %d : f32[256,4096] = aten._log_softmax_backward_data.default(%g, %p, 1, dtype(f32))
+  view %dt of %d : f32[4096,256] strides=[1,4096]
+  %dw "grad(head.weight)" gradient : f32[4096,8] = aten.mm.default(%dt, %x)
+optimizer "":
+  aten.add_.Tensor(inout %w, %dw, #lr)
+}
+)ir";
+
+class PlanRowBlocks : public PlanStep {
+ protected:
+  void SetUp() override {
+    graph_ = std::move(*ir::parseGraph(kLoss));
+    target_ = *planner::findTargetProfile("cpu");
+    costs_ = planner::rooflineCosts(graph_, target_);
+  }
+  int64_t smallestBudget(const PlanStepOptions& options) {
+    PlanStepOptions asked = options;
+    asked.budget = Bytes(1024);
+    ir::Expected<PlannedStep> infeasible = planStep(graph_, target_, costs_, asked);
+    if (infeasible) return 0;
+    const ir::PlanError error = ir::takePayload(infeasible.takeError());
+    return error.infeasible() ? error.infeasible()->smallestBudget.value() : 0;
+  }
+};
+
+TEST_F(PlanRowBlocks, FitBelowWhatTheWholeLossHolds) {
+  const int64_t whole = smallestBudget({.rowBlocks = {}});
+  EXPECT_GE(whole, int64_t{12} << 20);
+  const int64_t blocked = smallestBudget({});
+  EXPECT_LE(blocked, int64_t{6} << 20);
+  const Bytes budget(blocked);
+  ir::Expected<PlannedStep> step = planAt(blocked);
+  ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
+  EXPECT_GT(step->rowBlocks, 1);
+  EXPECT_EQ(step->boundScope, "program,hoisted,row-blocks=" + std::to_string(step->rowBlocks));
+  EXPECT_GE(step->schedule.predicted.bound, step->schedule.predicted.computeTime);
+  ASSERT_NE(step->costs, nullptr);
+  EXPECT_EQ(
+      ir::describe(ir::verifyOrError(
+          {.graph = step->graph, .schedule = step->schedule, .target = target_, .budget = budget})),
+      "");
+  ir::Expected<ir::Graph> again = arrangeGraph(graph_, step->order, step->rowBlocks);
+  ASSERT_TRUE(static_cast<bool>(again));
+  EXPECT_EQ(ir::fingerprint(*again), ir::fingerprint(step->graph));
+}
+
+TEST_F(PlanRowBlocks, AreNotUsedWhereTheWholeStepFits) {
+  ir::Expected<PlannedStep> step = planAt(int64_t{64} << 20);
+  ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
+  EXPECT_EQ(step->rowBlocks, 1);
+  EXPECT_EQ(step->costs, nullptr);
+}
+
+TEST_F(PlanRowBlocks, MoreBudgetIsNeverSlower) {
+  ir::Expected<StepPlanner> planner = StepPlanner::make(graph_, target_, costs_, {});
+  ASSERT_TRUE(static_cast<bool>(planner)) << ir::describe(planner.takeError());
+  Nanoseconds before(INT64_MAX);
+  int planned = 0;
+  for (int64_t bytes = int64_t{4} << 20; bytes <= int64_t{16} << 20; bytes += 77 * 1024) {
+    ir::Expected<PlannedStep> step = planner->plan(Bytes(bytes / 512 * 512));
+    if (!step) {
+      llvm::consumeError(step.takeError());
+      EXPECT_EQ(planned, 0) << bytes;
+      continue;
+    }
+    ++planned;
+    EXPECT_LE(step->schedule.predicted.stepTime, before) << bytes;
+    EXPECT_LE(step->schedule.predicted.bound, step->schedule.predicted.stepTime) << bytes;
+    before = step->schedule.predicted.stepTime;
+  }
+  EXPECT_GT(planned, 100);
+}
+
+// What a table lacks comes from the whole op: a quarter of the rows takes a quarter of the time.
+TEST_F(PlanRowBlocks, CostsOfBlocksAreSharesOfMeasuredOnes) {
+  ir::CostTable measured = costs_;
+  measured.source = ir::CostSource::kMeasured;
+  for (auto& [signature, cost] : measured.bySignature) {
+    cost.work = Nanoseconds(1000);
+    cost.launch = Nanoseconds(7);
+    cost.temporary = Bytes(4096);
+  }
+  ir::Expected<ir::Graph> blocked = arrangeGraph(graph_, Order::kProgram, 4);
+  ASSERT_TRUE(static_cast<bool>(blocked));
+  const planner::RowBlockCosts found = planner::findRowBlockCosts(*blocked, target_, measured);
+  EXPECT_GT(found.estimated, 3);
+  int shares = 0;
+  for (size_t i = 0; i < blocked->nodes().size(); ++i) {
+    const ir::OpCost& cost = found.table.bySignature.at(ir::nodeSignature(*blocked, ir::NodeId(i)));
+    EXPECT_EQ(cost.launch, Nanoseconds(7));
+    if (blocked->nodes()[i].op != "aten._log_softmax.default") continue;
+    EXPECT_EQ(cost.work, Nanoseconds(250));
+    EXPECT_EQ(cost.temporary, Bytes(1024));
+    ++shares;
+  }
+  EXPECT_EQ(shares, 4);
 }
 
 // A convolution's output is normalised; the result is read again at the end, when nothing else is

@@ -104,6 +104,15 @@ TEST(PlanJson, TheHostLimitIsReadBackAndAbsentWithoutOne) {
   }
 }
 
+TEST(PlanJson, RowBlocksAreReadBackAndLeftOutWhenThereAreNone) {
+  planner::PlanFile plan = makeSamplePlan();
+  EXPECT_EQ(writeToText(plan).find("row_blocks"), std::string::npos);
+  plan.graph.rowBlocks = 16;
+  const std::string text = writeToText(plan);
+  EXPECT_NE(text.find("\"row_blocks\":16"), std::string::npos);
+  EXPECT_EQ(readBack(text).graph.rowBlocks, 16);
+}
+
 TEST(PlanJson, TenRunsGiveTheSameBytes) {
   const std::string text = writeToText(makeSamplePlan());
   for (int i = 0; i < 10; ++i) EXPECT_EQ(writeToText(makeSamplePlan()), text);
@@ -265,7 +274,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "in, node, op"},
         BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"colour\":{}",
                    "at /graph/colour: found an object, expected no such member: there are file, "
-                   "fingerprint, nodes, steps_captured, storages, text"},
+                   "fingerprint, nodes, row_blocks, steps_captured, storages, text"},
         BrokenPlan{"\"bound_scope\":\"program,hoisted\"", "\"bound_scope\":\"\"",
                    "at /predicted/bound_scope: found \"\", expected a string that is not empty"},
         BrokenPlan{"\"why\":\"pinned\"", "\"why\":\"pin\xff\"", "invalid"}));

@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "planner/targets/row_block_costs.h"
+
+#include <llvm/ADT/StringExtras.h>
+
+#include <algorithm>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "planner/targets/roofline.h"
+
+namespace stowage::planner {
+
+namespace {
+
+/// A signature without the first size of each tensor, and that of the first tensor.
+struct Form {
+  std::string text;
+  int64_t rows = 0;
+};
+
+Form formOf(llvm::StringRef signature) {
+  Form form;
+  for (size_t i = 0; i < signature.size(); ++i) {
+    form.text += signature[i];
+    // "f32[" is a tensor's type; lists and strides have no letter before the bracket.
+    const bool isType = signature[i] == '[' && i > 0 && llvm::isAlnum(signature[i - 1]);
+    if (!isType) continue;
+    const llvm::StringRef digits = signature.drop_front(i + 1).take_while(llvm::isDigit);
+    int64_t rows = 0;
+    if (form.rows == 0 && !digits.getAsInteger(10, rows)) form.rows = rows;
+    i += digits.size();
+    form.text += '*';
+  }
+  return form;
+}
+
+struct Whole {
+  int64_t rows = 0;
+  const ir::OpCost* cost = nullptr;
+};
+
+/// By form, the row of most rows.
+std::map<std::string, Whole> findWholes(const ir::CostTable& table) {
+  std::map<std::string, Whole> wholes;
+  for (const auto& [signature, cost] : table.bySignature) {
+    Form form = formOf(signature);
+    Whole& whole = wholes[std::move(form.text)];
+    if (form.rows > whole.rows) whole = {form.rows, &cost};
+  }
+  return wholes;
+}
+
+Nanoseconds medianLaunch(const ir::CostTable& table) {
+  std::vector<Nanoseconds> launches;
+  for (const auto& [signature, cost] : table.bySignature) launches.push_back(cost.launch);
+  if (launches.empty()) return Nanoseconds(0);
+  const auto middle = launches.begin() + static_cast<ptrdiff_t>(launches.size() / 2);
+  std::nth_element(launches.begin(), middle, launches.end());
+  return *middle;
+}
+
+/// `rows` of `of`, rounded up; both positive, so that no product overflows.
+int64_t shareOf(int64_t amount, int64_t rows, int64_t of) {
+  return amount / of * rows + (amount % of * rows + of - 1) / of;
+}
+
+}  // namespace
+
+RowBlockCosts findRowBlockCosts(const ir::Graph& graph, const ir::Target& target,
+                                const ir::CostTable& table) {
+  RowBlockCosts found{.table = table};
+  found.table.bySignature.clear();
+  const ir::CostTable estimate = rooflineCosts(graph, target);
+  const bool isEstimate = table.source == ir::CostSource::kRoofline;
+  const std::map<std::string, Whole> wholes =
+      isEstimate ? std::map<std::string, Whole>() : findWholes(table);
+  const Nanoseconds launch = isEstimate ? Nanoseconds(0) : medianLaunch(table);
+  for (const auto& [signature, estimated] : estimate.bySignature) {
+    const auto known = table.bySignature.find(signature);
+    if (known != table.bySignature.end()) {
+      found.table.bySignature.emplace(signature, known->second);
+      continue;
+    }
+    ++found.estimated;
+    ir::OpCost cost = estimated;
+    cost.launch = launch;
+    const Form form = formOf(signature);
+    const auto whole = wholes.find(form.text);
+    if (whole != wholes.end() && form.rows > 0 && whole->second.rows > form.rows) {
+      const auto& [rows, row] = whole->second;
+      cost.work = Nanoseconds(shareOf(row->work.value(), form.rows, rows));
+      cost.launch = row->launch;
+      cost.temporary =
+          roundUp(Bytes(shareOf(row->temporary.value(), form.rows, rows)), target.alignBytes);
+    }
+    found.table.bySignature.emplace(signature, std::move(cost));
+  }
+  return found;
+}
+
+}  // namespace stowage::planner
