@@ -7,8 +7,8 @@
 #include <map>
 #include <tuple>
 
-#include "planner/evaluate/copy_schedule.h"
 #include "planner/flow/flow_simplex.h"
+#include "planner/flow/gap_copies.h"
 #include "planner/flow/round_flow.h"
 
 namespace stowage::planner {
@@ -30,6 +30,12 @@ constexpr double kTimeUnits = 256;     // times in such parts of the step
 constexpr double kMoveCost = 1e-3;     // of a copy's time: what moves less is better
 constexpr double kExcessCost = 1e4;    // of a unit that does not fit
 
+int64_t totalTime(const GapTable& table) {
+  int64_t time = 0;
+  for (size_t i = 0; i < table.nodeCount(); ++i) time += table.nodeTime(i);
+  return time;
+}
+
 class FlowModel {
  public:
   FlowModel(const GapTable& table, const RecomputeCosts& costs, const FlowChoices& choices,
@@ -39,9 +45,10 @@ class FlowModel {
         choices_(choices),
         question_(question),
         slots_(cutStep(table, question.loads, kSlots)),
-        nodes_(static_cast<int64_t>(table.nodeCount())) {
+        copies_(table, kLongSlots * totalTime(table) / kSlots),
+        nodes_(static_cast<int64_t>(table.nodeCount())),
+        computeTime_(totalTime(table)) {
     const ir::LinkModel& links = table.problem().costs.links;
-    for (const int64_t time : slots_.time) computeTime_ += time;
     byteUnit_ = static_cast<double>(std::max<int64_t>(question.budget, 1)) / kUnits;
     timeUnit_ = static_cast<double>(std::max<int64_t>(computeTime_, 1)) / kTimeUnits;
     const auto rate = [&](const ir::LinkRate& link) {
@@ -50,7 +57,6 @@ class FlowModel {
     outRate_ = rate(links.deviceToHost);
     inRate_ = rate(links.hostToDevice);
     for (const int64_t load : question.loads) allBytes_ = std::max(allBytes_, load);
-    findWriters();
     makeRows();
     makeFlows();
     addFixed();
@@ -69,6 +75,7 @@ class FlowModel {
     double wasted = 0;
     for (const size_t column : stalls_) wasted += x[column];
     for (const GapClass& one : classes_) {
+      if (one.host >= 0) wasted += x[static_cast<size_t>(one.host)] * timeUnits(one.uncovered);
       if (one.recompute < 0) continue;
       const int64_t time = costs_[one.members.front()]->time.value();
       wasted += x[static_cast<size_t>(one.recompute)] * timeUnits(time);
@@ -88,24 +95,6 @@ class FlowModel {
   int32_t row(Row kind, int32_t slot) const { return kind * slots_.count() + slot; }
   double units(int64_t bytes) const { return static_cast<double>(bytes) / byteUnit_; }
   double timeUnits(int64_t time) const { return static_cast<double>(time) / timeUnit_; }
-
-  void findWriters() {
-    const auto& lives = table_.problem().lives;
-    writtenAt_.assign(table_.gaps().size(), kNever);
-    for (size_t i = 0; i < lives.size(); ++i) {
-      const ir::StorageId id(i);
-      int64_t last = kNever;
-      if (table_.problem().graph.storage(id).persistent) {
-        for (const ir::Touch& touch : lives[i].touches) {
-          if (touch.writes) last = touch.position - nodes_;
-        }
-      }
-      for (size_t k = 0; k < lives[i].touches.size(); ++k) {
-        if (lives[i].touches[k].writes) last = lives[i].touches[k].position;
-        writtenAt_[table_.gapIndex(id, k)] = last;
-      }
-    }
-  }
 
   void makeRows() {
     rows_.resize(6 * static_cast<size_t>(slots_.count()));
@@ -173,39 +162,6 @@ class FlowModel {
     return (gap.begin < node && node < end) || (gap.begin < node + nodes_ && node + nodes_ < end);
   }
 
-  // Where the bytes of a gap are back: a copy has its place from its begin on, so half of its time
-  // earlier than they are needed.
-  int64_t backAt(size_t g) const {
-    const Gap& gap = table_.gaps()[g];
-    const int64_t copy =
-        copyTime(table_.problem().costs.links.hostToDevice, table_.bytes(gap.storage));
-    int64_t position = gap.end;
-    if (copy * kSlots < kLongSlots * computeTime_) return position;
-    for (int64_t left = copy / 2; position > gap.begin + 2; --position) {
-      left -= table_.nodeTime(static_cast<size_t>((position - 1) % nodes_));
-      if (left < 0) break;
-    }
-    return position;
-  }
-
-  // Has the host these bytes already: nobody writes them in a step, or an earlier gap of the same
-  // version went there?
-  bool needsOut(size_t g, const Actions* known) const {
-    if (writtenAt_[g] == kNever) return false;
-    if (known == nullptr) return true;
-    const Gap& gap = table_.gaps()[g];
-    const size_t first = table_.gapIndex(gap.storage, 0);
-    const size_t count = table_.gapCount(gap.storage);
-    // From the gap after the write on, which may be of the step before.
-    for (size_t i = 1; i < count; ++i) {
-      const size_t h = first + (g - first + count - i) % count;
-      const int64_t shift = h > g ? nodes_ : 0;
-      if (writtenAt_[h] - shift != writtenAt_[g]) return true;
-      if ((*known)[h] == GapAction::kHost) return false;
-    }
-    return true;
-  }
-
   // The slot at whose begin the bytes are due: the next one if the slot's widest node comes before.
   int32_t dueSlot(const Gap& gap, int64_t back) const {
     const int32_t slot = slots_.slotAt(back);
@@ -217,11 +173,11 @@ class FlowModel {
   void visitHost(size_t g, bool isOut, Visitor visit) const {
     const Gap& gap = table_.gaps()[g];
     const double bytes = units(table_.bytes(gap.storage));
-    const int64_t back = backAt(g);
+    const int64_t back = copies_.backAt(g);
     visit(row(kDue, dueSlot(gap, back)), bytes);
     if (!isOut) return;
     // Until the gap frees them the loads have these bytes.
-    int32_t slot = slots_.slotAt(writtenAt_[g]);
+    int32_t slot = slots_.slotAt(copies_.writtenAt(g));
     visit(row(kWritten, slot), -bytes);
     for (int32_t i = 0; i < slots_.count() && !covers(gap, back, slot); ++i) {
       visit(row(kLeaving, slot), -bytes);
@@ -234,14 +190,14 @@ class FlowModel {
     if (question_.fixed == nullptr) return;
     for (size_t g = 0; g < question_.fixed->size(); ++g) {
       if ((*question_.fixed)[g] != GapAction::kHost) continue;
-      visitHost(g, needsOut(g, question_.fixed),
+      visitHost(g, copies_.needsOut(g, question_.fixed),
                 [&](int32_t at, double cell) { rows_[static_cast<size_t>(at)].limit -= cell; });
     }
   }
 
   void addClasses() {
-    using Key = std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t, bool, int64_t, bool,
-                           int64_t, int64_t>;
+    using Key = std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t, bool, int64_t, int64_t,
+                           bool, int64_t, int64_t>;
     std::map<Key, size_t> known;
     for (size_t g = 0; g < table_.gaps().size(); ++g) {
       const Gap& gap = table_.gaps()[g];
@@ -251,7 +207,7 @@ class FlowModel {
       if (bytes <= allBytes_ / kSmallPart) continue;
       int32_t covered = 0;
       int32_t firstCovered = -1;
-      const int64_t back = choices_.mayHost[g] ? backAt(g) : gap.end;
+      const int64_t back = choices_.mayHost[g] ? copies_.backAt(g) : gap.end;
       for (int32_t k = 0; k < slots_.count(); ++k) {
         if (!covers(gap, gap.end, k)) continue;
         const bool isFirst = !covers(gap, gap.end, (k + slots_.count() - 1) % slots_.count());
@@ -259,13 +215,15 @@ class FlowModel {
         ++covered;
       }
       if (covered == 0) continue;
-      const bool isOut = choices_.mayHost[g] && needsOut(g, question_.before);
+      const bool isOut = choices_.mayHost[g] && copies_.needsOut(g, question_.before);
+      const int64_t uncovered = choices_.mayHost[g] ? copies_.uncoveredTime(g, isOut) : 0;
       const Key key{firstCovered,
                     covered,
                     slots_.slotAt(gap.end),
                     dueSlot(gap, back),
-                    isOut ? slots_.slotAt(writtenAt_[g]) : -1,
+                    isOut ? slots_.slotAt(copies_.writtenAt(g)) : -1,
                     choices_.mayHost[g],
+                    uncovered,
                     bytes,
                     mayRecompute,
                     mayRecompute ? costs_[g]->time.value() : 0,
@@ -283,11 +241,20 @@ class FlowModel {
     const auto count = static_cast<double>(one.members.size());
     const double bytes = units(table_.bytes(gap.storage));
     if (choices_.mayHost[g]) {
-      const bool isOut = needsOut(g, question_.before);
-      const int64_t back = backAt(g);
+      const bool isOut = copies_.needsOut(g, question_.before);
+      const int64_t back = copies_.backAt(g);
       const double copies = bytes / inRate_ + (isOut ? bytes / outRate_ : 0);
       one.host = static_cast<int32_t>(columns_.size());
-      FlowColumn& column = addColumn(kMoveCost * copies, count);
+      one.uncovered = copies_.uncoveredTime(g, isOut);
+      // The waits of several gaps may run beside each other.
+      if (!question_.settles) one.uncovered /= 2;
+      const double waits = timeUnits(one.uncovered);
+      FlowColumn& column = addColumn(kMoveCost * copies + waits, count);
+      if (one.uncovered > 0) {
+        const int32_t at = slots_.slotAt(gap.end);
+        add(column, row(kIn, at), -inRate_ * waits);
+        add(column, row(kOut, at), -outRate_ * waits);
+      }
       visitHost(g, isOut, [&](int32_t at, double cell) { add(column, at, cell); });
       for (int32_t k = 0; k < slots_.count(); ++k) {
         if (covers(gap, back, k)) add(column, row(kBytes, k), -bytes);
@@ -351,19 +318,17 @@ class FlowModel {
     return isUp || isDown;
   }
 
-  static constexpr int64_t kNever = std::numeric_limits<int64_t>::min() / 4;
-
   const GapTable& table_;
   const RecomputeCosts& costs_;
   const FlowChoices& choices_;
   const FlowQuestion& question_;
   StepSlots slots_;
+  GapCopies copies_;
   int64_t nodes_;
   double byteUnit_ = 1;
   double timeUnit_ = 1;
   double outRate_ = 1;  // units of bytes in a unit of time
   double inRate_ = 1;
-  std::vector<int64_t> writtenAt_;  // by gap: the last write before it; kNever: the host has it
   std::vector<FlowRow> rows_;
   std::vector<FlowColumn> columns_;
   std::vector<GapClass> classes_;

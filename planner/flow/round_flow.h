@@ -17,6 +17,7 @@ struct GapClass {
   std::vector<size_t> members;
   int32_t host = -1;  // column; -1: none may be copied
   int32_t recompute = -1;
+  int64_t uncovered = 0;  // nanoseconds that compute waits for both copies of one, whatever else
 };
 
 /// `actions` with those of the classes. What is too much or too little in one class is made up for

@@ -18,7 +18,8 @@ constexpr int kImprovements = 4;  // evaluations to keep more of what the best o
 constexpr int kImprovementsWhenLarge = 2;
 constexpr int kReductions = 24;  // evaluations to reduce the transfers of an answer
 constexpr int kReductionsWhenLarge = 8;
-constexpr int kAttempts = 4;          // to bring the addresses just below the budget
+constexpr int kAttempts = 4;  // to bring the addresses just below the budget
+constexpr int kJumps = 1;
 constexpr int64_t kSlackPart = 64;    // of the budget that may stay unused
 constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
 constexpr int kHostRaises = 10;       // of the host's target, from nothing, until the device fits
@@ -29,20 +30,6 @@ constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
 // on both links. The likely ones come first: a level that starts slower than the best plan so far
 // is abandoned at once.
 constexpr int64_t kPriceLevels[] = {350, 0, 1000, -1, 125, 3000, 30};
-
-// Points at which chains of recomputes end: dense, and less so; none: only copies.
-constexpr int32_t kCuts[] = {16, 32, 8, 0};
-constexpr size_t kCutsOfFew = 2;
-
-std::vector<FlowRule> flowRules(bool all) {
-  std::vector<FlowRule> rules;
-  const llvm::ArrayRef<int32_t> cuts(kCuts);
-  for (const int32_t count : all ? cuts : cuts.take_front(kCutsOfFew)) {
-    rules.push_back({.cuts = count});
-  }
-  if (all) rules.push_back({.cuts = kCuts[0], .offload = false});
-  return rules;
-}
 
 int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
   const Bytes mebibyte(int64_t{1} << 20);
@@ -92,7 +79,7 @@ Pool BudgetSearch::run(const SearchGoal& goal) const {
   const int64_t enough = std::max(bound, goal.fastest);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = goal.slowest;  // of those that fit
-  for (const FlowRule& flow : flowRules(goal.walks)) {
+  for (const FlowRule& flow : flow_.rules(goal.walks)) {
     if (fastest <= enough || goal.host < kUnlimited) break;
     const auto choose = [&](int64_t target, int64_t) {
       FlowRule rule = flow;
@@ -143,6 +130,7 @@ void BudgetSearch::tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t
   };
   std::optional<Attempt> low;   // fits
   std::optional<Attempt> high;  // does not
+  int jumps = 0;
   const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
     Tried tried =
@@ -157,8 +145,10 @@ void BudgetSearch::tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t
       if (fits && tried.plan->time >= goal.fastest) fastest = tried.plan->time;
       found.push_back(std::move(*tried.plan));
     }
-    if (attempt.peak > budget && high && attempt.peak >= high->peak) return;
-    if (attempt.peak > budget) high = attempt;
+    const bool isHigher = attempt.peak > budget && high && attempt.peak >= high->peak;
+    // A lower target may have a higher peak once: choices of large storages jump.
+    if (isHigher && ++jumps > kJumps) return;
+    if (attempt.peak > budget && !isHigher) high = attempt;
     if (attempt.peak <= budget) low = attempt;
     if (hostExcess > 0) {
       rule.hostTarget -= hostExcess;

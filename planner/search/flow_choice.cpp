@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/search/flow_choice.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <utility>
 
@@ -10,15 +12,49 @@ namespace stowage::planner {
 
 namespace {
 constexpr int kRounds = 4;
-constexpr int64_t kUncertainPart = 128;  // of an estimate
-constexpr int64_t kUncertainSlots = 2;
+constexpr int64_t kUncertainPart = 256;          // of an estimate
+constexpr size_t kSmall = 500;                   // nodes below which chains of any length may pay
+constexpr int64_t kUncertainPartWhenSmall = 64;  // few nodes in a slot, so what is in it matters
+constexpr int64_t kUncertainSlotsWhenSmall = 2;
+
+// Points at which chains of recomputes end: dense, and less so.
+constexpr int32_t kCuts[] = {16, 32, 8};
+constexpr size_t kCutsOfFew = 2;
 }  // namespace
 
 FlowChooser::FlowChooser(const GapTable& table, FixedActions fixed, std::vector<int64_t> loads)
     : table_(&table),
       fixed_(std::move(fixed)),
       loads_(std::move(loads)),
-      costs_(findRecomputeCosts(table)) {}
+      costs_(findRecomputeCosts(table)) {
+  findRecomputable();
+}
+
+void FlowChooser::findRecomputable() {
+  for (const int32_t cuts : kCuts) {
+    std::vector<bool> may = chooseRecomputable(*table_, costs_, cuts);
+    const bool isKnown =
+        llvm::any_of(recomputable_, [&](const Recomputable& known) { return known.may == may; });
+    if (!isKnown) recomputable_.push_back({.cuts = cuts, .may = std::move(may)});
+  }
+  mayRecompute_.assign(costs_.size(), false);
+  for (size_t g = 0; g < costs_.size(); ++g) {
+    const bool isSmall = table_->nodeCount() < kSmall;
+    mayRecompute_[g] =
+        isSmall ? costs_[g].has_value()
+                : llvm::any_of(recomputable_, [&](const Recomputable& one) { return one.may[g]; });
+  }
+}
+
+std::vector<FlowRule> FlowChooser::rules(bool all) const {
+  std::vector<FlowRule> rules;
+  const size_t count = std::min(all ? recomputable_.size() : kCutsOfFew, recomputable_.size());
+  for (size_t i = 0; i < count; ++i) rules.push_back({.cuts = recomputable_[i].cuts});
+  if (!all) return rules;
+  rules.push_back({.cuts = 0});
+  rules.push_back({.cuts = kCuts[0], .offload = false});
+  return rules;
+}
 
 FlowChoices FlowChooser::makeChoices(bool offload, std::vector<bool> mayRecompute) const {
   FlowChoices choices{.mayHost = std::vector<bool>(mayRecompute.size(), false),
@@ -32,9 +68,11 @@ FlowChoices FlowChooser::makeChoices(bool offload, std::vector<bool> mayRecomput
 }
 
 Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
-  std::vector<bool> mayRecompute(table_->gaps().size(), false);
-  if (rule.cuts > 0) mayRecompute = chooseRecomputable(*table_, costs_, rule.cuts);
-  const FlowChoices choices = makeChoices(rule.offload, std::move(mayRecompute));
+  const auto allowed =
+      llvm::find_if(recomputable_, [&](const Recomputable& one) { return one.cuts == rule.cuts; });
+  const FlowChoices choices = makeChoices(
+      rule.offload,
+      allowed != recomputable_.end() ? allowed->may : std::vector<bool>(costs_.size(), false));
   Choice best;
   std::vector<int64_t> loads = loads_;
   Actions before;
@@ -59,13 +97,13 @@ Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
 }
 
 std::optional<int64_t> FlowChooser::estimate(int64_t budget) const {
-  std::vector<bool> mayRecompute(costs_.size());
-  for (size_t g = 0; g < costs_.size(); ++g) mayRecompute[g] = costs_[g].has_value();
   const FlowAnswer answer =
-      chooseByFlow(*table_, costs_, makeChoices(/*offload=*/true, std::move(mayRecompute)),
+      chooseByFlow(*table_, costs_, makeChoices(/*offload=*/true, mayRecompute_),
                    {.budget = budget, .loads = loads_, .fixed = &fixed_.actions, .settles = false});
   if (!answer.fits) return std::nullopt;
-  return answer.time - answer.time / kUncertainPart - kUncertainSlots * answer.slotTime;
+  if (table_->nodeCount() >= kSmall) return answer.time - answer.time / kUncertainPart;
+  return answer.time - answer.time / kUncertainPartWhenSmall -
+         kUncertainSlotsWhenSmall * answer.slotTime;
 }
 
 }  // namespace stowage::planner

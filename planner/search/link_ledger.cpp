@@ -101,40 +101,18 @@ LinkLedger::LinkLedger(const GapTable& table)
       nodes_(static_cast<int64_t>(table.nodeCount())),
       out_(nodeTimes(table)),
       in_(nodeTimes(table)),
-      writers_(table.gaps().size()),
-      held_(table.gaps().size(), false) {
-  const auto& lives = table.problem().lives;
-  for (size_t i = 0; i < lives.size(); ++i) {
-    const std::vector<ir::Touch>& touches = lives[i].touches;
-    const ir::StorageId id(i);
-    int64_t last = -1;  // touch that wrote last; of the step before at first
-    for (size_t k = 0; k < touches.size() && table.problem().graph.storage(id).persistent; ++k) {
-      if (touches[k].writes) last = static_cast<int64_t>(k);
-    }
-    int64_t shift = nodes_;
-    for (size_t k = 0; k < touches.size(); ++k) {
-      if (touches[k].writes) {
-        last = static_cast<int64_t>(k);
-        shift = 0;
-      }
-      if (last < 0) continue;
-      const auto at = static_cast<size_t>(last);
-      writers_[table.gapIndex(id, k)] = {
-          .version = static_cast<int64_t>(table.gapIndex(id, at)),
-          .before = touches[k].position - touches[at].position + shift};
-    }
-  }
-}
+      writes_(findLastWrites(table)),
+      held_(table.gaps().size(), false) {}
 
 // Position of the last write before a gap that is open at `position`; in the step before if
 // negative.
 int64_t LinkLedger::writtenAt(size_t gap, int64_t position) const {
   const int64_t begin = table_.gaps()[gap].begin;
-  return (begin < position ? begin : begin - nodes_) - writers_[gap].before;
+  return (begin < position ? begin : begin - nodes_) - writes_[gap].before;
 }
 
 LinkLedger::Origin LinkLedger::origin(size_t gap, int64_t position) const {
-  if (writers_[gap].version < 0) return Origin::kHost;
+  if (writes_[gap].version < 0) return Origin::kHost;
   return writtenAt(gap, position) < 0 ? Origin::kStepBefore : Origin::kThisStep;
 }
 
@@ -142,7 +120,7 @@ LinkLedger::Need LinkLedger::needOf(size_t gap, int64_t position) const {
   const ir::LinkModel& links = table_.problem().costs.links;
   const int64_t bytes = table_.bytes(table_.gaps()[gap].storage);
   Need need{.in = copyTime(links.hostToDevice, bytes)};
-  const int64_t version = writers_[gap].version;
+  const int64_t version = writes_[gap].version;
   if (version < 0 || held_[static_cast<size_t>(version)]) return need;
   need.outBegin = std::max(writtenAt(gap, position) + 1, position - nodes_);
   need.out = copyTime(links.deviceToHost, bytes);
@@ -162,7 +140,7 @@ void LinkLedger::book(size_t gap, int64_t position, int64_t end) {
     const int64_t idle = out_.between(need.outBegin, position);
     out_.takeEarliest(need.outBegin, position, need.out);
     if (need.out > idle) in_.add(position, need.out - idle);
-    held_[static_cast<size_t>(writers_[gap].version)] = true;
+    held_[static_cast<size_t>(writes_[gap].version)] = true;
   }
   const int64_t idle = in_.between(position + 1, end);
   in_.takeLatest(position + 1, end, need.in);

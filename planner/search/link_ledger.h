@@ -10,7 +10,7 @@
 
 #include <vector>
 
-#include "planner/problem/gaps.h"
+#include "planner/problem/last_writes.h"
 
 namespace stowage::planner {
 
@@ -66,12 +66,8 @@ class LinkLedger {
   const GapTable& table_;
   int64_t nodes_;
   IdleTime out_, in_;
-  struct Writer {
-    int64_t version = -1;  // index of the write's gap; -1: the host has the bytes
-    int64_t before = 0;    // positions between the write and the begin of the gap
-  };
-  std::vector<Writer> writers_;  // by gap
-  std::vector<bool> held_;       // by version: a copy to the host is booked
+  std::vector<LastWrite> writes_;  // by gap
+  std::vector<bool> held_;         // by version: a copy to the host is booked
 };
 
 }  // namespace stowage::planner
