@@ -1,16 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/plan_step.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
-#include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
+#include "ir/schedule/fingerprint.h"
 #include "passes/lower.h"
 #include "passes/normalise/block_rows.h"
 #include "passes/normalise/hoist_updates.h"
-#include "planner/bound/lower_bound.h"
 #include "planner/evaluate/timing.h"
 #include "planner/targets/row_block_costs.h"
 
@@ -27,14 +28,6 @@ ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other
   const bool wasHost = known->infeasible()->space == "host";
   const bool isSmaller = other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
   return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
-}
-
-// Or as fast and moves less.
-bool isBetter(const planner::PlanResult& a, const planner::PlanResult& b) {
-  const auto moved = [](const planner::PlanResult& result) {
-    return result.timetable.bytesOut + result.timetable.bytesIn;
-  };
-  return std::pair(a.timetable.stepTime, moved(a)) < std::pair(b.timetable.stepTime, moved(b));
 }
 
 }  // namespace
@@ -119,21 +112,22 @@ struct StepPlanner::Variant {
   Order order = Order::kProgram;
   int64_t rowBlocks = 1;
   bool isPrepared = false;
-  bool isPossible = true;  // false: pins name what is not there in row blocks
   ir::Graph graph;
+  std::string fingerprint;
   std::shared_ptr<const ir::CostTable> costs;  // of row blocks
   int64_t estimatedCosts = 0;
-  Nanoseconds kernels;  // of its nodes, each once
   std::optional<planner::Problem> problem;
+  /// Nothing: another variant has the same graph, or pins name what is not there in row blocks.
   std::optional<planner::Planner> planner;
 };
 
-/// The best plan so far for one budget, and what speaks against others.
+/// What is known of one budget so far.
 struct StepPlanner::Search {
+  Bytes budget;
+  std::optional<Nanoseconds> slowest;  // only faster plans are of use
   const Variant* chosen = nullptr;
   std::optional<planner::PlanResult> best;
   std::optional<ir::PlanError> infeasible;
-  std::map<int64_t, Nanoseconds> bounds;  // by row blocks: the smallest of their orders
 };
 
 StepPlanner::StepPlanner() = default;
@@ -177,6 +171,11 @@ ir::Error StepPlanner::prepare(Variant& variant) {
   ir::Expected<ir::Graph> arranged = arrangeGraph(source.graph, variant.order, variant.rowBlocks);
   if (!arranged) return arranged.takeError();
   variant.graph = std::move(*arranged);
+  variant.fingerprint = ir::fingerprint(variant.graph);
+  const bool isKnown = llvm::any_of(variants_, [&](const auto& other) {
+    return other.get() != &variant && other->planner && other->fingerprint == variant.fingerprint;
+  });
+  if (isKnown) return ir::success();
   if (variant.rowBlocks > 1) {
     planner::RowBlockCosts costs =
         planner::findRowBlockCosts(variant.graph, source.target, source.costs);
@@ -189,92 +188,126 @@ ir::Error StepPlanner::prepare(Variant& variant) {
       options.limits, options.pins, options.graphMode);
   if (!problem) {
     ir::PlanError error = ir::takePayload(problem.takeError());
-    variant.isPossible = variant.rowBlocks == 1 || error.code() != ir::ErrorCode::kInvalidArgument;
-    return variant.isPossible ? ir::makeError(std::move(error)) : ir::success();
+    const bool isPin = variant.rowBlocks > 1 && error.code() == ir::ErrorCode::kInvalidArgument;
+    return isPin ? ir::success() : ir::makeError(std::move(error));
   }
   variant.problem.emplace(std::move(*problem));
   variant.problem->pinnedRows = options.pinnedRows;
-  for (const ir::OpCost& cost : variant.problem->costs.nodes) variant.kernels += cost.work;
+  ir::Expected<planner::Planner> planner = planner::Planner::make(*variant.problem);
+  if (!planner) return planner.takeError();
+  variant.planner.emplace(std::move(*planner));
   return ir::success();
 }
 
-ir::Error StepPlanner::tryVariant(Variant& variant, Bytes budget, Search& search) {
-  if (!variant.planner) {
-    ir::Expected<planner::Planner> planner = planner::Planner::make(*variant.problem);
-    if (!planner) return planner.takeError();
-    variant.planner.emplace(std::move(*planner));
+/// What speaks for a graph before it is planned.
+struct StepPlanner::Prospect {
+  Variant* variant = nullptr;
+  Nanoseconds least;  // no plan is faster
+  planner::LowerBound bound;
+};
+
+ir::Expected<std::vector<StepPlanner::Prospect>> StepPlanner::findProspects(Bytes budget) {
+  std::vector<Prospect> prospects;
+  for (const auto& variant : variants_) {
+    if (ir::Error error = prepare(*variant)) return error;
+    if (!variant->planner) continue;
+    prospects.push_back({.variant = variant.get(),
+                         .least = variant->planner->leastTime(budget),
+                         .bound = variant->planner->bound(budget)});
   }
-  ir::Expected<planner::PlanResult> result = variant.planner->plan(budget);
-  if (!result) {
-    ir::PlanError payload = ir::takePayload(result.takeError());
-    if (payload.code() != ir::ErrorCode::kInfeasible) return ir::makeError(std::move(payload));
-    search.infeasible = moreUseful(std::move(search.infeasible), std::move(payload));
-    return ir::success();
+  std::stable_sort(prospects.begin(), prospects.end(), [](const Prospect& a, const Prospect& b) {
+    return std::pair(a.least, a.bound.smallestBudget) < std::pair(b.least, b.bound.smallestBudget);
+  });
+  return prospects;
+}
+
+/// A graph that is left out has no faster plan for this budget, nor for a smaller one.
+bool StepPlanner::isOfUse(const Prospect& prospect, const Search& search) {
+  const Bytes smallest = prospect.bound.smallestBudget;
+  if (search.slowest) return smallest <= search.budget && prospect.least < *search.slowest;
+  // Of what does not fit, only what may need less than is known is asked for its smallest budget.
+  const auto& known = search.infeasible ? search.infeasible->infeasible() : std::nullopt;
+  return smallest <= search.budget || !known || known->space != ir::spaceName(ir::Space::kDevice) ||
+         smallest < known->smallestBudget;
+}
+
+ir::Error StepPlanner::tryVariant(Variant& variant, Search& search) {
+  planner::Planner& planner = *variant.planner;
+  std::optional<planner::PlanResult> found;
+  if (search.slowest) {
+    ir::Expected<std::optional<planner::PlanResult>> faster =
+        planner.planFaster(search.budget, *search.slowest);
+    if (!faster) return faster.takeError();
+    found = std::move(*faster);
+  } else {
+    ir::Expected<planner::PlanResult> result = planner.plan(search.budget);
+    if (result) {
+      found = std::move(*result);
+    } else {
+      ir::PlanError payload = ir::takePayload(result.takeError());
+      if (payload.code() != ir::ErrorCode::kInfeasible) return ir::makeError(std::move(payload));
+      search.infeasible = moreUseful(std::move(search.infeasible), std::move(payload));
+    }
   }
-  const auto [bound, isFirst] = search.bounds.try_emplace(variant.rowBlocks, result->bound);
-  bound->second = std::min(bound->second, result->bound);
-  if (search.best && !isBetter(*result, *search.best)) return ir::success();
-  search.best = std::move(*result);
+  if (!found) return ir::success();
+  search.slowest = found->timetable.stepTime;
+  search.best = std::move(found);
   search.chosen = &variant;
   return ir::success();
 }
 
-/// With row blocks only what may be faster is planned, the most promising first. A skipped graph is
-/// not faster for this budget, so no smaller budget has a faster plan of it either.
-ir::Error StepPlanner::tryRowBlocks(Bytes budget, Search& search) {
-  const auto isHopeless = [&](Nanoseconds bound) {
-    return search.best && bound >= search.best->timetable.stepTime;
-  };
-  // Of what does not fit, only what may need less than is known is asked for its smallest budget.
-  const auto needsMore = [&](Bytes smallest) {
-    if (search.best || smallest <= budget) return smallest > budget;
-    const auto& known = search.infeasible ? search.infeasible->infeasible() : std::nullopt;
-    return known && known->space == ir::spaceName(ir::Space::kDevice) &&
-           smallest >= known->smallestBudget;
-  };
-  std::vector<std::pair<planner::LowerBound, Variant*>> promising;
+// One graph's plans may all be slow, so that its search would be long without the others' times.
+void StepPlanner::findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search) {
+  for (const Prospect& prospect : prospects) {
+    if (prospect.bound.smallestBudget > search.budget || !isOfUse(prospect, search)) continue;
+    const std::optional<Nanoseconds> time = prospect.variant->planner->quickTime(search.budget);
+    if (time)
+      search.slowest =
+          std::min(search.slowest.value_or(*time + Nanoseconds(1)), *time + Nanoseconds(1));
+  }
+}
+
+/// The orders and numbers of row blocks that plans are chosen from, each once.
+std::string StepPlanner::scope() const {
+  std::string orders;
+  std::string blocks;
   for (const auto& variant : variants_) {
-    if (variant->rowBlocks == 1) continue;
-    if (ir::Error error = prepare(*variant)) return error;
-    if (!variant->isPossible || isHopeless(variant->kernels)) continue;
-    const planner::LowerBound bound = planner::computeLowerBound(*variant->problem, budget);
-    promising.emplace_back(bound, variant.get());
+    if (variant->rowBlocks == 1) {
+      orders += (orders.empty() ? "" : ",") + std::string(orderName(variant->order));
+    }
+    if (variant->order == variants_.front()->order) {
+      blocks += (blocks.empty() ? "" : "|") + std::to_string(variant->rowBlocks);
+    }
   }
-  std::stable_sort(promising.begin(), promising.end(), [](const auto& a, const auto& b) {
-    return std::pair(a.first.stepTime, a.first.smallestBudget) <
-           std::pair(b.first.stepTime, b.first.smallestBudget);
-  });
-  for (const auto& [bound, variant] : promising) {
-    if (isHopeless(bound.stepTime) || needsMore(bound.smallestBudget)) continue;
-    if (ir::Error error = tryVariant(*variant, budget, search)) return error;
-  }
-  return ir::success();
+  return orders + (blocks == "1" ? "" : ",row-blocks=" + blocks);
 }
 
 ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
-  Search search;
-  std::string scope;
-  for (const auto& variant : variants_) {
-    if (variant->rowBlocks > 1) continue;
-    if (ir::Error error = tryVariant(*variant, budget, search)) return error;
-    scope += (scope.empty() ? "" : ",") + std::string(orderName(variant->order));
+  ir::Expected<std::vector<Prospect>> prospects = findProspects(budget);
+  if (!prospects) return prospects.takeError();
+  Search search{.budget = budget};
+  findSlowest(*prospects, search);
+  for (const Prospect& prospect : *prospects) {
+    if (!isOfUse(prospect, search)) continue;
+    if (ir::Error error = tryVariant(*prospect.variant, search)) return error;
   }
-  if (ir::Error error = tryRowBlocks(budget, search)) return error;
   if (!search.best) return ir::makeError(std::move(*search.infeasible));
   const Variant& chosen = *search.chosen;
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
       chosen.graph, source_->target, search.best->timetable, budget, source_->options.graphMode);
   if (!schedule) return schedule.takeError();
-  // The published bound is about the chosen row blocks: it holds for all of their orders, since
-  // those that were skipped have a larger one than the plan's time.
-  search.best->bound = search.bounds.at(chosen.rowBlocks);
+  // The published bound holds for every graph that could have been chosen.
+  for (const Prospect& prospect : *prospects) {
+    if (prospect.bound.smallestBudget > budget) continue;
+    search.best->bound = std::min(search.best->bound, prospect.bound.stepTime);
+  }
   schedule->predicted.bound = search.best->bound;
   return PlannedStep{.order = chosen.order,
                      .rowBlocks = chosen.rowBlocks,
                      .graph = chosen.graph,
                      .schedule = std::move(*schedule),
                      .result = std::move(*search.best),
-                     .boundScope = scope + scopeOfRowBlocks(chosen.rowBlocks),
+                     .boundScope = scope(),
                      .costs = chosen.costs,
                      .estimatedCosts = chosen.estimatedCosts};
 }

@@ -3,12 +3,15 @@
 // From a graph and a budget to a verified schedule, over the orders that are allowed: the program's
 // order, and the one in which each optimizer update runs as early as legal; each as captured and in
 // several numbers of row blocks (passes/normalise/block_rows.h). Each of these is a graph of its
-// own with its own frontier; the fastest plan wins (the first when equal). A graph in row blocks is
-// planned only if its lower bound is below the best time so far, so whatever a smaller budget can
-// use, a larger one has too: more budget never hurts. In: a normalised graph, costs, a target, what
-// is allowed. Out: the chosen graph with a schedule of it. Not here: files, capture, running.
+// own with its own frontier; the fastest plan wins (the more promising graph's when equal). A graph
+// is left out only if it has no faster plan (planner::Planner::leastTime), so whatever a smaller
+// budget can use, a larger one has too: more budget never hurts. In: a normalised graph, costs, a
+// target, what is allowed. Out: the chosen graph with a schedule of it. Not here: files, capture,
+// running.
 #ifndef STOWAGE_PASSES_PLAN_STEP_H_
 #define STOWAGE_PASSES_PLAN_STEP_H_
+
+#include <llvm/ADT/ArrayRef.h>
 
 #include <memory>
 #include <string>
@@ -51,7 +54,7 @@ struct PlannedStep {
   ir::Graph graph;        // in that order and in these blocks: what the schedule's node ids mean
   ir::Schedule schedule;
   planner::PlanResult result;
-  std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=16"
+  std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=1|16|64"
   /// With row blocks: the costs of this graph. Null: the caller's table has them.
   std::shared_ptr<const ir::CostTable> costs;
   int64_t estimatedCosts = 0;  // rows of `costs` that the caller's table does not have
@@ -88,10 +91,15 @@ class StepPlanner {
   struct Variant;
   struct Source;
   struct Search;
+  struct Prospect;
   StepPlanner();
   ir::Error prepare(Variant& variant);
-  ir::Error tryVariant(Variant& variant, Bytes budget, Search& search);
-  ir::Error tryRowBlocks(Bytes budget, Search& search);
+  /// Of all graphs, the most promising first.
+  ir::Expected<std::vector<Prospect>> findProspects(Bytes budget);
+  static void findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search);
+  static bool isOfUse(const Prospect& prospect, const Search& search);
+  static ir::Error tryVariant(Variant& variant, Search& search);
+  std::string scope() const;
 
   std::unique_ptr<Source> source_;
   std::vector<std::unique_ptr<Variant>> variants_;  // those without row blocks first

@@ -73,11 +73,41 @@ ir::Expected<Planner> Planner::make(const Problem& problem) {
   return Planner(std::move(state));
 }
 
+LowerBound Planner::bound(Bytes budget) const {
+  const BoundSolver& solver = state_->frontier->solver();
+  return {.stepTime = Nanoseconds(solver.bound(budget.value())),
+          .smallestBudget = Bytes(solver.smallestBudget()),
+          .widestNode = solver.widestNode()};
+}
+
+Nanoseconds Planner::leastTime(Bytes budget) {
+  return Nanoseconds(state_->frontier->leastTime(budget.value()));
+}
+
+std::optional<Nanoseconds> Planner::quickTime(Bytes budget) {
+  const KnownPlan* plan = state_->frontier->findQuickly(budget.value());
+  if (plan == nullptr) return std::nullopt;
+  return Nanoseconds(plan->time);
+}
+
 ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   LimitedFrontier& frontier = *state_->frontier;
   const KnownPlan* best = frontier.findBest(budget.value());
   if (best == nullptr) return explainInfeasible(state_->table, frontier, budget.value());
-  const KnownPlan answer = frontier.settle(*best, budget.value());
+  return answer(*best, budget);
+}
+
+ir::Expected<std::optional<PlanResult>> Planner::planFaster(Bytes budget, Nanoseconds slowest) {
+  const KnownPlan* best = state_->frontier->findBest(budget.value(), slowest.value());
+  if (best == nullptr) return std::nullopt;
+  ir::Expected<PlanResult> result = answer(*best, budget);
+  if (!result) return result.takeError();
+  return std::move(*result);
+}
+
+ir::Expected<PlanResult> Planner::answer(const KnownPlan& best, Bytes budget) {
+  LimitedFrontier& frontier = *state_->frontier;
+  const KnownPlan answer = frontier.settle(best, budget.value());
   ir::Expected<Timetable> timetable =
       evaluateActions(state_->table, answer.actions, answer.prefetchLimit);
   if (!timetable) return timetable.takeError();
@@ -85,7 +115,7 @@ ir::Expected<PlanResult> Planner::plan(Bytes budget) {
   PlanResult result{.timetable = std::move(*timetable),
                     .bound = Nanoseconds(frontier.bound(budget.value())),
                     .keepAllPeak = Bytes(frontier.keepAll().peak),
-                    .planNeeded = best != &frontier.keepAll()};
+                    .planNeeded = &best != &frontier.keepAll()};
   result.planNeeded = result.planNeeded || !result.timetable.decisions.rows.empty();
   assert(result.timetable.stepTime >= result.bound && "no schedule is faster than the bound");
   return result;

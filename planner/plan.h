@@ -8,13 +8,17 @@
 #define STOWAGE_PLANNER_PLAN_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "ir/base/error.h"
+#include "planner/bound/lower_bound.h"
 #include "planner/problem/problem.h"
 #include "planner/problem/timetable.h"
 
 namespace stowage::planner {
+
+struct KnownPlan;  // planner/search/known_plan.h
 
 /// One plan of the frontier: its peak on the device, and the time of a step.
 struct FrontierPoint {
@@ -40,15 +44,26 @@ class Planner {
   Planner& operator=(Planner&&) noexcept;
   ~Planner();
 
+  /// What no schedule of the problem can be below.
+  LowerBound bound(Bytes budget) const;
+  /// No answer to `budget` is faster. Takes little time; not a proof, as the bound is.
+  Nanoseconds leastTime(Bytes budget);
+
+  /// The time of a step that fits `budget`, found in less time than the answer, which is as fast
+  /// at least; nothing if that finds none.
+  std::optional<Nanoseconds> quickTime(Bytes budget);
   /// Errors: kInfeasible with the smallest budget that works and what holds the peak there; when
   /// host memory is what is missing, the smallest of that. Pins that are in the way are named.
   ir::Expected<PlanResult> plan(Bytes budget);
+  /// The same answer if a step takes less than `slowest`, else nothing: looks for no other plans.
+  ir::Expected<std::optional<PlanResult>> planFaster(Bytes budget, Nanoseconds slowest);
   /// The whole frontier, by falling peak. A point with a higher peak is strictly faster.
   std::vector<FrontierPoint> frontier();
 
  private:
   struct State;
   explicit Planner(std::unique_ptr<State> state);
+  ir::Expected<PlanResult> answer(const KnownPlan& best, Bytes budget);
   std::unique_ptr<State> state_;
 };
 

@@ -18,7 +18,8 @@ namespace {
 
 constexpr int kGridBudgets = 189;
 constexpr size_t kWalkEvery = 4;  // grid budgets: there all kinds of choices are tried
-constexpr int64_t kInexactPart = 128;
+constexpr int64_t kInexactPart = 512;
+constexpr size_t kQuickPools = 2;
 constexpr int kShrinks = 64;  // evaluations to find out how low the lowest plan goes
 constexpr int kShrinksWhenLarge = 12;
 constexpr int kMostShrunk = 4;  // plans, one out of another
@@ -87,12 +88,16 @@ int64_t Frontier::estimate(size_t index) {
 }
 
 // What the flow expects is exact up to what it pays for moving less.
-bool Frontier::isHopeless(size_t index, const KnownPlan* best) {
-  if (best == nullptr) return false;
+int64_t Frontier::leastOfPools(size_t index) {
   const int64_t expected = estimate(index);
-  if (expected - expected / kInexactPart >= best->time) return true;
   if (!bounds_[index]) bounds_[index] = search_->bound(grid_[index]);
-  return *bounds_[index] >= best->time;
+  return std::max(expected - expected / kInexactPart, *bounds_[index]);
+}
+
+int64_t Frontier::leastTime(int64_t budget) {
+  const int64_t bound = search_->bound(budget);
+  if (budget >= keepAll().peak) return bound;
+  return std::max(bound, leastOfPools(std::min(firstAbove(budget), grid_.size() - 1)));
 }
 
 void Frontier::makePools(size_t begin, size_t end) {
@@ -105,29 +110,54 @@ void Frontier::makePools(size_t begin, size_t end) {
   inParallel(missing.size(), [&](size_t i) { pool(missing[i]); });
 }
 
-const KnownPlan* Frontier::findInPools(int64_t budget) {
+const KnownPlan* Frontier::findInPools(int64_t budget, int64_t slowest) {
   const KnownPlan* best = nullptr;
   consider(keepAll(), budget, best);
   const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
+  const auto isHopeless = [&](size_t index) {
+    const int64_t least = best != nullptr ? std::min(best->time, slowest) : slowest;
+    return least < INT64_MAX && leastOfPools(index) >= least;
+  };
   for (size_t i = last + 1; i-- > 0;) {
-    if (isHopeless(i, best)) break;
+    if (isHopeless(i)) break;
     if (!pools_[i]) {
       // Most questions are answered by the first pools.
       const size_t most = std::clamp<size_t>(last - i, 1, coreCount());
       size_t begin = i + 1 - std::min(i + 1, most);
-      while (isHopeless(begin, best)) ++begin;
+      while (isHopeless(begin)) ++begin;
       makePools(begin, i + 1);
     }
+    for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
+  }
+  return best != nullptr && best->time < slowest ? best : nullptr;
+}
+
+const KnownPlan* Frontier::findQuickly(int64_t budget) {
+  const KnownPlan* best = nullptr;
+  consider(keepAll(), budget, best);
+  if (best != nullptr) return best;
+  const size_t end = std::min(firstAbove(budget) + 1, grid_.size());
+  const size_t begin = end - std::min(end, kQuickPools);
+  makePools(begin, end);
+  for (size_t i = begin; i < end; ++i) {
     for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
   }
   return best;
 }
 
-const KnownPlan* Frontier::findBest(int64_t budget) {
-  const KnownPlan* best = findInPools(budget);
-  if (best != nullptr) return best;
+bool Frontier::fitsMadePools(int64_t budget) const {
+  const size_t end = std::min(firstAbove(budget) + 1, grid_.size());
+  return llvm::any_of(llvm::ArrayRef(pools_).take_front(end), [&](const auto& pool) {
+    return pool && llvm::any_of(*pool, [&](const KnownPlan& plan) { return plan.peak <= budget; });
+  });
+}
+
+const KnownPlan* Frontier::findBest(int64_t budget, int64_t slowest) {
+  const KnownPlan* best = findInPools(budget, slowest);
+  // What is below the pools is slower than what fits in them.
+  if (best != nullptr || leastTime(budget) >= slowest || fitsMadePools(budget)) return best;
   for (const KnownPlan& plan : lowest()) consider(plan, budget, best);
-  return best;
+  return best != nullptr && best->time < slowest ? best : nullptr;
 }
 
 // A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an

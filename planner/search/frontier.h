@@ -30,10 +30,16 @@ class Frontier {
   /// Errors: kInvalidArgument for pins that cannot be kept.
   static ir::Expected<Frontier> make(const GapTable& table);
 
-  /// The fastest known plan that needs at most `budget` bytes; null if there is none.
-  const KnownPlan* findBest(int64_t budget);
+  /// The fastest known plan that needs at most `budget` bytes and takes less than `slowest`; null
+  /// if there is none.
+  const KnownPlan* findBest(int64_t budget, int64_t slowest = INT64_MAX);
   /// The same of the pools alone, without the plans below them.
-  const KnownPlan* findInPools(int64_t budget);
+  const KnownPlan* findInPools(int64_t budget, int64_t slowest = INT64_MAX);
+  /// A plan that fits `budget`, from the pools next to it; null if none of those does. The answer
+  /// is as fast at least.
+  const KnownPlan* findQuickly(int64_t budget);
+  /// No answer to `budget` is faster. Makes no pools.
+  int64_t leastTime(int64_t budget);
   /// The smallest budget that has an answer.
   LowestPlan findLowest();
   /// The smallest budget that has an answer in the pools, and a plan for it.
@@ -56,8 +62,9 @@ class Frontier {
   explicit Frontier(std::unique_ptr<BudgetSearch> search);
   /// Makes `best` point to `plan` if that can answer and is better.
   static void consider(const KnownPlan& plan, int64_t budget, const KnownPlan*& best);
-  /// No plan of the pool at `index` or of one below it is better than `best`.
-  bool isHopeless(size_t index, const KnownPlan* best);
+  bool fitsMadePools(int64_t budget) const;
+  /// No plan of the pool at `index` or of one below it is faster.
+  int64_t leastOfPools(size_t index);
   /// What the flow expects of a grid budget. The pool keeps no plan that is faster, and what is
   /// expected of smaller budgets is never less.
   int64_t estimate(size_t index);

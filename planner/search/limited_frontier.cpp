@@ -138,11 +138,18 @@ HostChain* LimitedFrontier::chain(Cell& cell) {
   return &*cell.chain;
 }
 
-const KnownPlan* LimitedFrontier::findBest(int64_t budget) {
-  const KnownPlan* best = frontier_.findBest(budget);
+const KnownPlan* LimitedFrontier::findBest(int64_t budget, int64_t slowest) {
+  const KnownPlan* best = frontier_.findBest(budget, slowest);
   if (best == nullptr || !isLimited()) return best;
   if (limit() < ownBytes_) return nullptr;
-  return best->hostPeak <= limit() ? best : findWithin(budget);
+  if (best->hostPeak <= limit()) return best;
+  best = findWithin(budget);
+  return best != nullptr && best->time < slowest ? best : nullptr;
+}
+
+const KnownPlan* LimitedFrontier::findQuickly(int64_t budget) {
+  const KnownPlan* best = frontier_.findQuickly(budget);
+  return best == nullptr || best->hostPeak > limit() ? nullptr : best;
 }
 
 const KnownPlan* LimitedFrontier::findWithin(int64_t budget) {

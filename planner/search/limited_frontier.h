@@ -33,8 +33,13 @@ class LimitedFrontier {
   /// that cannot be kept.
   static ir::Expected<LimitedFrontier> make(const GapTable& table);
 
-  /// The fastest known plan that keeps to `budget` and to the limit; null if there is none.
-  const KnownPlan* findBest(int64_t budget);
+  /// The fastest known plan that keeps to `budget` and to the limit and takes less than `slowest`;
+  /// null if there is none.
+  const KnownPlan* findBest(int64_t budget, int64_t slowest = INT64_MAX);
+  /// A plan that fits, found in less time; null if that finds none. The answer is as fast at least.
+  const KnownPlan* findQuickly(int64_t budget);
+  /// No answer to `budget` is faster. Takes little time.
+  int64_t leastTime(int64_t budget) { return frontier_.leastTime(budget); }
   /// The plan with needless transfers removed: as much stays as `budget` holds, at equal time.
   /// Under a host limit it keeps at least the bytes on the host that findLeastHost gives.
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
@@ -48,6 +53,7 @@ class LimitedFrontier {
   bool isLimited() const { return limit() < kUnlimited; }
   const KnownPlan& keepAll() const { return frontier_.keepAll(); }
   int64_t bound(int64_t budget) const { return frontier_.search().bound(budget); }
+  const BoundSolver& solver() const { return frontier_.search().solver(); }
 
  private:
   struct Answer {

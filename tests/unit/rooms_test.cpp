@@ -47,7 +47,7 @@ const Rooms kMayInclude = {
     {"planner/verdict", {"planner/evaluate", "planner/files", "planner/targets"}},
     {"planner/search",
      {"planner/bound", "planner/evaluate", "planner/flow", "planner/problem", "planner/report"}},
-    {"planner", {"planner/problem", "planner/search"}},
+    {"planner", {"planner/bound", "planner/problem", "planner/search"}},
     {"passes/manage", {}},
     {"passes/lowering", {"passes/manage"}},
     {"passes/normalise", {"passes/manage"}},

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "ir/graph/liveness.h"
+#include "passes/planned_file.h"
 #include "planner/files/cost_json.h"
 #include "planner/report/plan_summary.h"
 #include "planner/targets/roofline.h"
@@ -90,15 +91,19 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   inputs.graph = step.graph;
   inputs.target = target;
   inputs.costsTorchVersion = runtime::torchVersion();
-  ir::Expected<ir::CostTable> costs = runtime::calibrate(
-      step.graph,
-      {.intraOpThreads = target.intraOpThreads,
-       .alignBytes = target.alignBytes,
-       .deterministic = target.deterministic,
-       .known = {},
-       .report = [&](size_t done, size_t all) { progress.show("measuring ops", done, all); }});
+  const auto measure = [&](const ir::Graph& graph) {
+    return runtime::calibrate(graph, {.intraOpThreads = target.intraOpThreads,
+                                      .alignBytes = target.alignBytes,
+                                      .deterministic = target.deterministic,
+                                      .known = inputs.costs,
+                                      .report = [&](size_t done, size_t all) {
+                                        progress.show("measuring ops", done, all);
+                                      }});
+  };
+  ir::Expected<ir::CostTable> costs = measure(step.graph);
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
+  if (ir::Error error = passes::addRowBlockCosts(step.graph, inputs.costs, measure)) return error;
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(target.device);
   if (!links) return links.takeError();
   inputs.costs.links = *links;
