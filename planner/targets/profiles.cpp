@@ -1,8 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Devices as data. Dense matrix rates without sparsity, memory sizes and bandwidths are the
-// vendor's published figures. Links: h200 as measured on one (pinned memory, each direction alone;
-// 51 of 55 GB/s while both run); the others what their PCIe generation carries in practice.
+// Devices as data. Dense matrix rates without sparsity, memory bandwidths and sizes are the
+// vendor's published figures: NVIDIA's data sheets of A100 80GB, H100 and H200 SXM, GH200 (96 GB
+// HBM3), HGX B200, A10G, L4 and L40S, and its GA102, Ada and Blackwell white papers for GeForce
+// cards. GeForce rates are those with f32 accumulation. A memory size is what the driver leaves of
+// the published one, in whole GiB. Links, pinned memory, one direction alone:
+//   h100, h200  measured on one of each: 55 GB/s; 50 and 51 GB/s in each while both run
+//   gh200       measured by Schieffer et al. (arXiv 2407.07850): 297 GB/s to the host, 375 GB/s
+//               back over NVLink-C2C. While both run they share the host's published 384 GB/s.
+//   others      what their PCIe generation carries in practice
 // Workspaces are libtorch's defaults for the architecture.
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringExtras.h>
@@ -29,19 +35,27 @@ struct GpuFigures {
   int64_t bf16TeraFlops;
   int64_t f32GigaFlops;
   int64_t memoryGigaBytes;  // per second
-  int64_t linkGigaBytes;    // per second, one direction alone
+  int64_t toHostGigaBytes;  // per second, one direction alone
+  int64_t toDeviceGigaBytes;
   int bothPermille;
   int64_t cublasWorkspace;
 };
 
 // From Hopper on libtorch gives cuBLAS 32 MiB, before that 8 MiB and some.
 constexpr int64_t kSmallWorkspace = 8'519'680;
+// The first of a capability stands for the GPUs of that capability without a profile.
 constexpr GpuFigures kGpus[] = {
-    {"a100", 80, 79, 312, 19'500, 2'039, 25, 900, kSmallWorkspace},
-    {"h200", 90, 139, 989, 67'000, 4'800, 55, 927, 32 * kMiB},
-    {"l40s", 89, 44, 362, 91'600, 864, 25, 900, kSmallWorkspace},
-    {"rtx4090", 89, 23, 165, 82'600, 1'008, 25, 900, kSmallWorkspace},
-    {"rtx5090", 120, 31, 209, 104'800, 1'792, 50, 900, 32 * kMiB},
+    {"a100", 80, 79, 312, 19'500, 2'039, 25, 25, 900, kSmallWorkspace},
+    {"a10g", 86, 21, 70, 31'500, 600, 25, 25, 900, kSmallWorkspace},
+    {"rtx3090", 86, 23, 71, 35'600, 936, 25, 25, 900, kSmallWorkspace},
+    {"l40s", 89, 44, 362, 91'600, 864, 25, 25, 900, kSmallWorkspace},
+    {"l4", 89, 21, 121, 30'300, 300, 25, 25, 900, kSmallWorkspace},
+    {"rtx4090", 89, 23, 165, 82'600, 1'008, 25, 25, 900, kSmallWorkspace},
+    {"h100", 90, 79, 989, 67'000, 3'350, 55, 55, 905, 32 * kMiB},
+    {"h200", 90, 139, 989, 67'000, 4'800, 55, 55, 927, 32 * kMiB},
+    {"gh200", 90, 94, 989, 67'000, 4'000, 297, 375, 570, 32 * kMiB},
+    {"b200", 100, 178, 2'250, 75'000, 7'700, 55, 55, 900, 32 * kMiB},
+    {"rtx5090", 120, 31, 209, 104'800, 1'792, 50, 50, 900, 32 * kMiB},
 };
 
 ir::LinkRate linkOf(int64_t gigaBytes) {
@@ -63,8 +77,8 @@ ir::Target makeGpu(const GpuFigures& gpu) {
                            {ir::DType::kBF16, gpu.bf16TeraFlops * kTera}};
   target.memoryBandwidth = BytesPerSecond(gpu.memoryGigaBytes * kGiga);
   target.kernelOverhead = Nanoseconds(2'000);
-  target.links = {.deviceToHost = linkOf(gpu.linkGigaBytes),
-                  .hostToDevice = linkOf(gpu.linkGigaBytes),
+  target.links = {.deviceToHost = linkOf(gpu.toHostGigaBytes),
+                  .hostToDevice = linkOf(gpu.toDeviceGigaBytes),
                   .diskRead = linkOf(5),
                   .diskWrite = linkOf(3),
                   .bothPermille = gpu.bothPermille};
@@ -95,8 +109,10 @@ ir::Target makeCpu() {
 
 std::vector<ir::Target> makeProfiles() {
   std::vector<ir::Target> profiles;
+  profiles.push_back(makeCpu());
   for (const GpuFigures& gpu : kGpus) profiles.push_back(makeGpu(gpu));
-  profiles.insert(profiles.begin() + 1, makeCpu());
+  llvm::sort(profiles,
+             [](const ir::Target& a, const ir::Target& b) { return a.profile < b.profile; });
   return profiles;
 }
 
@@ -122,20 +138,31 @@ ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name) {
 }
 
 bool namesProfile(llvm::StringRef productName, llvm::StringRef profile) {
-  std::string name = productName.lower();
-  llvm::erase_value(name, ' ');
-  return llvm::StringRef(name).contains(profile);
+  const std::string text = productName.lower();
+  std::vector<std::string> words(1);
+  for (const char c : text) {
+    if (llvm::isAlnum(c)) {
+      words.back() += c;
+    } else if (!words.back().empty()) {
+      words.emplace_back();
+    }
+  }
+  for (size_t first = 0; first < words.size(); ++first) {
+    std::string name;
+    for (size_t i = first; i < words.size() && name.size() < profile.size(); ++i) name += words[i];
+    if (profile == name) return true;
+  }
+  return false;
 }
 
 ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability) {
-  const ir::Target* alike = nullptr;
-  for (const ir::Target& profile : targetProfiles()) {
-    if (profile.device != ir::DeviceKind::kCuda) continue;
-    if (profile.computeCapability != computeCapability) continue;
-    if (namesProfile(productName, profile.profile)) return profile;
-    if (alike == nullptr) alike = &profile;
+  const GpuFigures* alike = nullptr;
+  for (const GpuFigures& gpu : kGpus) {
+    if (gpu.computeCapability != computeCapability) continue;
+    if (namesProfile(productName, gpu.name)) return makeGpu(gpu);
+    if (alike == nullptr) alike = &gpu;
   }
-  if (alike != nullptr) return *alike;
+  if (alike != nullptr) return makeGpu(*alike);
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "no target profile has the compute capability of '" + productName.str() +
                            "' (" + std::to_string(computeCapability) + "), there are " +

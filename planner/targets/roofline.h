@@ -4,7 +4,7 @@
 // target's peak rate and its bytes at the target's memory bandwidth, plus a constant per kernel;
 // temporaries by formula where a kernel is known to need them. An optimistic estimate, marked as
 // such (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of
-// devices; links of the h200 profile are measured (planner/targets/README.md says how).
+// devices; some links are measured (profiles.cpp says which).
 #ifndef STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 #define STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 
@@ -31,11 +31,11 @@ Bytes countBytes(const ir::Graph& graph, ir::NodeId node);
 const std::vector<ir::Target>& targetProfiles();
 /// Errors: kInvalidArgument listing the names there are.
 ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name);
-/// Whether a GPU's product name, or a text with it, means the profile: "NVIDIA GeForce RTX 4090" is
-/// "rtx4090".
+/// Whether whole words of a GPU's product name, or of a text with it, make the profile's name:
+/// "NVIDIA GeForce RTX 4090" is "rtx4090", "NVIDIA GH200 480GB" is not "h200".
 bool namesProfile(llvm::StringRef productName, llvm::StringRef profile);
-/// The profile that a GPU's product name means, else the first of its compute capability (90 for
-/// sm_90): kernels are chosen by that. Errors: kInvalidArgument listing the names there are.
+/// The profile that a GPU's product name means, else one of its compute capability (90 for sm_90):
+/// kernels are chosen by that. Errors: kInvalidArgument listing the names there are.
 ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability);
 
 }  // namespace stowage::planner

@@ -152,7 +152,7 @@ TEST(CaptureCuda, FusedKernelsStayWhole) {
 }
 
 TEST(CaptureCuda, EveryModelIsCapturedForEveryTarget) {
-  for (const char* target : {"h200", "a100", "l40s", "rtx4090", "rtx5090"}) {
+  for (const char* target : {"h200", "a100", "a10g", "b200", "l40s", "rtx4090", "rtx5090"}) {
     for (const ModelInfo& model : modelCatalogue()) {
       EXPECT_GT(opsOf({model.name, {"precision=autocast"}}, profile(target)).size(), 10u);
       EXPECT_GT(opsOf({model.name, {"optimizer=stowage_adamw", "clip=1"}}, profile(target)).size(),
