@@ -76,7 +76,7 @@ ir::Target makeGpu(const GpuFigures& gpu) {
                            {ir::DType::kF16, gpu.bf16TeraFlops * kTera},
                            {ir::DType::kBF16, gpu.bf16TeraFlops * kTera}};
   target.memoryBandwidth = BytesPerSecond(gpu.memoryGigaBytes * kGiga);
-  target.kernelOverhead = Nanoseconds(2'000);
+  target.kernelOverhead = Nanoseconds(2'500);
   target.links = {.deviceToHost = linkOf(gpu.toHostGigaBytes),
                   .hostToDevice = linkOf(gpu.toDeviceGigaBytes),
                   .diskRead = linkOf(5),

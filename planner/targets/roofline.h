@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Costs and machines that nobody measured: for each node the longer of its arithmetic at the
-// target's peak rate and its bytes at the target's memory bandwidth, plus a constant per kernel;
-// temporaries by formula where a kernel is known to need them. An optimistic estimate, marked as
-// such (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of
-// devices; some links are measured (profiles.cpp says which).
+// Costs and machines that nobody measured: estimated times of a graph's nodes on a target, by what
+// their kernels do (op_work.h) and how near kernels come to the target's rates (op_efficiency.h);
+// temporaries by formula where a kernel is known to need them. Marked as an estimate
+// (CostSource::kRoofline) in every plan made from it. Profiles hold published figures of devices;
+// some links are measured (profiles.cpp says which).
 #ifndef STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 #define STOWAGE_PLANNER_TARGETS_ROOFLINE_H_
 
@@ -21,11 +21,6 @@ namespace stowage::planner {
 
 /// One row per distinct signature of the graph's nodes; the target's links.
 ir::CostTable rooflineCosts(const ir::Graph& graph, const ir::Target& target);
-
-/// Floating point operations of a node, by its op's CostKind; 0 for ops that only move bytes.
-int64_t countFlops(const ir::Graph& graph, ir::NodeId node);
-/// Bytes of the distinct storages' parts that a node's tensors span, read or written once each.
-Bytes countBytes(const ir::Graph& graph, ir::NodeId node);
 
 /// All profiles, ordered by name.
 const std::vector<ir::Target>& targetProfiles();

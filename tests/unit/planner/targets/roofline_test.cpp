@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Estimates by hand: operations and bytes of a node, the longer of their times, and temporaries.
+// Estimates for the CPU by hand: operations and bytes of a node, the longer of their times, and
+// temporaries.
 #include "planner/targets/roofline.h"
 
 #include <gtest/gtest.h>
 
 #include "ir/text/parser.h"
+#include "planner/targets/op_counts.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/worked_step.h"
 
