@@ -29,17 +29,14 @@ std::string describeChoices(const PlanCounts& counts) {
   return text.empty() ? "everything stays on the device" : text;
 }
 
-const char* costsRemark(ir::CostSource source) {
-  switch (source) {
-    case ir::CostSource::kMeasured:
-      return "";
-    case ir::CostSource::kRoofline:
-      return "  (an estimate: times and temporaries come from the target's profile; on the machine "
-             "itself 'stowage profile' measures them)";
-    case ir::CostSource::kGiven:
-      return "  (times as given by hand)";
-  }
-  return "";
+/// The first line of an answer whose times are estimates. Temporaries are estimates as well.
+void printEstimate(const SummaryCosts& costs, llvm::raw_ostream& os) {
+  if (costs.source != ir::CostSource::kRoofline) return;
+  os << "estimated  " << costs.estimate << " ('stowage profile' measures)\n";
+}
+
+const char* costsRemark(const SummaryCosts& costs) {
+  return costs.source == ir::CostSource::kGiven ? "  (times as given by hand)" : "";
 }
 
 /// Bytes that are alive at once, wherever they are: an arena for all of them may take more.
@@ -99,6 +96,7 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
 
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   const ir::Prediction& claim = summary.schedule.predicted;
+  printEstimate(summary.costs, os);
   if (!summary.planNeeded) {
     os << "fits       as it is: laid out in " << formatBytes(claim.peakBytes)
        << " of the budget of " << formatBytes(summary.budget) << unplannedText(summary)
@@ -129,9 +127,13 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
 Json planSummaryJson(const PlanSummary& summary) {
   const ir::Prediction& claim = summary.schedule.predicted;
   const PlanCounts counts = countPlan(summary.graph, summary.schedule);
-  Json json = {{"fits", true},
-               {"plan_needed", summary.planNeeded},
-               {"budget_bytes", summary.budget.value()}};
+  Json json = Json::object();
+  if (summary.costs.source == ir::CostSource::kRoofline) {
+    json["estimated"] = summary.costs.estimate;
+  }
+  json["fits"] = true;
+  json["plan_needed"] = summary.planNeeded;
+  json["budget_bytes"] = summary.budget.value();
   if (summary.keepAll.value() > 0) json["unplanned_bytes"] = summary.keepAll.value();
   json["predicted"] = {{"peak_bytes", claim.peakBytes.value()},
                        {"host_peak_bytes", claim.hostPeakBytes.value()},
@@ -146,7 +148,10 @@ Json planSummaryJson(const PlanSummary& summary) {
                          {"disk", summary.stalls.disk.value()}}}};
   if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
   json["resident_bytes"] = counts.resident.value();
-  json["costs"] = {{"source", ir::costSourceName(summary.costs)}};
+  json["costs"] = {{"source", ir::costSourceName(summary.costs.source)}};
+  if (summary.costs.source == ir::CostSource::kRoofline && summary.costs.errorPercent) {
+    json["costs"]["error_percent"] = *summary.costs.errorPercent;
+  }
   json["counts"] = {{"offloaded", counts.offloadedActivations},
                     {"streamed_states", counts.offloadedStates},
                     {"recomputed", counts.recomputed},

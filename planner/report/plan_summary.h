@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan says, in a few lines and as JSON: fits, what was chosen, predicted step time against
-// unlimited memory, the bound, bytes moved. The same numbers and names as in the plan file.
+// What a plan says, in a few lines and as JSON: whether its times are estimates, fits, what was
+// chosen, predicted step time against unlimited memory, the bound, bytes moved. The same numbers
+// and names as in the plan file.
 #ifndef STOWAGE_PLANNER_REPORT_PLAN_SUMMARY_H_
 #define STOWAGE_PLANNER_REPORT_PLAN_SUMMARY_H_
 
@@ -9,6 +10,8 @@
 
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
 
 #include "ir/costs/cost_table.h"
 #include "ir/graph/graph.h"
@@ -29,13 +32,20 @@ struct PlanCounts {
 };
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);
 
+/// Where a plan's times come from.
+struct SummaryCosts {
+  ir::CostSource source = ir::CostSource::kGiven;
+  std::string estimate;             // of kRoofline: "from the profile h200, not measured: ..."
+  std::optional<int> errorPercent;  // of the step's time, up or down; none: not known
+};
+
 struct PlanSummary {
   const ir::Graph& graph;
   const ir::Schedule& schedule;
   Bytes budget;
   Bytes keepAll;  // bytes the step needs when nothing is moved; 0: not known
   Stalls stalls;
-  ir::CostSource costs = ir::CostSource::kGiven;
+  SummaryCosts costs;
   Bytes outside;  // of the device, beside the arena; 0: nothing is
   bool outsideMeasured = false;
   bool planNeeded = true;  // false: fits as it is

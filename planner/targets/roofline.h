@@ -10,6 +10,8 @@
 
 #include <llvm/ADT/StringRef.h>
 
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "ir/base/error.h"
@@ -21,6 +23,12 @@ namespace stowage::planner {
 
 /// One row per distinct signature of the graph's nodes; the target's links.
 ir::CostTable rooflineCosts(const ir::Graph& graph, const ir::Target& target);
+
+/// By how many per cent an estimated step may differ from a measured one, up or down, where the
+/// step is not launch-bound. None for CPUs, whose error nobody measured.
+std::optional<int> estimateErrorPercent(const ir::Target& target);
+/// "from the profile h200, not measured: +-10 % of the step's time".
+std::string describeEstimate(const ir::Target& target);
 
 /// All profiles, ordered by name.
 const std::vector<ir::Target>& targetProfiles();

@@ -95,7 +95,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                         .budget = output.inputs.options.budget,
                                         .keepAll = output.inputs.keepAll,
                                         .stalls = output.planned.result.timetable.stalls,
-                                        .costs = output.inputs.costs.source,
+                                        .costs = summaryCosts(output.inputs),
                                         .outside = output.inputs.target.outside,
                                         .outsideMeasured = output.inputs.costs.outside.has_value(),
                                         .planNeeded = output.planned.result.planNeeded};

@@ -253,6 +253,12 @@ ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& 
   return ir::makeError(std::move(found));
 }
 
+planner::SummaryCosts summaryCosts(const PlanningInputs& inputs) {
+  return {.source = inputs.costs.source,
+          .estimate = planner::describeEstimate(inputs.target),
+          .errorPercent = planner::estimateErrorPercent(inputs.target)};
+}
+
 ir::Error measureKeepAll(PlanningInputs& inputs) {
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(inputs.graph, inputs.costs);
   if (!costs) return costs.takeError();

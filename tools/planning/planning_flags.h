@@ -13,6 +13,7 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/target.h"
 #include "passes/plan_step.h"
+#include "planner/report/plan_summary.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/verb.h"
 
@@ -58,6 +59,9 @@ ir::Expected<Bytes> resolveSweptBudget(const Size& size, const PlanningInputs& i
 
 /// An infeasible error about a "device:" budget also says what that holds beside the arena.
 ir::Error countOutside(ir::Error error, const Size& size, const PlanningInputs& inputs);
+
+/// Where the times of a plan from these inputs come from, as its summary says it.
+planner::SummaryCosts summaryCosts(const PlanningInputs& inputs);
 
 /// Fills in keepAll from graph, target and costs.
 ir::Error measureKeepAll(PlanningInputs& inputs);

@@ -249,7 +249,7 @@ VerbResult runDemo(const DemoFlags& flags) {
                                         .budget = inputs->options.budget,
                                         .keepAll = inputs->keepAll,
                                         .stalls = planned->result.timetable.stalls,
-                                        .costs = inputs->costs.source,
+                                        .costs = summaryCosts(*inputs),
                                         .planNeeded = planned->result.planNeeded};
   planner::printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";

@@ -358,8 +358,8 @@ VerbResult runExplain(const ExplainFlags& flags) {
   }
   printPeak(plan->graph, *plan, explained, os);
   if (table->source == ir::CostSource::kRoofline) {
-    os << "costs      estimated from profile '" << ir::printable(plan->file.target.profile)
-       << "'\n";
+    os << "costs      estimated " << ir::printable(planner::describeEstimate(plan->file.target))
+       << '\n';
   }
   printStalls(plan->graph, explained, os);
   printRemedies(*plan, explained, tip, os);

@@ -270,7 +270,7 @@ VerbResult runFit(const FitFlags& flags) {
   if (!answer) return answer.takeError();
   if (flags.json) printJson(toJson(*fitting, *answer));
   if (!flags.json) print(*fitting, *answer, answers());
-  remark("times are estimates from the profile of target '" + fitting->target.profile + "'", flags);
+  remark("times are estimates " + planner::describeEstimate(fitting->target), flags);
   return answer->largest > 0 ? kExitYes : kExitNo;
 }
 

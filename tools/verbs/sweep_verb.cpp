@@ -12,6 +12,7 @@
 
 #include "ir/base/format_apart.h"
 #include "planner/report/plan_summary.h"
+#include "planner/targets/roofline.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
@@ -93,7 +94,7 @@ Json toJson(const Row& row, const PlanningInputs& inputs) {
                                    .budget = row.budget,
                                    .keepAll = inputs.keepAll,
                                    .stalls = row.planned->result.timetable.stalls,
-                                   .costs = inputs.costs.source,
+                                   .costs = summaryCosts(inputs),
                                    .planNeeded = row.planned->result.planNeeded});
 }
 
@@ -108,6 +109,9 @@ SweepPoint toPoint(const Row& row) {
 }
 
 void printHeading(const PlanningInputs& inputs, llvm::raw_ostream& os) {
+  if (inputs.costs.source == ir::CostSource::kRoofline) {
+    os << "estimated  " << planner::describeEstimate(inputs.target) << '\n';
+  }
   os << "unplanned peak " << formatBytes(inputs.keepAll) << '\n';
   os << "      budget   step time   against     above    bytes out     bytes in    moved  "
         "recompute   in place\n";

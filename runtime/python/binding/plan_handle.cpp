@@ -8,6 +8,7 @@
 
 #include "planner/report/memory_chart.h"
 #include "planner/report/plan_summary.h"
+#include "planner/targets/roofline.h"
 #include "runtime/python/binding/throw_error.h"
 #include "runtime/session_impl.h"
 
@@ -32,7 +33,9 @@ planner::PlanSummary summaryOf(const Plan& plan) {
           .budget = plan.budget(),
           .keepAll = plan.keepAll(),
           .stalls = file.stalls,
-          .costs = file.costs.source,
+          .costs = {.source = file.costs.source,
+                    .estimate = planner::describeEstimate(file.target),
+                    .errorPercent = planner::estimateErrorPercent(file.target)},
           .outside = file.target.outside,
           .outsideMeasured = file.costs.source == ir::CostSource::kMeasured,
           .planNeeded = plan.keepAll() > plan.budget()};

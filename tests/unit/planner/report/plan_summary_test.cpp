@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a plan's summary counts, of schedules that are nothing but decisions.
+// What a plan's summary counts, of schedules that are nothing but decisions, and what it says
+// first.
 #include "planner/report/plan_summary.h"
 
 #include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <string>
 
 #include "tests/support/small_step.h"
 
@@ -30,6 +34,31 @@ TEST(PlanSummary, CountsTheStateThatNeverLeaves) {
   EXPECT_EQ(counts.offloadedStates, 1);
   EXPECT_EQ(counts.offloadedActivations, 1);
   EXPECT_EQ(counts.toDisk, 1);
+}
+
+TEST(PlanSummary, SaysFirstThatTimesAreEstimatesAndHowFarOff) {
+  const ir::Graph graph = tests::toGraph({.items = {{Role::kParameter, 3}}, .nodes = {}});
+  const ir::Schedule schedule;
+  for (const bool planNeeded : {false, true}) {
+    PlanSummary summary = {.graph = graph, .schedule = schedule, .planNeeded = planNeeded};
+    summary.costs = {.source = ir::CostSource::kRoofline,
+                     .estimate = "from the profile h200, not measured: +-10 % of the step's time",
+                     .errorPercent = 10};
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printPlanSummary(summary, os);
+    EXPECT_EQ(os.str().rfind("estimated  from the profile h200, not measured: +-10 %", 0), 0U);
+    const nlohmann::ordered_json estimated = planSummaryJson(summary);
+    EXPECT_EQ(estimated.begin().key(), "estimated");
+    EXPECT_EQ(estimated["costs"]["error_percent"], 10);
+    summary.costs.source = ir::CostSource::kMeasured;
+    text.clear();
+    printPlanSummary(summary, os);
+    EXPECT_EQ(os.str().find("estimated"), std::string::npos);
+    const nlohmann::ordered_json measured = planSummaryJson(summary);
+    EXPECT_EQ(measured.begin().key(), "fits");
+    EXPECT_FALSE(measured["costs"].contains("error_percent"));
+  }
 }
 
 }  // namespace

@@ -55,6 +55,20 @@ TEST(Profiles, AGpuWithoutAProfileGoesByItsArchitecture) {
   EXPECT_NE(none.find("'Tesla V100' (70), there are a100, "), std::string::npos) << none;
 }
 
+// Two cards were measured; kernels are those of an architecture.
+TEST(Profiles, AnEstimateSaysHowFarOffItMayBe) {
+  const auto errorOf = [](const char* profile) {
+    return estimateErrorPercent(llvm::cantFail(findTargetProfile(profile)));
+  };
+  EXPECT_EQ(errorOf("h100"), 10);
+  EXPECT_EQ(errorOf("h200"), 10);
+  EXPECT_EQ(errorOf("gh200"), 15);
+  EXPECT_EQ(errorOf("l4"), 25);
+  EXPECT_EQ(errorOf("cpu"), std::nullopt);
+  EXPECT_EQ(describeEstimate(llvm::cantFail(findTargetProfile("h200"))),
+            "from the profile h200, not measured: +-10 % of the step's time");
+}
+
 TEST(Profiles, EachIsCompleteAndNamedInOrder) {
   std::string before;
   for (const ir::Target& target : targetProfiles()) {

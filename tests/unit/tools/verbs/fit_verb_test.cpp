@@ -73,7 +73,7 @@ TEST_F(FitVerb, PrintsATableAndTheAnswer) {
   for (const char* words :
        {"      budget         batch          peak          step     per token\n", "2.50 MiB",
         "3.00 MiB", "largest batch that fits in 2.00 MiB: 2, the most that was tried\n",
-        "estimates from the profile of target 'cpu'"}) {
+        "estimates from the profile cpu, not measured: the error is not known"}) {
     EXPECT_TRUE(outcome.says(words)) << outcome.text << "expected: " << words;
   }
   const Outcome nothing = stowage("fit " + std::string(kModel) + "--budget 1KiB");

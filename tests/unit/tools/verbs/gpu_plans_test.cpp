@@ -107,6 +107,18 @@ TEST_F(GpuPlans, CostsAreThoseOfAGpu) {
   EXPECT_FALSE(own.says("measured on")) << own.text;
 }
 
+TEST_F(GpuPlans, APlanFromAnEstimateSaysSoFirst) {
+  const std::string step = at("step.stow") + " -q --budget 100%peak";
+  const std::string estimate = "from the profile h200, not measured: +-10 % of the step's time";
+  const Outcome text = stowage("plan " + step);
+  EXPECT_EQ(text.text.find("estimated  " + estimate), 0U) << text.text;
+  const Outcome json = stowage("plan --json " + step);
+  EXPECT_EQ(json.text.find("{\n  \"estimated\": \"" + estimate), 0U) << json.text;
+  EXPECT_TRUE(json.says("\"error_percent\": 10")) << json.text;
+  const Outcome measured = plan("-q --budget 100%peak");
+  EXPECT_EQ(measured.text.find("fits "), 0U) << measured.text;
+}
+
 TEST_F(GpuPlans, OpsInsideAGraphHaveNoLaunchOverhead) {
   std::map<std::string, int64_t> compute;
   std::map<std::string, int64_t> beside;
