@@ -4,11 +4,10 @@
 //   g10 --data DIR     the training steps of the G10 data set, offload alone and with recomputes
 //   step FILE          a captured step at several budgets, with `--costs` as measured or an
 //   estimate speed              steps in the shape of a Llama, from two thousand to sixty thousand
-//   nodes
+//   nodes estimates          estimated step times beside measured ones
 // Data sets are not part of the project; without them `g10` says so and succeeds.
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/MemoryBuffer.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -18,13 +17,13 @@
 #include <vector>
 
 #include "ir/base/affix.h"
-#include "ir/text/parser.h"
 #include "passes/plan_step.h"
-#include "planner/files/cost_json.h"
 #include "planner/plan.h"
 #include "planner/targets/roofline.h"
+#include "tools/bench/estimates.h"
 #include "tools/bench/g10_step.h"
 #include "tools/bench/llama_step.h"
+#include "tools/bench/step_files.h"
 #include "tools/cli/exit_code.h"
 
 namespace stowage::tools {
@@ -99,20 +98,10 @@ int runG10(const std::string& data) {
   return kExitYes;
 }
 
-ir::Expected<std::string> readText(const std::string& path) {
-  auto buffer = llvm::MemoryBuffer::getFile(path);
-  if (!buffer) return ir::makeError(ir::ErrorCode::kIo, "could not read " + path);
-  return (*buffer)->getBuffer().str();
-}
-
 ir::Expected<ir::CostTable> loadStepCosts(const std::string& path, const ir::Graph& graph,
                                           const ir::Target& target) {
   if (path.empty()) return planner::rooflineCosts(graph, target);
-  ir::Expected<std::string> text = readText(path);
-  if (!text) return text.takeError();
-  ir::Expected<planner::CostFile> file = planner::readCosts(*text, path);
-  if (!file) return file.takeError();
-  return std::move(file->table);
+  return readStepCosts(path);
 }
 
 struct StepFlags {
@@ -123,9 +112,7 @@ struct StepFlags {
 
 // Both orders at 90, 75, 50 and 30 per cent of what the step needs when nothing is done.
 ir::Error planStepFile(const StepFlags& flags) {
-  ir::Expected<std::string> text = readText(flags.path);
-  if (!text) return text.takeError();
-  ir::Expected<ir::Graph> graph = ir::parseGraph(*text, flags.path);
+  ir::Expected<ir::Graph> graph = readStep(flags.path);
   if (!graph) return graph.takeError();
   ir::Expected<ir::Target> target = planner::findTargetProfile(flags.profile);
   if (!target) return target.takeError();
@@ -179,6 +166,18 @@ int runSpeed(const std::vector<std::string>& names) {
   return kExitYes;
 }
 
+int runEstimates(const EstimateFolders& folders) {
+  if (folders.steps.empty() || folders.costs.empty()) {
+    llvm::outs() << "no measured steps: --steps names a folder of captured steps, --costs one of "
+                    "their measured costs\n";
+    return kExitYes;
+  }
+  ir::Expected<bool> areAllWithin = printEstimates(folders, llvm::outs());
+  if (areAllWithin) return *areAllWithin ? kExitYes : kExitNo;
+  llvm::errs() << "error: " << ir::describe(areAllWithin.takeError()) << '\n';
+  return kExitBadInput;
+}
+
 int runBench(int argc, char** argv) {
   CLI::App app("Measures the planner.", "stowage-bench");
   app.require_subcommand(1);
@@ -193,7 +192,15 @@ int runBench(int argc, char** argv) {
   std::vector<std::string> names;
   CLI::App* speed = app.add_subcommand("speed", "plan large made-up steps");
   speed->add_option("case", names, "2k, 10k, 70b, 60k; default: all");
+  EstimateFolders folders;
+  CLI::App* estimates =
+      app.add_subcommand("estimates", "estimated step times beside measured ones");
+  estimates->add_option("--steps", folders.steps, "folder of captured steps (NAME.stow)");
+  estimates->add_option("--costs", folders.costs,
+                        "folder of costs by 'stowage profile --in-steps' (NAME.json), one per GPU; "
+                        "may be repeated");
   CLI11_PARSE(app, argc, argv);
+  if (estimates->parsed()) return runEstimates(folders);
   if (step->parsed()) return runStep(stepFlags);
   return g10->parsed() ? runG10(data) : runSpeed(names);
 }
