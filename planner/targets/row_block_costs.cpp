@@ -91,7 +91,8 @@ RowBlockCosts findRowBlockCosts(const ir::Graph& graph, const ir::Target& target
     const auto whole = wholes.find(form.text);
     if (whole != wholes.end() && form.rows > 0 && whole->second.rows > form.rows) {
       const auto& [rows, row] = whole->second;
-      cost.work = Nanoseconds(shareOf(row->work.value(), form.rows, rows));
+      // A kernel of fewer rows has its overhead too.
+      cost.work = Nanoseconds(shareOf(row->work.value(), form.rows, rows)) + target.kernelOverhead;
       cost.launch = row->launch;
       cost.temporary =
           roundUp(Bytes(shareOf(row->temporary.value(), form.rows, rows)), target.alignBytes);

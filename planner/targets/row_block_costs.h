@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The costs of a step in row blocks. `profile` measures them, but a table that was measured before,
-// or given, knows the whole ops only. Such an op takes its share of rows of the whole op's time and
-// temporaries; where the table has no such op, the roofline's estimate.
+// or given, knows the whole ops only. Such an op takes its share of rows of the whole op's time,
+// and a kernel's overhead, and its share of the temporaries; where the table has no such op, the
+// roofline's estimate.
 #ifndef STOWAGE_PLANNER_TARGETS_ROW_BLOCK_COSTS_H_
 #define STOWAGE_PLANNER_TARGETS_ROW_BLOCK_COSTS_H_
 
