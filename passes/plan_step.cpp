@@ -267,19 +267,13 @@ void StepPlanner::findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search
   }
 }
 
-/// The orders and numbers of row blocks that plans are chosen from, each once.
-std::string StepPlanner::scope() const {
-  std::string orders;
-  std::string blocks;
+std::string StepPlanner::orders() const {
+  std::string names;
   for (const auto& variant : variants_) {
-    if (variant->rowBlocks == 1) {
-      orders += (orders.empty() ? "" : ",") + std::string(orderName(variant->order));
-    }
-    if (variant->order == variants_.front()->order) {
-      blocks += (blocks.empty() ? "" : "|") + std::to_string(variant->rowBlocks);
-    }
+    if (variant->rowBlocks > 1) continue;
+    names += (names.empty() ? "" : ",") + std::string(orderName(variant->order));
   }
-  return orders + (blocks == "1" ? "" : ",row-blocks=" + blocks);
+  return names;
 }
 
 ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
@@ -296,9 +290,10 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
       chosen.graph, source_->target, search.best->timetable, budget, source_->options.graphMode);
   if (!schedule) return schedule.takeError();
-  // The published bound holds for every graph that could have been chosen.
+  // The published bound holds for all orders of the chosen row blocks: kernels of other blocks take
+  // other times.
   for (const Prospect& prospect : *prospects) {
-    if (prospect.bound.smallestBudget > budget) continue;
+    if (prospect.variant->rowBlocks != chosen.rowBlocks) continue;
     search.best->bound = std::min(search.best->bound, prospect.bound.stepTime);
   }
   schedule->predicted.bound = search.best->bound;
@@ -307,7 +302,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
                      .graph = chosen.graph,
                      .schedule = std::move(*schedule),
                      .result = std::move(*search.best),
-                     .boundScope = scope(),
+                     .boundScope = orders() + scopeOfRowBlocks(chosen.rowBlocks),
                      .costs = chosen.costs,
                      .estimatedCosts = chosen.estimatedCosts};
 }

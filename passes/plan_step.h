@@ -54,7 +54,7 @@ struct PlannedStep {
   ir::Graph graph;        // in that order and in these blocks: what the schedule's node ids mean
   ir::Schedule schedule;
   planner::PlanResult result;
-  std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=1|16|64"
+  std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=16"
   /// With row blocks: the costs of this graph. Null: the caller's table has them.
   std::shared_ptr<const ir::CostTable> costs;
   int64_t estimatedCosts = 0;  // rows of `costs` that the caller's table does not have
@@ -99,7 +99,7 @@ class StepPlanner {
   static void findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search);
   static bool isOfUse(const Prospect& prospect, const Search& search);
   static ir::Error tryVariant(Variant& variant, Search& search);
-  std::string scope() const;
+  std::string orders() const;  // by name, separated by commas
 
   std::unique_ptr<Source> source_;
   std::vector<std::unique_ptr<Variant>> variants_;  // those without row blocks first

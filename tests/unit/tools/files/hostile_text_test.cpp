@@ -80,7 +80,7 @@ TEST_F(HostileText, NamesOfAStepAreShownEscaped) {
   const std::string step = hostileStep(R"(w\x1b]0;owned\x07\nforged\xff)");
   const std::string shown = R"(w\x1b]0;owned\x07\x0aforged\xff)";
   EXPECT_EQ(stowage("plan " + step + " --budget 90%peak").code, 0);
-  const std::string small = "plan " + step + " --budget 1KiB";
+  const std::string small = "plan " + step + " --budget 1KiB --allow offload,recompute";
   const Outcome infeasible = stowage(small);
   EXPECT_EQ(infeasible.code, 1) << infeasible.text;
   EXPECT_TRUE(infeasible.says("64.00 KiB  " + shown + "2\n")) << infeasible.text;
