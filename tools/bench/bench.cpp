@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // stowage-bench: how long planning takes and how close plans come to their bound.
-//   g10 --data DIR     the training steps of the G10 data set, offload alone and with recomputes
-//   step FILE          a captured step at several budgets, with `--costs` as measured or an
-//   estimate speed              steps in the shape of a Llama, from two thousand to sixty thousand
-//   nodes estimates          estimated step times beside measured ones
+//   g10 --data DIR   the training steps of the G10 data set, offload alone and with recomputes
+//   step FILE        a captured step at several budgets, with `--costs` as measured or an estimate
+//   speed            steps in the shape of a Llama, from two to sixty thousand nodes
+//   planner          plans of example models, and of captured steps, beside their goals
+//   estimates        estimated step times beside measured ones
+//
 // Data sets are not part of the project; without them `g10` says so and succeeds.
 #include <fmt/format.h>
+#include <llvm/ADT/SmallString.h>
 #include <llvm/Support/FileSystem.h>
+#include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
@@ -23,6 +27,7 @@
 #include "tools/bench/estimates.h"
 #include "tools/bench/g10_step.h"
 #include "tools/bench/llama_step.h"
+#include "tools/bench/planner_bench.h"
 #include "tools/bench/step_files.h"
 #include "tools/cli/exit_code.h"
 
@@ -64,7 +69,7 @@ void printRow(const std::string& name, Measured measured) {
   llvm::outs().flush();
 }
 
-std::vector<std::string> listSteps(const std::string& folder) {
+std::vector<std::string> listG10Steps(const std::string& folder) {
   std::vector<std::string> paths;
   std::error_code failed;
   for (llvm::sys::fs::directory_iterator at(folder, failed), end; at != end && !failed;
@@ -78,7 +83,7 @@ std::vector<std::string> listSteps(const std::string& folder) {
 
 int runG10(const std::string& data) {
   const std::vector<std::string> paths =
-      data.empty() ? std::vector<std::string>() : listSteps(data);
+      data.empty() ? std::vector<std::string>() : listG10Steps(data);
   if (paths.empty()) {
     llvm::outs() << "no steps below '" << data
                  << "': --data names the folder of the G10 data set\n";
@@ -178,6 +183,48 @@ int runEstimates(const EstimateFolders& folders) {
   return kExitBadInput;
 }
 
+/// The program `stowage` beside this one; "" where it was not built.
+std::string findStowage(const char* self) {
+  static int here = 0;
+  llvm::SmallString<256> path(llvm::sys::fs::getMainExecutable(self, &here));
+  llvm::sys::path::remove_filename(path);
+  llvm::sys::path::append(path, "stowage");
+  return llvm::sys::fs::can_execute(path) ? path.str().str() : "";
+}
+
+int runPlanner(const PlannerBenchFlags& flags) {
+  if (flags.program.empty()) {
+    llvm::errs() << "no program 'stowage' beside this one, which captures the example models: only "
+                    "--steps are planned\n";
+  }
+  ir::Expected<bool> areAllMet = printPlans(flags, llvm::outs());
+  if (areAllMet) return *areAllMet ? kExitYes : kExitNo;
+  ir::PlanError error = ir::takePayload(areAllMet.takeError());
+  const int code = exitCodeFor(error.code());
+  llvm::errs() << "error: " << ir::describe(ir::makeError(std::move(error))) << '\n';
+  return code;
+}
+
+CLI::App* addPlanner(CLI::App& app, PlannerBenchFlags& flags) {
+  CLI::App* planner = app.add_subcommand("planner", "plan example models and compare with goals");
+  planner
+      ->add_option("--steps", flags.steps,
+                   "folder of captured steps (NAME.stow), planned at 80, 60, 35 and 25 % of their "
+                   "peak")
+      ->check(CLI::ExistingDirectory);
+  planner
+      ->add_option("--only", flags.only,
+                   "NAME or NAME:BUDGET (llama1b:20, llama1b_32k:35%); may be repeated")
+      ->delimiter(',');
+  planner
+      ->add_option("--costs", flags.costs,
+                   "'roofline', or a folder of costs by 'stowage profile' (NAME.json)")
+      ->check(CLI::IsMember({"roofline"}) | CLI::ExistingDirectory)
+      ->capture_default_str();
+  planner->add_flag("--json", flags.json, "the same as JSON");
+  return planner;
+}
+
 int runBench(int argc, char** argv) {
   CLI::App app("Measures the planner.", "stowage-bench");
   app.require_subcommand(1);
@@ -199,7 +246,13 @@ int runBench(int argc, char** argv) {
   estimates->add_option("--costs", folders.costs,
                         "folder of costs by 'stowage profile --in-steps' (NAME.json), one per GPU; "
                         "may be repeated");
+  PlannerBenchFlags plannerFlags;
+  CLI::App* planner = addPlanner(app, plannerFlags);
   CLI11_PARSE(app, argc, argv);
+  if (planner->parsed()) {
+    plannerFlags.program = findStowage(argv[0]);
+    return runPlanner(plannerFlags);
+  }
   if (estimates->parsed()) return runEstimates(folders);
   if (step->parsed()) return runStep(stepFlags);
   return g10->parsed() ? runG10(data) : runSpeed(names);

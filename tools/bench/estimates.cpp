@@ -3,32 +3,16 @@
 
 #include <fmt/format.h>
 #include <llvm/Support/FileSystem.h>
-#include <llvm/Support/Path.h>
 
-#include <algorithm>
 #include <cmath>
 #include <optional>
 
-#include "ir/base/affix.h"
 #include "planner/targets/roofline.h"
 #include "tools/bench/step_files.h"
 
 namespace stowage::tools {
 
 namespace {
-
-/// Names without ".stow", in order.
-std::vector<std::string> listSteps(const std::string& folder) {
-  std::vector<std::string> names;
-  std::error_code failed;
-  for (llvm::sys::fs::directory_iterator at(folder, failed), end; at != end && !failed;
-       at.increment(failed)) {
-    const llvm::StringRef path = at->path();
-    if (ir::endsWith(path, ".stow")) names.push_back(llvm::sys::path::stem(path).str());
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
 
 ir::Expected<ir::Target> profileOf(const ir::CostTable& costs) {
   for (const ir::Target& target : planner::targetProfiles()) {

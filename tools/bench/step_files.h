@@ -5,6 +5,7 @@
 #define STOWAGE_TOOLS_BENCH_STEP_FILES_H_
 
 #include <string>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "ir/costs/cost_table.h"
@@ -12,6 +13,8 @@
 
 namespace stowage::tools {
 
+/// Names of the steps in a folder, without ".stow", in order.
+std::vector<std::string> listSteps(const std::string& folder);
 /// Errors: kIo, kParse.
 ir::Expected<ir::Graph> readStep(const std::string& path);
 ir::Expected<ir::CostTable> readStepCosts(const std::string& path);
