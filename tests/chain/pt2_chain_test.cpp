@@ -74,7 +74,8 @@ class Pt2Chain : public testing::Test {
   passes::PlannedStep planWithin(const ir::CostTable& costs, Bytes budget) const {
     passes::PlannedStep planned =
         orFail(passes::planStep(graph_, target_, costs, {.budget = budget}));
-    const ir::NodeCosts nodes = orFail(ir::resolveCosts(planned.graph, costs));
+    const ir::NodeCosts nodes =
+        orFail(ir::resolveCosts(planned.graph, passes::costsOf(planned, costs)));
     for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
                                           .schedule = planned.schedule,
                                           .target = target_,
@@ -133,7 +134,8 @@ class Pt2Chain : public testing::Test {
           std::memcpy(copy.data_ptr(), bytes.data(), bytes.size());
           return copy;
         }));
-    const ir::NodeCosts nodes = orFail(ir::resolveCosts(planned.graph, costs));
+    const ir::NodeCosts nodes =
+        orFail(ir::resolveCosts(planned.graph, passes::costsOf(planned, costs)));
     const auto runner = orFail(runtime::Runner::create(*step, {.graph = planned.graph,
                                                                .schedule = planned.schedule,
                                                                .target = target_,

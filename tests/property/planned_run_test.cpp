@@ -125,7 +125,8 @@ class PlannedRun {
 
  private:
   ir::NodeCosts costsOf(const passes::PlannedStep& planned) const {
-    return orFail(ir::resolveCosts(planned.graph, costs_, planned.schedule.graphMode));
+    return orFail(ir::resolveCosts(planned.graph, passes::costsOf(planned, costs_),
+                                   planned.schedule.graphMode));
   }
 
   /// Planner and executor end a graph at the same command.

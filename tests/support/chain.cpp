@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/chain.h"
 
+#include "passes/planned_file.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
 
@@ -41,6 +42,10 @@ Chain::Chain(tools::Recipe recipe, int64_t steps)
   const std::unique_ptr<tools::ModelStep> step = capture();
   graph_ = step->graph;
   costs_ = repeatableCosts(graph_, target_);
+  const auto measure = [&](const ir::Graph& blocked) -> ir::Expected<ir::CostTable> {
+    return repeatableCosts(blocked, target_);
+  };
+  orFail(passes::addRowBlockCosts(graph_, costs_, measure));
   for (int64_t i = 0; i < steps; ++i) {
     batches_.push_back(tools::makeInputs(step->training, kSeed + static_cast<uint64_t>(i)));
   }
