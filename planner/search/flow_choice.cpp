@@ -57,7 +57,7 @@ std::vector<FlowRule> FlowChooser::rules(bool all) const {
 }
 
 FlowChoices FlowChooser::makeChoices(bool offload, std::vector<bool> mayRecompute) const {
-  FlowChoices choices{.mayHost = std::vector<bool>(mayRecompute.size(), false),
+  FlowChoices choices{.mayHost = std::vector<bool>(costs_.size(), false),
                       .mayRecompute = std::move(mayRecompute)};
   for (size_t g = 0; g < choices.mayHost.size(); ++g) {
     const Gap& gap = table_->gaps()[g];

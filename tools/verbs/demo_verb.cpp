@@ -196,6 +196,28 @@ ir::Error writeFiles(const DemoFlags& flags, const PlanningInputs& inputs,
                         [&](llvm::raw_ostream& os) { os << planText; });
 }
 
+ir::Expected<runtime::RunRecord> trainByPlan(const DemoFlags& flags, ModelStep& step,
+                                             const passes::PlannedStep& planned,
+                                             const PlanningInputs& inputs,
+                                             const runtime::BatchSource& source) {
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(planned.graph, passes::costsOf(planned, inputs.costs));
+  if (!costs) return costs.takeError();
+  runtime::TrainingOptions options;
+  options.seed = kSeed;
+  options.steps = flags.steps;
+  options.batches = source;
+  options.keepState = true;
+  return waitFor(flags, "training by the plan", [&] {
+    return runByPlan(step,
+                     {.graph = planned.graph,
+                      .schedule = planned.schedule,
+                      .target = inputs.target,
+                      .costs = &*costs},
+                     options);
+  });
+}
+
 VerbResult runDemo(const DemoFlags& flags) {
   if (ir::Error error = checkFiles(flags)) return error;
   ir::Expected<Size> size = parseSizeFlag(flags.budget);
@@ -254,22 +276,7 @@ VerbResult runDemo(const DemoFlags& flags) {
   planner::printPlanSummary(summary, os);
   os << "verified   " << planned->schedule.commands.size() << " commands, 0 violations\n";
   os.flush();
-  ir::Expected<ir::NodeCosts> costs =
-      ir::resolveCosts(planned->graph, passes::costsOf(*planned, inputs->costs));
-  if (!costs) return costs.takeError();
-  runtime::TrainingOptions options;
-  options.seed = kSeed;
-  options.steps = flags.steps;
-  options.batches = source;
-  options.keepState = true;
-  ir::Expected<runtime::RunRecord> run = waitFor(flags, "training by the plan", [&] {
-    return runByPlan(**step,
-                     {.graph = planned->graph,
-                      .schedule = planned->schedule,
-                      .target = inputs->target,
-                      .costs = &*costs},
-                     options);
-  });
+  ir::Expected<runtime::RunRecord> run = trainByPlan(flags, **step, *planned, *inputs, source);
   if (!run) return run.takeError();
   const runtime::TrainingRecord& record = run->training;
   printRun(*eager, record, *inputs, os);
