@@ -111,10 +111,10 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
   os << "step       " << formatDuration(claim.stepTime) << " predicted, ";
   // Costs may say that nothing takes time.
-  if (claim.computeTime.value() > 0) {
-    os << formatExcess(claim.stepTime, claim.computeTime, /*sign=*/true) << " ";
-  }
-  os << "against unlimited memory (" << formatDuration(claim.computeTime) << ")"
+  const Nanoseconds unlimited =
+      summary.unlimited.value() > 0 ? summary.unlimited : claim.computeTime;
+  if (unlimited.value() > 0) os << formatExcess(claim.stepTime, unlimited, /*sign=*/true) << " ";
+  os << "against unlimited memory (" << formatDuration(unlimited) << ")"
      << costsRemark(summary.costs) << '\n';
   os << "bound      " << formatDuration(claim.bound) << ": at most "
      << formatExcess(claim.stepTime, claim.bound, /*sign=*/false)

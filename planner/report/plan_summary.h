@@ -49,6 +49,7 @@ struct PlanSummary {
   Bytes outside;  // of the device, beside the arena; 0: nothing is
   bool outsideMeasured = false;
   bool planNeeded = true;  // false: fits as it is
+  Nanoseconds unlimited;   // of the step as captured, with room for all; 0: the graph's computeTime
 };
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);
 /// Members that a plan file has as well are called and nested as there.

@@ -87,6 +87,20 @@ ir::Expected<std::string> makePlanText(const PlanOutput& output) {
   return text;
 }
 
+namespace {
+
+/// Of the step without row blocks, whose kernels take less time; 0 where the costs do not say.
+Nanoseconds unlimitedTime(const PlanOutput& output) {
+  if (output.planned.rowBlocks == 1) return Nanoseconds(0);
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(output.inputs.graph, output.inputs.costs, output.inputs.options.graphMode);
+  if (costs) return costs->totalTime();
+  llvm::consumeError(costs.takeError());
+  return Nanoseconds(0);
+}
+
+}  // namespace
+
 VerbResult writePlanOutput(const PlanOutput& output) {
   ir::Expected<std::string> text = makePlanText(output);
   if (!text) return text.takeError();
@@ -98,7 +112,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                         .costs = summaryCosts(output.inputs),
                                         .outside = output.inputs.target.outside,
                                         .outsideMeasured = output.inputs.costs.outside.has_value(),
-                                        .planNeeded = output.planned.result.planNeeded};
+                                        .planNeeded = output.planned.result.planNeeded,
+                                        .unlimited = unlimitedTime(output)};
   const bool toStdout = output.planPath == "-";
   const bool asJson = output.flags.json && !toStdout;
   // With the plan on stdout, the verdict goes where people still see it.

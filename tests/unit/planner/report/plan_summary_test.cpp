@@ -36,6 +36,25 @@ TEST(PlanSummary, CountsTheStateThatNeverLeaves) {
   EXPECT_EQ(counts.toDisk, 1);
 }
 
+// In row blocks a step computes longer than as captured.
+TEST(PlanSummary, ComparesWithTheStepAsCaptured) {
+  const ir::Graph graph = tests::toGraph({.items = {{Role::kParameter, 3}}, .nodes = {}});
+  ir::Schedule schedule;
+  schedule.predicted.computeTime = Nanoseconds(11'000'000);
+  schedule.predicted.stepTime = Nanoseconds(12'000'000);
+  PlanSummary summary = {.graph = graph, .schedule = schedule};
+  const auto text = [&] {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    printPlanSummary(summary, os);
+    return os.str();
+  };
+  EXPECT_NE(text().find("+9.1 % against unlimited memory (11.00 ms)"), std::string::npos) << text();
+  summary.unlimited = Nanoseconds(10'000'000);
+  EXPECT_NE(text().find("+20.0 % against unlimited memory (10.00 ms)"), std::string::npos)
+      << text();
+}
+
 TEST(PlanSummary, SaysFirstThatTimesAreEstimatesAndHowFarOff) {
   const ir::Graph graph = tests::toGraph({.items = {{Role::kParameter, 3}}, .nodes = {}});
   const ir::Schedule schedule;
