@@ -111,7 +111,6 @@ struct StepPlanner::Source {
 struct StepPlanner::Variant {
   Order order = Order::kProgram;
   int64_t rowBlocks = 1;
-  bool isPrepared = false;
   ir::Graph graph;
   std::string fingerprint;
   std::shared_ptr<const ir::CostTable> costs;  // of row blocks
@@ -155,9 +154,7 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
       auto variant = std::make_unique<Variant>();
       variant->order = order;
       variant->rowBlocks = blocks;
-      if (blocks == 1) {
-        if (ir::Error error = made.prepare(*variant)) return error;
-      }
+      if (ir::Error error = made.prepare(*variant)) return error;
       made.variants_.push_back(std::move(variant));
     }
   }
@@ -165,15 +162,13 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
 }
 
 ir::Error StepPlanner::prepare(Variant& variant) {
-  if (variant.isPrepared) return ir::success();
-  variant.isPrepared = true;
   const Source& source = *source_;
   ir::Expected<ir::Graph> arranged = arrangeGraph(source.graph, variant.order, variant.rowBlocks);
   if (!arranged) return arranged.takeError();
   variant.graph = std::move(*arranged);
   variant.fingerprint = ir::fingerprint(variant.graph);
   const bool isKnown = llvm::any_of(variants_, [&](const auto& other) {
-    return other.get() != &variant && other->planner && other->fingerprint == variant.fingerprint;
+    return other->planner && other->fingerprint == variant.fingerprint;
   });
   if (isKnown) return ir::success();
   if (variant.rowBlocks > 1) {
@@ -206,10 +201,9 @@ struct StepPlanner::Prospect {
   planner::LowerBound bound;
 };
 
-ir::Expected<std::vector<StepPlanner::Prospect>> StepPlanner::findProspects(Bytes budget) {
+std::vector<StepPlanner::Prospect> StepPlanner::findProspects(Bytes budget) {
   std::vector<Prospect> prospects;
   for (const auto& variant : variants_) {
-    if (ir::Error error = prepare(*variant)) return error;
     if (!variant->planner) continue;
     prospects.push_back({.variant = variant.get(),
                          .least = variant->planner->leastTime(budget),
@@ -261,9 +255,9 @@ void StepPlanner::findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search
   for (const Prospect& prospect : prospects) {
     if (prospect.bound.smallestBudget > search.budget || !isOfUse(prospect, search)) continue;
     const std::optional<Nanoseconds> time = prospect.variant->planner->quickTime(search.budget);
-    if (time)
-      search.slowest =
-          std::min(search.slowest.value_or(*time + Nanoseconds(1)), *time + Nanoseconds(1));
+    if (!time) continue;
+    const Nanoseconds slower = *time + Nanoseconds(1);
+    search.slowest = std::min(search.slowest.value_or(slower), slower);
   }
 }
 
@@ -277,11 +271,10 @@ std::string StepPlanner::orders() const {
 }
 
 ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
-  ir::Expected<std::vector<Prospect>> prospects = findProspects(budget);
-  if (!prospects) return prospects.takeError();
+  const std::vector<Prospect> prospects = findProspects(budget);
   Search search{.budget = budget};
-  findSlowest(*prospects, search);
-  for (const Prospect& prospect : *prospects) {
+  findSlowest(prospects, search);
+  for (const Prospect& prospect : prospects) {
     if (!isOfUse(prospect, search)) continue;
     if (ir::Error error = tryVariant(*prospect.variant, search)) return error;
   }
@@ -292,7 +285,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   if (!schedule) return schedule.takeError();
   // The published bound holds for all orders of the chosen row blocks: kernels of other blocks take
   // other times.
-  for (const Prospect& prospect : *prospects) {
+  for (const Prospect& prospect : prospects) {
     if (prospect.variant->rowBlocks != chosen.rowBlocks) continue;
     search.best->bound = std::min(search.best->bound, prospect.bound.stepTime);
   }

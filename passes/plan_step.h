@@ -95,7 +95,7 @@ class StepPlanner {
   StepPlanner();
   ir::Error prepare(Variant& variant);
   /// Of all graphs, the most promising first.
-  ir::Expected<std::vector<Prospect>> findProspects(Bytes budget);
+  std::vector<Prospect> findProspects(Bytes budget);
   static void findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search);
   static bool isOfUse(const Prospect& prospect, const Search& search);
   static ir::Error tryVariant(Variant& variant, Search& search);

@@ -19,6 +19,9 @@ namespace {
 // A region pays if it saves this share of the most that one node touches, and its nodes touch at
 // least that share of what it must save: smaller ones would only add launches.
 constexpr int64_t kSmallestShare = 8;
+// ... and if one of its nodes touches this share of the most that any node outside of all regions
+// touches: the step needs what the latter touches anyway, at each budget.
+constexpr int64_t kSmallestPart = 2;
 
 int64_t touchedBytes(const ir::Graph& graph, ir::NodeId node) {
   int64_t bytes = 0;
@@ -62,7 +65,9 @@ class RegionFinder {
         if (region.saved.value() >= smallestSaving_) found.push_back(std::move(region));
       }
     }
-    return chooseApart(std::move(found));
+    RowRegions chosen = chooseApart(std::move(found));
+    keepLarge(chosen.regions);
+    return chosen;
   }
 
  private:
@@ -177,6 +182,26 @@ class RegionFinder {
       return a.members.front().node < b.members.front().node;
     });
     return result;
+  }
+
+  int64_t mostTouched(const RowRegion& region) const {
+    int64_t most = 0;
+    for (const RowMember& member : region.members) {
+      most = std::max(most, touched_[member.node.index()]);
+    }
+    return most;
+  }
+
+  void keepLarge(std::vector<RowRegion>& regions) const {
+    std::vector<int64_t> outside = touched_;
+    for (const RowRegion& region : regions) {
+      for (const RowMember& member : region.members) outside[member.node.index()] = 0;
+    }
+    if (outside.empty()) return;
+    const int64_t most = *std::max_element(outside.begin(), outside.end());
+    llvm::erase_if(regions, [&](const RowRegion& region) {
+      return mostTouched(region) < most / kSmallestPart;
+    });
   }
 
   const ir::Graph& graph_;

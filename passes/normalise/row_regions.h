@@ -2,7 +2,8 @@
 //
 // Finds regions of connected nodes that can run block of rows by block of rows, and says what a
 // region reads, leaves and keeps for itself. A region pays if what it keeps for itself, or writes
-// over an operand that dies, is large beside what single nodes of the step touch.
+// over an operand that dies, is large beside what single nodes of the step touch, and if its own
+// nodes are among those that touch most: a step needs what one node touches at each budget.
 #ifndef STOWAGE_PASSES_NORMALISE_ROW_REGIONS_H_
 #define STOWAGE_PASSES_NORMALISE_ROW_REGIONS_H_
 

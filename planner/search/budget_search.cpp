@@ -20,11 +20,12 @@ constexpr int kReductions = 24;  // evaluations to reduce the transfers of an an
 constexpr int kReductionsWhenLarge = 8;
 constexpr int kAttempts = 4;  // to bring the addresses just below the budget
 constexpr int kJumps = 1;
-constexpr int64_t kSlackPart = 64;    // of the budget that may stay unused
-constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
-constexpr int kHostRaises = 10;       // of the host's target, from nothing, until the device fits
-constexpr int kHostCuts = 10;         // halvings between what was too little and what did
-constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
+constexpr int64_t kSlackPart = 64;     // of the budget that may stay unused
+constexpr int64_t kHopelessPart = 4;   // of the budget that bytes may be over before it is given up
+constexpr int64_t kEnoughPart = 2048;  // of the bound: no search for plans that are so much faster
+constexpr int kHostRaises = 10;        // of the host's target, from nothing, until the device fits
+constexpr int kHostCuts = 10;          // halvings between what was too little and what did
+constexpr int64_t kRaisePart = 16;     // of the budget: the least raise
 
 // Prices up to which a recompute is preferred to a copy, in permille of the time that a byte spends
 // on both links. The likely ones come first: a level that starts slower than the best plan so far
@@ -76,7 +77,7 @@ bool BudgetSearch::isLarge() const { return table_->nodeCount() > kLarge; }
 Pool BudgetSearch::run(const SearchGoal& goal) const {
   Pool found;
   const int64_t bound = this->bound(goal.budget);
-  const int64_t enough = std::max(bound, goal.fastest);
+  const int64_t enough = std::max(bound + bound / kEnoughPart, goal.fastest);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = goal.slowest;  // of those that fit
   for (const FlowRule& flow : flow_.rules(goal.walks)) {

@@ -56,10 +56,18 @@ ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int
                        "--timeline and --costs-out name the same file");
 }
 
-ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files) {
+ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files, const std::string& costs) {
   for (const std::string& path : {files.costs, files.timeline}) {
     if (path.empty()) continue;
     if (ir::Error error = checkIsNoInput(path, filesOfPlan(plan))) return error;
+  }
+  if (!files.costs.empty() && costs.empty() && plan.file.graph.rowBlocks > 1) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--costs-out: the plan runs ops in " +
+                             std::to_string(plan.file.graph.rowBlocks) +
+                             " row blocks, so its steps have no times of these ops as a whole, "
+                             "which plans need: expected --costs too, with times that 'stowage "
+                             "profile' measured of this step");
   }
   const ir::GraphMode mode = plan.file.schedule.graphMode;
   if (!files.any() || mode == ir::GraphMode::kNone) return ir::success();

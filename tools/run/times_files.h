@@ -33,8 +33,9 @@ struct TimesFiles {
 ir::Error checkTimesFiles(const TimesFiles& files, const CommonFlags& flags, int64_t steps,
                           llvm::ArrayRef<std::string> inputs);
 
-/// Times of single commands are not taken inside of CUDA graphs. Errors: kInvalidArgument.
-ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files);
+/// Times of single commands are not taken inside of CUDA graphs; a step in row blocks has no times
+/// of the whole ops, which `costs`, the file of --costs, has. Errors: kInvalidArgument.
+ir::Error checkTimesOf(const LoadedPlan& plan, const TimesFiles& files, const std::string& costs);
 
 /// What was measured, and what was expected of it when the costs say so. Points into all three.
 MeasuredSteps measuredSteps(const LoadedPlan& plan, const CostsHere& costs,

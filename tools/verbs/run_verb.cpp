@@ -221,7 +221,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (ir::Error error = checkTimesFiles(flags.times, flags, flags.steps, inputs)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  if (ir::Error error = checkTimesOf(*plan, flags.times)) return error;
+  if (ir::Error error = checkTimesOf(*plan, flags.times, flags.costs)) return error;
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
   if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {

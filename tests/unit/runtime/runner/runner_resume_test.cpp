@@ -46,7 +46,8 @@ const Planned& tightPlan() {
                                         .allowed = {},
                                         .pins = {},
                                         .pinnedRows = {},
-                                        .orders = {passes::Order::kProgram}}))
+                                        .orders = {passes::Order::kProgram},
+                                        .rowBlocks = {}}))
             .schedule;
       });
   return made;

@@ -131,6 +131,17 @@ TEST(RunRowBlocks, TrainsBelowWhatTheWholeLossHoldsAndEqualsTheUnplannedRun) {
     const Outcome ran = stowage("run " + plan + " --steps 4 --compare-unplanned");
     EXPECT_TRUE(ran.code == 0 && ran.says("identical bits to the unplanned run")) << ran.text;
   }
+  // Steps in row blocks have no times of the ops that they run in blocks.
+  const std::string costs = folder.at("costs.json");
+  const std::string timed = "run " + plan + " --steps 3 --costs-out " + folder.at("inside.json");
+  const Outcome without = stowage(timed);
+  EXPECT_EQ(without.code, 2) << without.text;
+  EXPECT_TRUE(without.says("expected --costs too")) << without.text;
+  ASSERT_EQ(stowage("profile " + step + " -o " + costs).code, 0);
+  ASSERT_EQ(stowage(timed + " --costs " + costs).code, 0);
+  const Outcome again = stowage("plan " + step + " --budget 60%peak --costs " +
+                                folder.at("inside.json") + " -o " + folder.at("again.json"));
+  EXPECT_EQ(again.code, 0) << again.text;
 }
 
 TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
