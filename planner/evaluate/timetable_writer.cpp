@@ -258,6 +258,8 @@ class Writer {
         const bool isOut =
             last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
         (isOut ? result_.stalls.deviceToHost : result_.stalls.hostToDevice) += action.start - free;
+        result_.stallsAt.push_back(
+            {.node = action.command.node, .isOut = isOut, .time = action.start - free});
       }
       free = action.end;
     }

@@ -106,6 +106,23 @@ class FlowModel {
       rows_[static_cast<size_t>(row(kDue, k))].isEquality = true;
       rows_[static_cast<size_t>(row(kWritten, k))].isEquality = true;
     }
+    takeLostTime(kIn, question_.lost.in, inRate_);
+    takeLostTime(kOut, question_.lost.out, outRate_);
+  }
+
+  // From the slot of the node backwards, as far as the link has time there.
+  void takeLostTime(Row link, const std::vector<int64_t>& lost, double rate) {
+    for (size_t node = 0; node < lost.size(); ++node) {
+      double left = timeUnits(lost[node]) * rate;
+      int32_t slot = (slots_.slotOf[node] + slots_.count() - 1) % slots_.count();
+      for (int32_t i = 0; i < slots_.count() && left > 0; ++i) {
+        double& limit = rows_[static_cast<size_t>(row(link, slot))].limit;
+        const double taken = std::min(left, std::max(limit, 0.0));
+        limit -= taken;
+        left -= taken;
+        slot = (slot + slots_.count() - 1) % slots_.count();
+      }
+    }
   }
 
   FlowColumn& addColumn(double cost, double most) {

@@ -25,11 +25,19 @@ struct FlowChoices {
   std::vector<bool> mayRecompute;
 };
 
+/// Time of the links that is not to be had, by the node before which it was missing. Nanoseconds;
+/// empty: none.
+struct LostLinkTime {
+  std::vector<int64_t> in;
+  std::vector<int64_t> out;
+};
+
 struct FlowQuestion {
   int64_t budget = 0;              // bytes of the device
   std::vector<int64_t> loads;      // by node: bytes if nothing is chosen
   const Actions* fixed = nullptr;  // by gap: copies that are made whatever is chosen
   bool settles = true;  // false: large storages may stay in parts; then less room is never faster
+  LostLinkTime lost;
   const Actions* before = nullptr;  // an earlier answer: what it copies to the host is there
 };
 

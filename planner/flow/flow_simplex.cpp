@@ -15,16 +15,39 @@ constexpr double kPivot = 1e-7;   // what is smaller in a row is none of its col
 constexpr double kSameRatio = 1e-9;
 constexpr double kLeastWeight = 1e-4;
 constexpr int64_t kRefresh = 64;  // steps between two computations of values anew
+constexpr size_t kSpareRows = 16;
+
+// Nearly all of the time is spent in these two. Element by element, so wide registers give the same
+// bits.
+#if defined(__x86_64__) && defined(__GNUC__)
+#define STOWAGE_WIDE __attribute__((target_clones("avx2", "default")))
+#else
+#define STOWAGE_WIDE
+#endif
+
+STOWAGE_WIDE void addScaled(double* __restrict sum, const double* __restrict own, double scale,
+                            size_t count) {
+  for (size_t i = 0; i < count; ++i) sum[i] += scale * own[i];
+}
+
+/// `sum` += scale * own, and then `own` -= scale * ratios.
+STOWAGE_WIDE void addScaledAndChange(double* __restrict sum, double* __restrict own, double scale,
+                                     const double* __restrict ratios, size_t count) {
+  for (size_t i = 0; i < count; ++i) {
+    sum[i] += scale * own[i];
+    own[i] -= ratios[i] * scale;
+  }
+}
 
 }  // namespace
 
 FlowSimplex::FlowSimplex(std::vector<FlowRow> rows, std::vector<FlowColumn> columns)
     : rows_(std::move(rows)), columns_(std::move(columns)) {
   const size_t rowCount = rows_.size();
-  inverse_.assign(rowCount, std::vector<double>(rowCount, 0));
+  widen(rowCount);
   rowOf_.assign(columns_.size(), -1);
   for (size_t i = 0; i < rowCount; ++i) {
-    inverse_[i][i] = 1;
+    inverseColumn(i)[i] = 1;
     basic_.push_back(slack(i));
     rowOf_.push_back(static_cast<int32_t>(i));
     value_.push_back(rows_[i].limit);
@@ -47,13 +70,23 @@ double FlowSimplex::mostOf(size_t variable) const {
   return rows_[variable - columns_.size()].isEquality ? 0 : kInfinity;
 }
 
+// Copies of a program get rows of their own, so there is room for some.
+void FlowSimplex::widen(size_t rows) {
+  const size_t stride = rows + kSpareRows;
+  std::vector<double> wider(stride * stride, 0);
+  for (size_t k = 0; k < stride_; ++k) {
+    std::copy_n(inverseColumn(k), stride_, wider.begin() + static_cast<int64_t>(k * stride));
+  }
+  inverse_ = std::move(wider);
+  stride_ = stride;
+}
+
 // Variables of later rows come last, so nothing that is numbered moves.
 void FlowSimplex::addRow(double limit, llvm::ArrayRef<std::pair<int32_t, double>> cells) {
   const size_t row = rowCount();
   double sum = 0;
-  for (std::vector<double>& column : inverse_) column.push_back(0);
-  inverse_.emplace_back(row + 1, 0.0);
-  inverse_.back()[row] = 1;
+  if (row == stride_) widen(row + 1);
+  inverseColumn(row)[row] = 1;
   for (const auto& [column, cell] : cells) {
     const auto variable = static_cast<size_t>(column);
     columns_[variable].cells.push_back({static_cast<int32_t>(row), cell});
@@ -64,11 +97,12 @@ void FlowSimplex::addRow(double limit, llvm::ArrayRef<std::pair<int32_t, double>
     }
     sum += cell * value_[static_cast<size_t>(at)];
     for (size_t k = 0; k < row; ++k) {
-      inverse(row, k) -= cell * inverse(static_cast<size_t>(at), k);
+      double* own = inverseColumn(k);
+      own[row] -= cell * own[at];
     }
   }
   double weight = 0;
-  for (size_t k = 0; k <= row; ++k) weight += inverse(row, k) * inverse(row, k);
+  for (size_t k = 0; k <= row; ++k) weight += inverseColumn(k)[row] * inverseColumn(k)[row];
   rows_.push_back({.limit = limit});
   cellsOf_.emplace_back(cells.begin(), cells.end());
   basic_.push_back(slack(row));
@@ -124,7 +158,7 @@ size_t FlowSimplex::findLeaving() const {
 
 std::vector<double> FlowSimplex::inverseRow(size_t row) const {
   std::vector<double> result(rowCount());
-  for (size_t k = 0; k < result.size(); ++k) result[k] = inverse_[k][row];
+  for (size_t k = 0; k < result.size(); ++k) result[k] = inverseColumn(k)[row];
   return result;
 }
 
@@ -155,8 +189,7 @@ std::vector<double> FlowSimplex::solveColumn(const std::vector<double>& column) 
   for (size_t k = 0; k < column.size(); ++k) {
     const double scale = column[k];
     if (scale == 0) continue;
-    const double* own = inverse_[k].data();
-    for (size_t i = 0; i < result.size(); ++i) result[i] += scale * own[i];
+    addScaled(result.data(), inverseColumn(k), scale, result.size());
   }
   return result;
 }
@@ -243,24 +276,24 @@ bool FlowSimplex::step(size_t row) {
 void FlowSimplex::pivot(size_t row, const std::vector<double>& inverseRow,
                         const std::vector<double>& column) {
   const size_t count = rowCount();
-  const std::vector<double> tau = solveColumn(inverseRow);
   const double own = weight_[row];
   const double factor = 1 / column[row];
   std::vector<double> ratios(count);
+  for (size_t i = 0; i < count; ++i) ratios[i] = column[i] * factor;
+  ratios[row] = 1 - factor;
+  // The inverse times its own row, before it changes.
+  std::vector<double> tau(count, 0);
+  for (size_t k = 0; k < count; ++k) {
+    const double scale = inverseRow[k];
+    if (scale == 0) continue;
+    addScaledAndChange(tau.data(), inverseColumn(k), scale, ratios.data(), count);
+  }
   for (size_t i = 0; i < count; ++i) {
-    ratios[i] = column[i] * factor;
     if (i == row || column[i] == 0) continue;
     weight_[i] =
         std::max(weight_[i] - 2 * ratios[i] * tau[i] + ratios[i] * ratios[i] * own, kLeastWeight);
   }
   weight_[row] = std::max(own * factor * factor, kLeastWeight);
-  ratios[row] = 1 - factor;
-  for (size_t k = 0; k < count; ++k) {
-    const double scale = inverseRow[k];
-    if (scale == 0) continue;
-    double* other = inverse_[k].data();
-    for (size_t i = 0; i < count; ++i) other[i] -= ratios[i] * scale;
-  }
 }
 
 void FlowSimplex::recomputeBasics() {

@@ -46,7 +46,9 @@ class FlowSimplex {
   size_t rowCount() const { return basic_.size(); }
   size_t slack(size_t row) const { return columns_.size() + row; }
   double mostOf(size_t variable) const;
-  double& inverse(size_t row, size_t column) { return inverse_[column][row]; }
+  double* inverseColumn(size_t column) { return inverse_.data() + column * stride_; }
+  const double* inverseColumn(size_t column) const { return inverse_.data() + column * stride_; }
+  void widen(size_t rows);
   size_t findLeaving() const;
   std::vector<double> inverseRow(size_t row) const;
   void priceRow(const std::vector<double>& inverseRow);
@@ -60,15 +62,16 @@ class FlowSimplex {
 
   std::vector<FlowRow> rows_;
   std::vector<FlowColumn> columns_;
-  std::vector<Cells> cellsOf_;                // by row: (column, coefficient)
-  std::vector<std::vector<double>> inverse_;  // of the basis: by row of the program, then of basic_
-  std::vector<size_t> basic_;                 // by row: columns first, then slacks
-  std::vector<double> value_;                 // by row: of its basic variable
-  std::vector<double> weight_;                // by row: of steepest edges
-  std::vector<int32_t> rowOf_;                // by variable; -1: not basic
-  std::vector<bool> atMost_;                  // by variable that is not basic
-  std::vector<double> reduced_;               // by variable: reduced costs
-  std::vector<double> slope_;                 // by variable: along the row that leaves
+  std::vector<Cells> cellsOf_;   // by row: (column, coefficient)
+  std::vector<double> inverse_;  // of the basis: by row of the program, then of basic_
+  size_t stride_ = 0;            // of inverse_, some rows more than there are
+  std::vector<size_t> basic_;    // by row: columns first, then slacks
+  std::vector<double> value_;    // by row: of its basic variable
+  std::vector<double> weight_;   // by row: of steepest edges
+  std::vector<int32_t> rowOf_;   // by variable; -1: not basic
+  std::vector<bool> atMost_;     // by variable that is not basic
+  std::vector<double> reduced_;  // by variable: reduced costs
+  std::vector<double> slope_;    // by variable: along the row that leaves
   int64_t stepCount_ = 0;
 };
 

@@ -27,6 +27,13 @@ struct Stalls {
   Nanoseconds disk;
 };
 
+/// Where compute waited for a copy.
+struct StallAt {
+  ir::NodeId node;
+  bool isOut = false;  // for bytes to leave; false: for bytes to arrive
+  Nanoseconds time;
+};
+
 struct Timetable {
   Decisions decisions;  // those asked for, less what turned out to have no effect
   std::vector<ir::Residency> residencies;  // placed
@@ -42,6 +49,7 @@ struct Timetable {
   Nanoseconds stepTime;     // average period of the steady state
   Nanoseconds computeTime;  // sum of the original nodes: the time with unlimited memory
   Stalls stalls;
+  std::vector<StallAt> stallsAt;  // in order of the actions
   Bytes bytesOut;
   Bytes bytesIn;
 };

@@ -20,9 +20,9 @@ constexpr int kReductions = 24;  // evaluations to reduce the transfers of an an
 constexpr int kReductionsWhenLarge = 8;
 constexpr int kAttempts = 4;  // to bring the addresses just below the budget
 constexpr int kJumps = 1;
-constexpr int64_t kSlackPart = 64;     // of the budget that may stay unused
+constexpr int64_t kNoStallsPart = 1000;  // of the step's time: shorter stalls are none
+constexpr int64_t kSlackPart = 64;       // of the budget that may stay unused
 constexpr int64_t kHopelessPart = 4;   // of the budget that bytes may be over before it is given up
-constexpr int64_t kEnoughPart = 2048;  // of the bound: no search for plans that are so much faster
 constexpr int kHostRaises = 10;        // of the host's target, from nothing, until the device fits
 constexpr int kHostCuts = 10;          // halvings between what was too little and what did
 constexpr int64_t kRaisePart = 16;     // of the budget: the least raise
@@ -36,6 +36,16 @@ int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
   const Bytes mebibyte(int64_t{1} << 20);
   return transferTime(mebibyte, links.deviceToHost.bandwidth).value() +
          transferTime(mebibyte, links.hostToDevice.bandwidth).value();
+}
+
+/// Their sum, in nanoseconds.
+int64_t noteStalls(llvm::ArrayRef<StallAt> stalls, LostLinkTime& lost) {
+  int64_t sum = 0;
+  for (const StallAt& stall : stalls) {
+    (stall.isOut ? lost.out : lost.in)[stall.node.index()] += stall.time.value();
+    sum += stall.time.value();
+  }
+  return sum;
 }
 
 }  // namespace
@@ -77,17 +87,12 @@ bool BudgetSearch::isLarge() const { return table_->nodeCount() > kLarge; }
 Pool BudgetSearch::run(const SearchGoal& goal) const {
   Pool found;
   const int64_t bound = this->bound(goal.budget);
-  const int64_t enough = std::max(bound + bound / kEnoughPart, goal.fastest);
+  const int64_t enough = std::max(bound, goal.fastest);
   const int64_t perMebibyte = linkTimePerMebibyte(table_->problem().costs.links);
   int64_t fastest = goal.slowest;  // of those that fit
   for (const FlowRule& flow : flow_.rules(goal.walks)) {
     if (fastest <= enough || goal.host < kUnlimited) break;
-    const auto choose = [&](int64_t target, int64_t) {
-      FlowRule rule = flow;
-      rule.target = target;
-      return flow_.choose(rule, fastest);
-    };
-    tryLevel(choose, goal, fastest, found);
+    tryFlow(flow, goal, fastest, found);
   }
   const llvm::ArrayRef<int64_t> all(kPriceLevels);
   for (const int64_t level : isLarge() ? all.take_front(kLevelsWhenLarge) : all) {
@@ -117,6 +122,32 @@ void BudgetSearch::improve(const SearchGoal& goal, Pool& found) const {
       *table_, chooser_.fixed(), *best,
       {.peak = goal.budget, .hostPeak = goal.host, .sameTime = false, .evaluations = evaluations});
   if (better.time < best->time || better.moved < best->moved) found.push_back(std::move(better));
+}
+
+// The flow knows how many bytes a link carries, not what a copy has to wait for. Where compute
+// waited, the link had less time than the flow took it to have; what is asked next allows for that.
+void BudgetSearch::tryFlow(FlowRule rule, const SearchGoal& goal, int64_t& fastest,
+                           Pool& found) const {
+  rule.target = goal.budget;
+  rule.lost.in.assign(table_->nodeCount(), 0);
+  rule.lost.out.assign(table_->nodeCount(), 0);
+  const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
+  for (int i = 0; i < attempts; ++i) {
+    Tried tried =
+        tryChoice(flow_.choose(rule, fastest), {.peak = goal.budget, .time = fastest}, found);
+    const int64_t unused = goal.budget - tried.peak;
+    if (tried.isTooSlow || (!tried.plan && unused >= 0)) return;
+    if (tried.plan) {
+      const int64_t time = tried.plan->time;
+      if (unused >= 0 && time >= goal.fastest) fastest = time;
+      found.push_back(std::move(*tried.plan));
+      const int64_t stalls = noteStalls(tried.stalls, rule.lost);
+      if (unused >= 0 && stalls < time / kNoStallsPart) return;
+    }
+    if (unused < 0) rule.target += unused;
+    if (unused > goal.budget / kSlackPart) rule.target += unused / 2;
+    if (rule.target < solver_.smallestBudget() / 2) return;
+  }
 }
 
 void BudgetSearch::tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t& fastest,

@@ -2,9 +2,9 @@
 //
 // Searches plans for one device budget. The flow over the whole step chooses actions with several
 // numbers of cut points, walks choose them with several prices of recompute. Each choice is
-// evaluated and its target corrected by the result. A host target is optional; then only walks
-// choose. Plans may exceed it, so the caller compares. The result depends on the problem and the
-// arguments alone, never on the problem's host limit.
+// evaluated and corrected by the result: by its peak, and by where compute waits. A host target is
+// optional; then only walks choose. Plans may exceed it, so the caller compares. The result depends
+// on the problem and the arguments alone, never on the problem's host limit.
 #ifndef STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 #define STOWAGE_PLANNER_SEARCH_BUDGET_SEARCH_H_
 
@@ -62,7 +62,8 @@ class BudgetSearch {
   using ChooseWithin = llvm::function_ref<Choice(int64_t target, int64_t hostTarget)>;
 
   BudgetSearch(const GapTable& table, ActionChooser chooser, KnownPlan keepAll);
-  /// Adds what it meets to `found`; lowers `fastest` to the fastest plan that fits.
+  /// Add what they meet to `found`; lower `fastest` to the fastest plan that fits.
+  void tryFlow(FlowRule rule, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
   void tryLevel(ChooseWithin choose, const SearchGoal& goal, int64_t& fastest, Pool& found) const;
   /// Removes needless transfers from the fastest plan of `found` that fits; adds the result.
   void improve(const SearchGoal& goal, Pool& found) const;

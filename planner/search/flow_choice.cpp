@@ -19,7 +19,7 @@ constexpr int64_t kUncertainSlotsWhenSmall = 2;
 
 // Points at which chains of recomputes end: dense, and less so.
 constexpr int32_t kCuts[] = {16, 32, 8};
-constexpr size_t kCutsOfFew = 2;
+constexpr size_t kCutsOfFew = 1;
 }  // namespace
 
 FlowChooser::FlowChooser(const GapTable& table, FixedActions fixed, std::vector<int64_t> loads)
@@ -81,6 +81,7 @@ Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
                                      {.budget = rule.target,
                                       .loads = loads,
                                       .fixed = &fixed_.actions,
+                                      .lost = rule.lost,
                                       .before = before.empty() ? nullptr : &before});
     if (!answer.fits || answer.time >= slowest) break;
     const std::vector<int64_t> real = computeNodeLoads(*table_, answer.actions);

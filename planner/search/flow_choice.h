@@ -20,6 +20,7 @@ struct FlowRule {
   int64_t target = 0;  // device bytes to stay below, reserved regions included
   int32_t cuts = 0;    // points at which chains of recomputes end; 0: nothing is recomputed
   bool offload = true;
+  LostLinkTime lost;
 };
 
 class FlowChooser {

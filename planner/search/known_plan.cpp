@@ -37,10 +37,11 @@ Tried tryActions(const GapTable& table, Actions actions, int64_t prefetchLimit,
   const int64_t simulated = draft->simulatedTime();
   tried.isTooSlow = simulated - simulated / kSimulationError >= useful.time;
   if (tried.isTooSlow || tried.peak > useful.peak) return tried;
-  const Timetable timetable = finishTimetable(table, actions, prefetchLimit, std::move(*draft));
+  Timetable timetable = finishTimetable(table, actions, prefetchLimit, std::move(*draft));
   tried.plan = summarise(timetable, std::move(actions));
   tried.peak = tried.plan->peak;
   tried.isTooSlow = tried.plan->time >= useful.time;
+  tried.stalls = std::move(timetable.stallsAt);
   return tried;
 }
 

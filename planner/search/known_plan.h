@@ -31,6 +31,7 @@ struct Tried {
   std::optional<KnownPlan> plan;  // nothing if the actions are not possible or of no use
   int64_t peak = 0;               // of the plan, or a lower bound of it if that is already too high
   bool isTooSlow = false;
+  std::vector<StallAt> stalls;  // of the plan
 };
 
 Tried tryActions(const GapTable& table, Actions actions, int64_t prefetchLimit,

@@ -13,7 +13,8 @@ namespace {
 
 using ir::GapAction;
 
-FlowAnswer ask(const GapTable& table, int64_t budget, bool mayHost, bool mayRecompute) {
+FlowAnswer ask(const GapTable& table, int64_t budget, bool mayHost, bool mayRecompute,
+               LostLinkTime lost = {}) {
   const RecomputeCosts costs = findRecomputeCosts(table);
   FlowChoices choices;
   for (size_t g = 0; g < table.gaps().size(); ++g) {
@@ -21,8 +22,9 @@ FlowAnswer ask(const GapTable& table, int64_t budget, bool mayHost, bool mayReco
     choices.mayRecompute.push_back(mayRecompute && costs[g].has_value());
   }
   const Actions none(table.gaps().size(), GapAction::kKeep);
-  return chooseByFlow(table, costs, choices,
-                      {.budget = budget, .loads = computeNodeLoads(table, none)});
+  return chooseByFlow(
+      table, costs, choices,
+      {.budget = budget, .loads = computeNodeLoads(table, none), .lost = std::move(lost)});
 }
 
 TEST(FlowModel, TheWorkedStepGivesUpTheGapOverTheWideNode) {
@@ -36,6 +38,23 @@ TEST(FlowModel, TheWorkedStepGivesUpTheGapOverTheWideNode) {
   EXPECT_TRUE(wide.fits);
   EXPECT_EQ(wide.actions, Actions(3, GapAction::kKeep));
   EXPECT_EQ(wide.time, tests::us(21));
+}
+
+// The offload has 12 us for its 8 us, from node 0 to 2; the prefetch has its 8 us before node 4.
+TEST(FlowModel, ComputeWaitsForWhatALinkHasLessTimeFor) {
+  const tests::WorkedStep step;
+  const GapTable table(step.problem());
+  const auto timeWith = [&](std::vector<int64_t> in, std::vector<int64_t> out) {
+    const FlowAnswer answer =
+        ask(table, tests::units(8), true, true, {.in = std::move(in), .out = std::move(out)});
+    EXPECT_TRUE(answer.fits);
+    return answer.time;
+  };
+  const int64_t us = tests::us(1);
+  EXPECT_EQ(timeWith({0, 0, 0, 0, 2 * us}, {}), tests::us(23));
+  EXPECT_EQ(timeWith({0, 0, 2 * us, 0, 0}, {}), tests::us(21));
+  EXPECT_EQ(timeWith({}, {0, 0, 2 * us, 0, 0}), tests::us(21));
+  EXPECT_EQ(timeWith({}, {0, 0, 6 * us, 0, 0}), tests::us(23));
 }
 
 // A recompute of `make` takes 1 us, copies take none of compute's time.

@@ -8,6 +8,7 @@
 
 #include "tests/support/worked_step.h"
 #include "tests/unit/planner/example_steps.h"
+#include "tests/unit/planner/small_problem.h"
 
 namespace stowage::planner {
 namespace {
@@ -37,6 +38,25 @@ TEST(KnownPlan, TheWorkedStepWithItsOffload) {
   EXPECT_EQ(tried.plan->moved, (8 + 8) * kUnit);
   EXPECT_EQ(tried.plan->prefetchLimit, 8 * kUnit);
   EXPECT_EQ(tried.plan->actions, kOffloadA);
+}
+
+// At half the speed either copy takes 16 us: the offload has 10 us before node 2, the prefetch 8 us
+// before node 4.
+TEST(KnownPlan, SaysWhereComputeWaits) {
+  const tests::WorkedStep quick;
+  EXPECT_TRUE(tryActions(GapTable(quick.problem()), kOffloadA, 8 * kUnit, {}).stalls.empty());
+  tests::SmallStep small = tests::workedStepWith(8);
+  small.outPerUnit = 2;
+  small.inPerUnit = 2;
+  const tests::SmallProblem slow(small);
+  const Tried tried = tryActions(slow.table, kOffloadA, 8 * kUnit, {});
+  ASSERT_EQ(tried.stalls.size(), 2U);
+  EXPECT_EQ(tried.stalls[0].node, ir::NodeId(2));
+  EXPECT_TRUE(tried.stalls[0].isOut);
+  EXPECT_EQ(tried.stalls[0].time, Nanoseconds(6 * kUs));
+  EXPECT_EQ(tried.stalls[1].node, ir::NodeId(4));
+  EXPECT_FALSE(tried.stalls[1].isOut);
+  EXPECT_EQ(tried.stalls[1].time, Nanoseconds(8 * kUs));
 }
 
 // Keeping everything needs 16 units at once. A plan that takes 21 us is not less than 21 us.

@@ -114,36 +114,6 @@ TEST_F(RunVerb, EqualsTheUnplannedRun) {
   EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
 }
 
-// Logits of 4 MiB, of which the whole loss holds three: 12 MiB at least.
-TEST(RunRowBlocks, TrainsBelowWhatTheWholeLossHoldsAndEqualsTheUnplannedRun) {
-  const ScratchFolder folder("stowage_row_blocks");
-  const std::string step = folder.at("step.stow");
-  const std::string plan = folder.at("plan.json");
-  const std::string sizes = "--set hidden=64 --set vocabulary=4096 --set sequence=64 ";
-  for (const std::string& model : {"llama " + sizes, "gpt2 --set layers=2 " + sizes}) {
-    ASSERT_EQ(stowage("capture " + model + "-f -o " + step).code, 0);
-    const std::string within = "plan " + step + " --budget 8MiB ";
-    EXPECT_EQ(stowage(within + "--allow offload,recompute,in-place-reuse,reorder").code, 1);
-    const Outcome planned = stowage(within + "-f -o " + plan);
-    ASSERT_EQ(planned.code, 0) << planned.text;
-    EXPECT_TRUE(planned.says("row blocks ")) << planned.text;
-    EXPECT_EQ(stowage("verify " + plan).code, 0);
-    const Outcome ran = stowage("run " + plan + " --steps 4 --compare-unplanned");
-    EXPECT_TRUE(ran.code == 0 && ran.says("identical bits to the unplanned run")) << ran.text;
-  }
-  // Steps in row blocks have no times of the ops that they run in blocks.
-  const std::string costs = folder.at("costs.json");
-  const std::string timed = "run " + plan + " --steps 3 --costs-out " + folder.at("inside.json");
-  const Outcome without = stowage(timed);
-  EXPECT_EQ(without.code, 2) << without.text;
-  EXPECT_TRUE(without.says("expected --costs too")) << without.text;
-  ASSERT_EQ(stowage("profile " + step + " -o " + costs).code, 0);
-  ASSERT_EQ(stowage(timed + " --costs " + costs).code, 0);
-  const Outcome again = stowage("plan " + step + " --budget 60%peak --costs " +
-                                folder.at("inside.json") + " -o " + folder.at("again.json"));
-  EXPECT_EQ(again.code, 0) << again.text;
-}
-
 TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   const Outcome measured = run("--steps 3 --costs-out " + at("inside.json"));
   ASSERT_EQ(measured.code, 0) << measured.text;
