@@ -22,10 +22,10 @@ constexpr int kAttempts = 4;  // to bring the addresses just below the budget
 constexpr int kJumps = 1;
 constexpr int64_t kNoStallsPart = 1000;  // of the step's time: shorter stalls are none
 constexpr int64_t kSlackPart = 64;       // of the budget that may stay unused
-constexpr int64_t kHopelessPart = 4;   // of the budget that bytes may be over before it is given up
-constexpr int kHostRaises = 10;        // of the host's target, from nothing, until the device fits
-constexpr int kHostCuts = 10;          // halvings between what was too little and what did
-constexpr int64_t kRaisePart = 16;     // of the budget: the least raise
+constexpr int64_t kHopelessPart = 4;  // of the budget that bytes may be over before it is given up
+constexpr int kHostRaises = 10;       // of the host's target, from nothing, until the device fits
+constexpr int kHostCuts = 10;         // halvings between what was too little and what did
+constexpr int64_t kRaisePart = 16;    // of the budget: the least raise
 
 // Prices up to which a recompute is preferred to a copy, in permille of the time that a byte spends
 // on both links. The likely ones come first: a level that starts slower than the best plan so far

@@ -127,6 +127,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
          << " ops in row blocks have no measured costs: scaled from the whole ops, or estimated "
             "('stowage profile' measures them)\n";
     }
+    printPolicies(output.policies, output.planned.schedule.predicted.stepTime, os);
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
   }
   if (!output.planPath.empty()) {
@@ -140,6 +141,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
     json["row_blocks"] = output.planned.rowBlocks;
+    if (!output.policies.empty()) json["policies"] = policiesJson(output.policies);
     printJson(json);
   }
   return kExitYes;

@@ -6,10 +6,12 @@
 #define STOWAGE_TOOLS_PLANNING_PLAN_OUTPUT_H_
 
 #include <string>
+#include <vector>
 
 #include "passes/plan_step.h"
 #include "tools/cli/verb.h"
 #include "tools/planning/planning_flags.h"
+#include "tools/planning/policies.h"
 
 namespace stowage::tools {
 
@@ -20,6 +22,7 @@ struct PlanOutput {
   std::string planPath;  // "": no file
   bool embed = false;
   const CommonFlags& flags;
+  std::vector<PolicyAnswer> policies;  // to be shown beside the plan
 };
 VerbResult writePlanOutput(const PlanOutput& output);
 

@@ -30,6 +30,8 @@ struct PlanFlags : PlanningFlags {
   std::string budget;
   std::string from;
   std::string output;
+  std::string policy;
+  bool compare = false;
   bool embed = false;
 };
 
@@ -47,6 +49,20 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   if (flags.host.empty() && plan->file.hostLimit)
     inputs.options.limits.host = *plan->file.hostLimit;
   return ir::success();
+}
+
+ir::Error readPolicy(const PlanFlags& flags, PlanningInputs& inputs) {
+  if (flags.policy.empty()) return ir::success();
+  ir::Expected<Policy> policy = parsePolicy(flags.policy);
+  if (!policy) return policy.takeError();
+  inputs.options = narrowTo(*policy, inputs);
+  return ir::success();
+}
+
+ir::Expected<std::vector<PolicyAnswer>> compare(const PlanFlags& flags,
+                                                const PlanningInputs& inputs) {
+  if (!flags.compare) return std::vector<PolicyAnswer>();
+  return comparePolicies(inputs, flags.quiet);
 }
 
 /// What helps a step that cannot be one graph.
@@ -118,16 +134,20 @@ VerbResult runPlan(const PlanFlags& flags) {
   for (const std::string& what : {describeTooLarge(*inputs), describeRecordings(*inputs)}) {
     remark(what, flags);
   }
+  if (ir::Error error = readPolicy(flags, *inputs)) return error;
   ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
   if (!planned) {
     return suggestLaunch(suggestBuckets(countOutside(planned.takeError(), *size, *inputs)));
   }
+  ir::Expected<std::vector<PolicyAnswer>> policies = compare(flags, *inputs);
+  if (!policies) return policies.takeError();
   const PlanOutput output = {.inputs = *inputs,
                              .planned = *planned,
                              .graphPath = flags.graph,
                              .planPath = flags.output,
                              .embed = flags.embed,
-                             .flags = flags};
+                             .flags = flags,
+                             .policies = std::move(*policies)};
   return writePlanOutput(output);
 }
 
@@ -150,6 +170,16 @@ Verb addPlanVerb(CLI::App& app) {
       "--host applies unless you give another one");
   command->add_option("-o,--output", flags->output,
                       "plan file to write ('-': standard output); default: only the verdict");
+  CLI::Option* policy = command->add_option(
+      "--policy", flags->policy,
+      "plan by a policy for all tensors: " + listPolicies() + "; default: each by itself");
+  CLI::Option* compare = command->add_flag(
+      "--compare", flags->compare, "also show the fastest step under each policy, at this budget");
+  for (CLI::Option* option : {policy, compare}) {
+    option->excludes("--allow");
+    option->excludes("--from");
+  }
+  policy->excludes(compare);
   command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);
   return {.command = command, .run = [flags] { return runPlan(*flags); }, .flags = flags.get()};
