@@ -247,6 +247,7 @@ class Writer {
   void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
     isBlamed_.assign(result_.actions.size(), false);
     Nanoseconds free;
+    size_t placed = 0;  // of stallsAt: those with a node
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       const TimedAction& action = result_.actions[i];
       if (action.command.stream != ir::Stream::kCompute) continue;
@@ -258,10 +259,13 @@ class Writer {
         const bool isOut =
             last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
         (isOut ? result_.stalls.deviceToHost : result_.stalls.hostToDevice) += action.start - free;
-        result_.stallsAt.push_back(
-            {.node = action.command.node, .isOut = isOut, .time = action.start - free});
+        result_.stallsAt.push_back({.isOut = isOut, .time = action.start - free});
       }
       free = action.end;
+      if (action.command.recompute > 0) continue;
+      for (; placed < result_.stallsAt.size(); ++placed) {
+        result_.stallsAt[placed].node = action.command.node;
+      }
     }
   }
 

@@ -18,8 +18,9 @@ constexpr int64_t kRefresh = 64;  // steps between two computations of values an
 constexpr size_t kSpareRows = 16;
 
 // Nearly all of the time is spent in these two. Element by element, so wide registers give the same
-// bits.
-#if defined(__x86_64__) && defined(__GNUC__)
+// bits. Sanitizers are not there yet when the loader chooses among clones.
+#if defined(__x86_64__) && defined(__GNUC__) && !defined(__SANITIZE_THREAD__) && \
+    !defined(__SANITIZE_ADDRESS__)
 #define STOWAGE_WIDE __attribute__((target_clones("avx2", "default")))
 #else
 #define STOWAGE_WIDE

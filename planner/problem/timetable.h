@@ -29,7 +29,7 @@ struct Stalls {
 
 /// Where compute waited for a copy.
 struct StallAt {
-  ir::NodeId node;
+  ir::NodeId node;     // that waited; a recompute waits at the node that it is for
   bool isOut = false;  // for bytes to leave; false: for bytes to arrive
   Nanoseconds time;
 };

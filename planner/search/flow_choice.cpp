@@ -19,7 +19,7 @@ constexpr int64_t kUncertainSlotsWhenSmall = 2;
 
 // Points at which chains of recomputes end: dense, and less so.
 constexpr int32_t kCuts[] = {16, 32, 8};
-constexpr size_t kCutsOfFew = 1;
+constexpr size_t kCutsOfFew = 2;
 }  // namespace
 
 FlowChooser::FlowChooser(const GapTable& table, FixedActions fixed, std::vector<int64_t> loads)

@@ -62,6 +62,14 @@ TEST(EvaluateProperty, AnyDecisionsGiveASoundTimetable) {
     ++evaluated;
     EXPECT_GE(timetable->stepTime.value(), BoundSolver(table).bound(timetable->devicePeak.value()))
         << "seed " << seed;
+    ir::NodeId before(0);
+    Nanoseconds waited;
+    for (const StallAt& stall : timetable->stallsAt) {
+      EXPECT_LE(before, stall.node) << "seed " << seed;
+      before = stall.node;
+      waited += stall.time;
+    }
+    EXPECT_EQ(waited, timetable->stalls.deviceToHost + timetable->stalls.hostToDevice);
     ir::Schedule schedule = tests::toSchedule(c.graph, c.target, *timetable);
     schedule.graphMode = c.problem.graphMode;
     for (const ir::Command& command : schedule.commands) {

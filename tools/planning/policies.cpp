@@ -38,8 +38,6 @@ std::string describeAnswer(const PolicyAnswer& answer, Nanoseconds plan) {
 
 }  // namespace
 
-llvm::ArrayRef<Policy> allPolicies() { return kAll; }
-
 const char* policyName(Policy policy) {
   switch (policy) {
     case Policy::kKeepAll:

@@ -25,7 +25,6 @@ enum class Policy : uint8_t {
   kRecomputeOnly,  // nothing is moved
   kStreamStates    // parameters and optimizer states are on the host between their uses
 };
-llvm::ArrayRef<Policy> allPolicies();
 const char* policyName(Policy policy);
 /// Errors: kInvalidArgument with the nearest name.
 ir::Expected<Policy> parsePolicy(const std::string& name);

@@ -59,9 +59,8 @@ struct Measured {
   std::optional<InStepTimes> inSteps;
 };
 
-/// What was measured before for ops that this step has: here, by these libraries, in this mode.
-ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Graph& graph,
-                                      const ir::Target& target) {
+/// What was measured before: here, by these libraries, in this mode.
+ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Target& target) {
   ir::CostTable known;
   if (flags.known.empty()) return known;
   ir::Expected<std::string> here = runtime::costsDeviceHere(target);
@@ -76,12 +75,19 @@ ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Graph
                                    "measured on " + found + ", this is " + expected),
                      path);
     }
-    for (size_t i = 0; i < graph.nodes().size(); ++i) {
-      const auto row = file->table.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
-      if (row != file->table.bySignature.end()) known.bySignature.insert(*row);
-    }
+    known.bySignature.insert(file->table.bySignature.begin(), file->table.bySignature.end());
   }
   return known;
+}
+
+/// Adds the rows of `known` for ops of `graph` that `costs` lacks. Their number.
+size_t takeKnown(const ir::CostTable& known, const ir::Graph& graph, ir::CostTable& costs) {
+  size_t taken = 0;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    const auto row = known.bySignature.find(ir::nodeSignature(graph, ir::NodeId(i)));
+    if (row != known.bySignature.end() && costs.bySignature.insert(*row).second) ++taken;
+  }
+  return taken;
 }
 
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
@@ -125,14 +131,17 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
     if (!disk) return disk.takeError();
     measured.disk = *disk;
   }
-  ir::Expected<ir::CostTable> known = loadKnown(flags, graph, *target);
+  ir::Expected<ir::CostTable> known = loadKnown(flags, *target);
   if (!known) return known.takeError();
-  measured.known = known->bySignature.size();
+  ir::CostTable before;
+  measured.known = takeKnown(*known, graph, before);
   ir::Expected<ir::CostTable> costs =
-      measureOps(flags, graph, *target, std::move(*known), spread, measured.unrepeated);
+      measureOps(flags, graph, *target, std::move(before), spread, measured.unrepeated);
   if (!costs) return ofStepFile(costs.takeError(), flags.step);
   const auto measureBlocks = [&](const ir::Graph& blocked) {
-    return measureOps(flags, blocked, *target, *costs, spread, measured.unrepeated);
+    ir::CostTable before = *costs;
+    measured.known += takeKnown(*known, blocked, before);
+    return measureOps(flags, blocked, *target, std::move(before), spread, measured.unrepeated);
   };
   if (ir::Error error = passes::addRowBlockCosts(graph, *costs, measureBlocks)) {
     return ofStepFile(std::move(error), flags.step);
