@@ -51,6 +51,7 @@ struct ProfileFlags : CommonFlags {
 
 struct Measured {
   ir::CostTable costs;
+  runtime::TimeSpread spread;
   size_t known = 0;     // rows of `costs` that were there before
   ir::LinkModel links;  // with nothing else running
   std::optional<BytesPerSecond> hostMemory;
@@ -71,9 +72,9 @@ ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Targe
     const std::string found = "'" + file->table.device + "' by torch " + file->torchVersion;
     const std::string expected = "'" + *here + "' by torch " + runtime::torchVersion();
     if (file->table.source != ir::CostSource::kMeasured || found != expected) {
-      return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
-                                   "measured on " + found + ", this is " + expected),
-                     path);
+      std::string text = "measured on " + found;
+      text += ", this is " + expected;
+      return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch, std::move(text)), path);
     }
     known.bySignature.insert(file->table.bySignature.begin(), file->table.bySignature.end());
   }
@@ -92,17 +93,16 @@ size_t takeKnown(const ir::CostTable& known, const ir::Graph& graph, ir::CostTab
 
 ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Graph& graph,
                                        const ir::Target& target, ir::CostTable known,
-                                       runtime::TimeSpread& spread,
-                                       std::vector<runtime::UnrepeatedOp>& unrepeated) {
+                                       Measured& measured) {
   Progress progress(!flags.quiet);
   return runtime::calibrate(graph, {.device = target.device,
                                     .intraOpThreads = target.intraOpThreads,
                                     .alignBytes = target.alignBytes,
                                     .deterministic = target.deterministic,
                                     .repeats = flags.repeats,
-                                    .unrepeated = &unrepeated,
+                                    .unrepeated = &measured.unrepeated,
                                     .known = std::move(known),
-                                    .spread = &spread,
+                                    .spread = &measured.spread,
                                     .report = [&](size_t done, size_t all) {
                                       progress.show("measuring ops", done, all);
                                     }});
@@ -124,7 +124,6 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   if (ir::Error error = checkMayRun(graph, flags.step)) return error;
   if (ir::Error error = openGpuFor(*target)) return error;
   remark(describeMemoryCount(*target), flags);
-  runtime::TimeSpread spread;
   Measured measured;
   if (!flags.disk.empty()) {  // first: it takes seconds, and may be refused
     ir::Expected<runtime::DiskRates> disk = runtime::measureDisk(flags.disk);
@@ -136,17 +135,17 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   ir::CostTable before;
   measured.known = takeKnown(*known, graph, before);
   ir::Expected<ir::CostTable> costs =
-      measureOps(flags, graph, *target, std::move(before), spread, measured.unrepeated);
+      measureOps(flags, graph, *target, std::move(before), measured);
   if (!costs) return ofStepFile(costs.takeError(), flags.step);
   const auto measureBlocks = [&](const ir::Graph& blocked) {
     ir::CostTable before = *costs;
     measured.known += takeKnown(*known, blocked, before);
-    return measureOps(flags, blocked, *target, std::move(before), spread, measured.unrepeated);
+    return measureOps(flags, blocked, *target, std::move(before), measured);
   };
   if (ir::Error error = passes::addRowBlockCosts(graph, *costs, measureBlocks)) {
     return ofStepFile(std::move(error), flags.step);
   }
-  const std::string scatter = describeScatter(spread.median, spread.shortest);
+  const std::string scatter = describeScatter(measured.spread.median, measured.spread.shortest);
   remark(scatter, flags);
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
