@@ -184,14 +184,6 @@ class RegionFinder {
     return result;
   }
 
-  int64_t mostTouched(const RowRegion& region) const {
-    int64_t most = 0;
-    for (const RowMember& member : region.members) {
-      most = std::max(most, touched_[member.node.index()]);
-    }
-    return most;
-  }
-
   void keepLarge(std::vector<RowRegion>& regions) const {
     std::vector<int64_t> outside = touched_;
     for (const RowRegion& region : regions) {
@@ -200,7 +192,9 @@ class RegionFinder {
     if (outside.empty()) return;
     const int64_t most = *std::max_element(outside.begin(), outside.end());
     llvm::erase_if(regions, [&](const RowRegion& region) {
-      return mostTouched(region) < most / kSmallestPart;
+      return llvm::all_of(region.members, [&](const RowMember& member) {
+        return touched_[member.node.index()] < most / kSmallestPart;
+      });
     });
   }
 
