@@ -31,7 +31,7 @@ ir::Expected<Policy> parsePolicy(const std::string& name);
 /// "keep-all, offload-only, ..."
 std::string listPolicies();
 
-/// `options` narrowed to `policy`; its pins stay.
+/// The options of `inputs` narrowed to `policy`; what they pin stays pinned.
 passes::PlanStepOptions narrowTo(Policy policy, const PlanningInputs& inputs);
 
 /// One policy's answer for the budget of the inputs.
