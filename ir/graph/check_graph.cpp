@@ -17,7 +17,8 @@ namespace {
 
 bool mustPersist(Role role) {
   return role == Role::kParameter || role == Role::kFrozen || role == Role::kState ||
-         role == Role::kMaster || role == Role::kStepCounter || role == Role::kConstant;
+         role == Role::kMaster || role == Role::kStepCounter || role == Role::kConstant ||
+         role == Role::kPending;
 }
 
 bool mustNotPersist(Role role) {
@@ -254,7 +255,7 @@ class GraphChecker {
     }
     if (!access.writes()) return;
     if (storage.role == Role::kFrozen) add(nameOf(id) + " writes frozen " + nameOf(storage));
-    if (isArgument) return;
+    if (isArgument || storage.role == Role::kPending) return;
     if (isFilled) {
       add(nameOf(id) + " makes " + nameOf(storage) +
           " as a new result, but it holds bytes when the step begins");

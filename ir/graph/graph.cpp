@@ -19,13 +19,13 @@ namespace stowage::ir {
 
 namespace {
 
-constexpr std::array<const char*, 12> kRoleNames = {
-    "parameter",    "frozen", "buffer", "gradient",   "state",    "master",
-    "step_counter", "rng",    "input",  "activation", "constant", "output"};
+constexpr std::array<const char*, 13> kRoleNames = {
+    "parameter", "frozen", "buffer",     "gradient", "state",   "master", "step_counter",
+    "rng",       "input",  "activation", "constant", "pending", "output"};
 static_assert(static_cast<size_t>(Role::kOutput) + 1 == kRoleNames.size());
 
-constexpr std::array<const char*, 3> kPhaseNames = {"forward", "backward", "optimizer"};
-static_assert(static_cast<size_t>(Phase::kOptimizer) + 1 == kPhaseNames.size());
+constexpr std::array<const char*, 4> kPhaseNames = {"forward", "backward", "optimizer", "deferred"};
+static_assert(static_cast<size_t>(Phase::kDeferred) + 1 == kPhaseNames.size());
 
 template <typename Enum, size_t kCount>
 std::optional<Enum> findByName(const std::array<const char*, kCount>& names, llvm::StringRef name) {
@@ -132,6 +132,7 @@ bool isPersistentByDefault(Role role) {
     case Role::kStepCounter:
     case Role::kRng:
     case Role::kConstant:
+    case Role::kPending:
       return true;
     default:
       return false;

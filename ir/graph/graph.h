@@ -49,6 +49,8 @@ enum class Role : uint8_t {
   kInput,        // bound anew each step; version 0 arrives in host memory
   kActivation,   // everything the step makes for itself, temporaries of composites included
   kConstant,     // persistent bytes made outside the step that are no parameter or buffer
+  kPending,      // made by a step for its deferred updates, which run in the next one; read first
+                 // thing in a step, made anew later in it
   kOutput        // delivered to the caller after the step (losses, metrics)
 };
 const char* roleName(Role role);
@@ -65,6 +67,10 @@ struct Storage {
   bool output = false;      // its last version is delivered to the host after the step
   friend bool operator==(const Storage&, const Storage&) = default;
 };
+/// What a training is between two steps, when no update is pending: what checkpoints hold.
+inline bool isState(const Storage& storage) {
+  return storage.persistent && storage.role != Role::kInput && storage.role != Role::kPending;
+}
 
 struct Value {
   std::string name;  // unique identifier in the text form, without '%'
@@ -121,9 +127,15 @@ using NumberList = std::vector<std::variant<bool, int64_t, double, ScalarArg>>;
 using Argument = std::variant<NoneArg, bool, int64_t, double, std::string, ComplexArg, ScalarArg,
                               EnumArg, WrappedNumberArg, ValueArg, ValueList, NumberList>;
 
-enum class Phase : uint8_t { kForward, kBackward, kOptimizer };
+/// kDeferred: an update of the step before, with its step scalars; not run while nothing is
+/// pending.
+enum class Phase : uint8_t { kForward, kBackward, kOptimizer, kDeferred };
 const char* phaseName(Phase phase);
 std::optional<Phase> findPhase(llvm::StringRef name);
+/// Of the optimizer, in this step or deferred from the one before?
+inline bool updatesModel(Phase phase) {
+  return phase == Phase::kOptimizer || phase == Phase::kDeferred;
+}
 
 struct Node {
   std::string op;  // "aten.mm.default": namespace.name.overload, overload "default" when empty

@@ -53,7 +53,7 @@ std::optional<GraphMode> findGraphMode(llvm::StringRef name) {
 }
 
 bool endsGraph(const Node& node) {
-  return node.phase == Phase::kOptimizer || firstStepScalar(node).has_value();
+  return updatesModel(node.phase) || firstStepScalar(node).has_value();
 }
 
 Bytes Schedule::arenaBytes(Space space) const {

@@ -106,7 +106,7 @@ size_t recordedCommands(const Facts& facts) {
     if (command.kind != CommandKind::kRun) continue;
     bool takesScalar = false;
     forEachScalar(facts.node(command), [&](ScalarId) { takesScalar = true; });
-    if (takesScalar || facts.node(command).phase == Phase::kOptimizer) return i;
+    if (takesScalar || updatesModel(facts.node(command).phase)) return i;
   }
   return schedule.commands.size();
 }

@@ -62,6 +62,25 @@ std::string formatExcess(Nanoseconds value, Nanoseconds base, bool sign) {
   return sign ? fmt::format("{:+.1f} %", percent) : fmt::format("{:.1f} %", percent);
 }
 
+namespace {
+
+void countUpdates(const ir::Graph& graph, PlanCounts& counts) {
+  std::set<ir::StorageId> updated;
+  std::set<ir::StorageId> deferred;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
+      if (!isParameter || !access.writes()) continue;
+      updated.insert(access.storage);
+      if (graph.nodes()[i].phase == ir::Phase::kDeferred) deferred.insert(access.storage);
+    }
+  }
+  counts.updatedParameters = static_cast<int64_t>(updated.size());
+  counts.deferredParameters = static_cast<int64_t>(deferred.size());
+}
+
+}  // namespace
+
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   PlanCounts counts;
   std::set<ir::StorageId> states;
@@ -75,14 +94,15 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
       left.insert(row.storage);
     }
     if (row.action == ir::GapAction::kHost)
-      (storage.persistent ? states : activations).insert(row.storage);
+      (ir::isState(storage) ? states : activations).insert(row.storage);
   }
   counts.offloadedStates = static_cast<int64_t>(states.size());
   counts.offloadedActivations = static_cast<int64_t>(activations.size());
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::Storage& storage = graph.storages()[i];
     const bool isOnDevice = storage.home == ir::Space::kDevice;
-    if (storage.persistent && isOnDevice && !left.contains(ir::StorageId(i))) {
+    if (storage.role == ir::Role::kPending) counts.pending += storage.bytes;
+    if (ir::isState(storage) && isOnDevice && !left.contains(ir::StorageId(i))) {
       counts.resident = counts.resident + storage.bytes;
     }
   }
@@ -91,8 +111,20 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
     if (command.recompute > 0) ++counts.recomputedLaunches;
     if (command.takes.isValid()) ++counts.reusedInPlace;
   }
+  countUpdates(graph, counts);
   return counts;
 }
+
+namespace {
+
+void printDeferred(const PlanCounts& counts, llvm::raw_ostream& os) {
+  if (counts.deferredParameters == 0) return;
+  os << "updates    of " << counts.deferredParameters << " of " << counts.updatedParameters
+     << " parameters run in the next step, just before they are read; "
+     << formatBytes(counts.pending) << " of gradients wait\n";
+}
+
+}  // namespace
 
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   const ir::Prediction& claim = summary.schedule.predicted;
@@ -108,7 +140,9 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
      << formatBytes(summary.budget) << unplannedText(summary) << '\n';
   printOutside(summary, os);
-  os << "planned    " << describeChoices(countPlan(summary.graph, summary.schedule)) << '\n';
+  const PlanCounts counts = countPlan(summary.graph, summary.schedule);
+  os << "planned    " << describeChoices(counts) << '\n';
+  printDeferred(counts, os);
   os << "step       " << formatDuration(claim.stepTime) << " predicted, ";
   // Costs may say that nothing takes time.
   const Nanoseconds unlimited =
@@ -159,6 +193,7 @@ Json planSummaryJson(const PlanSummary& summary) {
                     {"reused_in_place", counts.reusedInPlace},
                     {"copies", counts.copies},
                     {"recomputed_launches", counts.recomputedLaunches},
+                    {"deferred_parameters", counts.deferredParameters},
                     {"commands", summary.schedule.commands.size()}};
   return json;
 }

@@ -28,7 +28,10 @@ struct PlanCounts {
   int64_t reusedInPlace = 0;
   int64_t copies = 0;
   int64_t recomputedLaunches = 0;
-  Bytes resident;  // of what lives across steps and never leaves the device
+  int64_t updatedParameters = 0;
+  int64_t deferredParameters = 0;  // of these, updated in the next step
+  Bytes pending;                   // what waits for deferred updates
+  Bytes resident;                  // of what lives across steps and never leaves the device
 };
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);
 

@@ -39,6 +39,7 @@ MemoryGroup memoryGroupOf(ir::Role role) {
     case ir::Role::kStepCounter:
       return MemoryGroup::kOptimizer;
     case ir::Role::kGradient:
+    case ir::Role::kPending:
       return MemoryGroup::kGradients;
     case ir::Role::kInput:
     case ir::Role::kActivation:

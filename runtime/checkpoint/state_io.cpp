@@ -65,7 +65,7 @@ const std::string& fileName(const ir::Storage& storage, const StateFileOptions& 
 }
 
 bool isWanted(const ir::Storage& storage, const StateFileOptions& options) {
-  if (!storage.persistent || storage.role == ir::Role::kInput) return false;
+  if (!ir::isState(storage)) return false;
   return !options.wants || options.wants(storage);
 }
 

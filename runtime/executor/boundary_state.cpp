@@ -29,12 +29,12 @@ class StateWalk {
     }
   }
 
-  // Calls `visit` with every persistent storage.
+  // Calls `visit` with all state.
   ir::Error forEach(llvm::function_ref<ir::Error(ir::StorageId, const ir::BoundaryEntry&)> visit) {
     if (ir::Error error = executor_.finish()) return error;
     for (size_t i = 0; i < graph_.storages().size(); ++i) {
       const ir::Storage& storage = graph_.storages()[i];
-      if (!storage.persistent || storage.role == ir::Role::kInput) continue;
+      if (!ir::isState(storage)) continue;
       if (entries_[i] == nullptr) {
         return ir::makeError(ir::ErrorCode::kInvalidIr,
                              "the boundary has no place for '" + storage.name + "'");

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/check_executable.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <string>
 #include <utility>
@@ -53,6 +55,7 @@ class Checker {
   ir::Error run() {
     const ir::Schedule& schedule = source_.schedule;
     for (size_t i = 0; i < schedule.residencies.size(); ++i) checkResidency(ResidencyId(i));
+    checkDeferred();
     // The rest looks residencies up.
     if (notes_.empty()) {
       for (const ir::BoundaryEntry& entry : schedule.boundary) checkBoundary(entry);
@@ -65,6 +68,18 @@ class Checker {
   }
 
  private:
+  // What is recorded is the same in every step.
+  void checkDeferred() {
+    if (source_.schedule.graphMode == ir::GraphMode::kNone) return;
+    const auto nodes = source_.graph.nodes();
+    const auto* found = llvm::find_if(
+        nodes, [](const ir::Node& node) { return node.phase == ir::Phase::kDeferred; });
+    if (found == nodes.end()) return;
+    const ir::NodeId id(static_cast<size_t>(found - nodes.begin()));
+    notes_.push_back("a CUDA graph would run " + source_.graph.describeNode(id) +
+                     " also when no update is pending");
+  }
+
   void report(const std::string& where, const std::string& what) {
     notes_.push_back(where + ": " + what);
   }

@@ -161,7 +161,12 @@ class PlanMaker {
 
   void addRecord(CommandId id) {
     const Command& command = schedule_.command(id);
-    EnqueueRecord record{command.kind, command.stream, eventOf_[id.index()], -1, {}, {}};
+    EnqueueRecord record{
+        .kind = command.kind, .stream = command.stream, .event = eventOf_[id.index()]};
+    if (command.kind == CommandKind::kCopy) {
+      const ir::Residency& from = schedule_.residency(command.from);
+      record.copiesState = graph_.storage(from.storage).persistent;
+    }
     for (const CommandId other : command.wait) {
       if (isForeign(command, other)) record.waitFor.push_back(eventOf_[other.index()]);
     }
@@ -183,8 +188,12 @@ class PlanMaker {
       if (command.kind != CommandKind::kRun) continue;
       const ir::Node& node = graph_.node(command.node);
       const bool scalars = usesStepScalars(node);
-      const bool updates = node.phase == ir::Phase::kOptimizer && !empties(command.node);
       plan_.needsScalars = plan_.needsScalars || scalars;
+      if (node.phase == ir::Phase::kDeferred) {
+        plan_.records[i].isDeferred = plan_.defersUpdates = true;
+        continue;
+      }
+      const bool updates = node.phase == ir::Phase::kOptimizer && !empties(command.node);
       plan_.records[i].updates = updates;
       if (scalars || updates) plan_.firstUpdate = i;
       if (!updates) noteStateWrites(command.node);

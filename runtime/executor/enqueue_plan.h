@@ -28,6 +28,8 @@ struct EnqueueRecord {
   int32_t event = -1;                      // recorded after the command; -1: none
   int32_t output = -1;                     // index of the output that leaves after it; -1: none
   bool updates = false;                    // left out of a step without updates
+  bool isDeferred = false;                 // an update of the step before
+  bool copiesState = false;                // a copy of what lasts from step to step
   llvm::SmallVector<int32_t, 2> waitFor;   // events of this step
   llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
 };
@@ -62,10 +64,11 @@ struct EnqueuePlan {
   std::vector<StreamEnd> stepEnd;   // of every stream that the schedule uses
   std::vector<InputPort> inputs;    // in order of storage
   std::vector<OutputPort> outputs;  // in order of storage
-  /// The first command that updates the model or reads a step scalar; the number of commands if
-  /// there is none.
+  /// The first command that updates the model or reads a step scalar of its own step; the number of
+  /// commands if there is none.
   size_t firstUpdate = 0;
   bool needsScalars = false;
+  bool defersUpdates = false;
   /// A step whose scalars do not come can be ended by leaving out the updates and the copies of
   /// what they make: all state stays as it was. Not where they overwrite state whose old bytes are
   /// not kept until then.

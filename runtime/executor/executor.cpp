@@ -74,8 +74,26 @@ ir::Expected<int64_t> Executor::enqueueStep(llvm::ArrayRef<InputBytes> inputs) {
   if (ir::Error error = checkInputs(inputs)) return error;
   if (ir::Error error = enqueue(inputs)) return stop(std::move(error));
   if (unbegun_) return ir::makeError(*std::exchange(unbegun_, std::nullopt));
+  hasPending_ = false;
   if (refusal_) return endWithoutUpdates();
+  hasPending_ = plan_.defersUpdates;
+  if (hasPending_) pendingScalars_ = scalars_.vec();
   return nextStep_++;
+}
+
+// As a turn of its own: nothing else is under way before and after it.
+ir::Error Executor::runPending() {
+  if (!hasPending_) return ir::success();
+  firstStepOfTurn_ = nextStep_;
+  if (ir::Error error = program_->beginStep(passOf(nextStep_))) return error;
+  launches_ = Launches::kDeferred;
+  for (size_t i = 0; i < plan_.records.size(); ++i) {
+    if (ir::Error error = enqueueCommand(ir::CommandId(i), /*delivers=*/false)) return error;
+  }
+  if (ir::Error error = device_.synchronize()) return error;
+  ++pendingRuns_;
+  hasPending_ = false;
+  return ir::success();
 }
 
 ir::Error Executor::endWithoutUpdates() {
@@ -94,7 +112,7 @@ ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
   // Events and outputs have two places each, by the step's parity.
   if (nextStep_ - 2 >= firstStepOfTurn_) {
     for (const StreamEnd& end : plan_.stepEnd) {
-      if (ir::Error error = program_->waitOnHost({end.event, nextStep_ - 2})) return error;
+      if (ir::Error error = program_->waitOnHost({end.event, passOf(nextStep_ - 2)})) return error;
     }
   }
   lossState_.forget();
@@ -104,6 +122,7 @@ ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
   if (source_.feed != nullptr) source_.feed->begin(nextStep_);
   scalars_ = {};
   isJoined_ = false;
+  launches_ = hasPending_ ? Launches::kAll : Launches::kNotDeferred;
   if (source_.feed != nullptr && source_.feed->comesFirst()) {
     if (ir::Error error = joinFeed(/*enqueued=*/0)) {
       unbegun_ = ir::takePayload(std::move(error));
@@ -112,7 +131,7 @@ ir::Error Executor::enqueue(llvm::ArrayRef<InputBytes> inputs) {
   }
   if (ir::Error error = bindInputs(inputs)) return error;
   if (ir::Error error = readUnwrittenOutputs()) return error;
-  if (ir::Error error = program_->beginStep(nextStep_)) return error;
+  if (ir::Error error = program_->beginStep(passOf(nextStep_))) return error;
   if (source_.schedule.joined && nextStep_ > firstStepOfTurn_) {
     if (ir::Error error = joinStreams()) return error;
   }
@@ -163,7 +182,7 @@ ir::Error Executor::bindInputs(llvm::ArrayRef<InputBytes> inputs) {
 ir::Error Executor::bindInput(const InputPort& port, llvm::ArrayRef<uint8_t> bytes) {
   if (nextStep_ > firstStepOfTurn_) {
     for (const int32_t event : port.users) {
-      if (ir::Error error = program_->waitOnHost({event, nextStep_ - 1})) return error;
+      if (ir::Error error = program_->waitOnHost({event, passOf(nextStep_ - 1)})) return error;
     }
   }
   return device_.write(ir::Space::kHost, port.hostOffset, bytes);
@@ -190,7 +209,7 @@ ir::Error Executor::joinStreams() {
   for (const StreamEnd& waiting : plan_.stepEnd) {
     for (const StreamEnd& end : plan_.stepEnd) {
       if (end.stream == waiting.stream) continue;
-      const EventRef last{end.event, nextStep_ - 1};
+      const EventRef last{end.event, passOf(nextStep_ - 1)};
       if (ir::Error error = program_->wait(waiting.stream, last)) return error;
     }
   }
@@ -238,7 +257,8 @@ ir::Error Executor::deliverAfterSegment(size_t end) {
     const EnqueueRecord& record = plan_.records[i];
     if (record.output < 0) continue;
     if (ir::Error error = deliver(record)) return error;
-    if (ir::Error error = program_->record(record.stream, {record.event, nextStep_})) return error;
+    if (ir::Error error = program_->record(record.stream, {record.event, passOf(nextStep_)}))
+      return error;
   }
   return ir::success();
 }
@@ -288,34 +308,49 @@ ir::Error Executor::enqueueCommand(ir::CommandId id, bool delivers) {
   const EnqueueRecord& record = plan_.records[id.index()];
   if (ir::Error error = enqueueWaits(record)) return error;
   // Of what is left out the waits and the event stay: others rely on them.
-  const bool isLeftOut = refusal_ && record.updates;
-  if (!isLeftOut && record.kind == ir::CommandKind::kRun) {
-    if (ir::Error error = program_->run(id, scalars_)) return error;
-  } else if (!isLeftOut) {
+  if (isLeftOut(record)) {
+  } else if (record.kind == ir::CommandKind::kRun) {
+    const llvm::ArrayRef<ScalarValue> scalars =
+        record.isDeferred ? llvm::ArrayRef(pendingScalars_) : scalars_;
+    if (ir::Error error = program_->run(id, scalars)) return error;
+  } else {
     if (ir::Error error = program_->copy(id)) return error;
   }
   if (delivers && record.output >= 0) {
     if (ir::Error error = deliver(record)) return error;
   }
   if (record.event < 0) return ir::success();
-  return program_->record(record.stream, {record.event, nextStep_});
+  return program_->record(record.stream, {record.event, passOf(nextStep_)});
+}
+
+bool Executor::isLeftOut(const EnqueueRecord& record) const {
+  if (refusal_ && record.updates) return true;
+  if (launches_ == Launches::kDeferred) return !record.isDeferred && !record.copiesState;
+  return launches_ == Launches::kNotDeferred && record.isDeferred;
 }
 
 ir::Error Executor::enqueueWaits(const EnqueueRecord& record) {
   for (const int32_t event : record.waitFor) {
-    if (ir::Error error = program_->wait(record.stream, {event, nextStep_})) return error;
+    if (ir::Error error = program_->wait(record.stream, {event, passOf(nextStep_)})) return error;
   }
   if (nextStep_ == firstStepOfTurn_) return ir::success();
   for (const int32_t event : record.waitPrev) {
-    if (ir::Error error = program_->wait(record.stream, {event, nextStep_ - 1})) return error;
+    if (ir::Error error = program_->wait(record.stream, {event, passOf(nextStep_ - 1)}))
+      return error;
   }
   return ir::success();
 }
 
-ir::Error Executor::finish() {
+ir::Error Executor::wait() {
   if (endedWithoutUpdates_) return ir::success();
   if (ir::Error error = checkRunning()) return error;
   if (ir::Error error = device_.synchronize()) return stop(std::move(error));
+  return ir::success();
+}
+
+ir::Error Executor::finish() {
+  if (ir::Error error = wait()) return error;
+  if (ir::Error error = runPending()) return stop(std::move(error));
   return ir::success();
 }
 

@@ -12,6 +12,10 @@
 // their boundaries are equal; the change of plans waits for all streams. On the first step, and
 // after a change of plans, every `prev` counts as satisfied.
 //
+// Deferred updates (ir::Phase::kDeferred) belong to the step before and take its step scalars. They
+// are left out where nothing is pending: in the first step and after `finish`. finish() runs what
+// is pending: the schedule once more, all launches but the deferred ones left out, with the copies
+// of what lasts from step to step.
 // After an error the executor is stopped.
 // A step is not undone: the state since the last save is lost, and every later call returns the
 // same error. One exception: the step scalars do not come because the optimizer did something else
@@ -68,6 +72,9 @@ class Executor {
   /// after it was refused. Valid until two more are enqueued.
   ir::Expected<llvm::ArrayRef<uint8_t>> output(int64_t step, ir::StorageId storage);
   /// Waits for everything enqueued.
+  ir::Error wait();
+  /// Waits for everything enqueued, deferred updates included: the boundary's places hold the state
+  /// after the last step. To run what is pending takes about as long as the copies of a step.
   ir::Error finish();
 
   int64_t stepsEnqueued() const { return nextStep_; }
@@ -89,7 +96,18 @@ class Executor {
   Executor(Device& device, const PlanSource& source, EnqueuePlan plan,
            std::unique_ptr<Program> program);
 
+  /// Which launches a pass over the schedule makes.
+  enum class Launches : uint8_t {
+    kAll,
+    kNotDeferred,  // nothing is pending
+    kDeferred      // what is pending, and no step
+  };
+
   ir::Error enqueue(llvm::ArrayRef<InputBytes> inputs);
+  ir::Error runPending();
+  /// By which the events of a step are told from those of the step before.
+  int64_t passOf(int64_t step) const { return step + pendingRuns_; }
+  bool isLeftOut(const EnqueueRecord& record) const;
   ir::Error startTurn();
   ir::Error checkInputs(llvm::ArrayRef<InputBytes> inputs) const;
   ir::Error bindInputs(llvm::ArrayRef<InputBytes> inputs);
@@ -118,6 +136,10 @@ class Executor {
   std::unique_ptr<Program> program_;
   int64_t nextStep_ = 0;
   int64_t firstStepOfTurn_ = 0;  // its `prev` are satisfied
+  int64_t pendingRuns_ = 0;      // passes that were no steps
+  bool hasPending_ = false;
+  Launches launches_ = Launches::kAll;  // in this pass
+  std::vector<ScalarValue> pendingScalars_;
   int64_t recordings_ = 0;
   llvm::ArrayRef<ScalarValue> scalars_;
   std::vector<ScalarValue> capturedScalars_;  // stand in where the step's own do not come

@@ -49,7 +49,7 @@ ir::Error Executor::tellFeed(size_t enqueued) {
       continue;
     }
     if (port->event >= 0) {
-      if (ir::Error error = program_->waitOnHost({port->event, nextStep_})) return error;
+      if (ir::Error error = program_->waitOnHost({port->event, passOf(nextStep_)})) return error;
     }
     source_.feed->tell(
         k, llvm::ArrayRef<uint8_t>(
@@ -78,7 +78,8 @@ ir::Expected<llvm::ArrayRef<uint8_t>> Executor::output(int64_t step, ir::Storage
   const auto k = static_cast<size_t>(position);
   const int32_t event = plan_.outputs[k].event;
   if (step >= firstStepOfTurn_ && event >= 0) {
-    if (ir::Error error = program_->waitOnHost({event, step})) return stop(std::move(error));
+    if (ir::Error error = program_->waitOnHost({event, passOf(step)}))
+      return stop(std::move(error));
   }
   return llvm::ArrayRef<uint8_t>(outputs_[static_cast<size_t>(step % 2)][k]);
 }

@@ -128,20 +128,37 @@ void FakeReference::runStep(llvm::ArrayRef<ScalarValue> scalars) {
   }
   results_.clear();
   for (size_t n = 0; n < graph_.nodes().size(); ++n) {
-    const ir::NodeId node(n);
-    const llvm::ArrayRef<ir::Access> accesses = graph_.accesses(node);
-    std::vector<ByteVector> before(accesses.size());
-    for (size_t i = 0; i < accesses.size(); ++i) {
-      if (accesses[i].reads()) before[i] = bytes_[accesses[i].storage.index()];
-    }
-    std::vector<ByteVector> after =
-        runFakeKernel(graph_, node, accesses, before, scalars, generator_);
-    results_.push_back(hashResults(accesses, after));
-    for (size_t i = 0; i < accesses.size(); ++i) {
-      if (accesses[i].writes()) bytes_[accesses[i].storage.index()] = std::move(after[i]);
-    }
+    const bool isDeferred = graph_.nodes()[n].phase == ir::Phase::kDeferred;
+    results_.emplace_back();
+    if (!isDeferred) runNode(ir::NodeId(n), scalars);
+    if (isDeferred && pending_) runNode(ir::NodeId(n), *pending_);
   }
+  pending_ = scalars.vec();
   ++step_;
+}
+
+void FakeReference::finish() {
+  results_.clear();
+  for (size_t n = 0; n < graph_.nodes().size(); ++n) {
+    results_.emplace_back();
+    const bool isDeferred = graph_.nodes()[n].phase == ir::Phase::kDeferred;
+    if (isDeferred && pending_) runNode(ir::NodeId(n), *pending_);
+  }
+  pending_.reset();
+}
+
+void FakeReference::runNode(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars) {
+  const llvm::ArrayRef<ir::Access> accesses = graph_.accesses(node);
+  std::vector<ByteVector> before(accesses.size());
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (accesses[i].reads()) before[i] = bytes_[accesses[i].storage.index()];
+  }
+  std::vector<ByteVector> after =
+      runFakeKernel(graph_, node, accesses, before, scalars, generator_);
+  results_.back() = hashResults(accesses, after);
+  for (size_t i = 0; i < accesses.size(); ++i) {
+    if (accesses[i].writes()) bytes_[accesses[i].storage.index()] = std::move(after[i]);
+  }
 }
 
 }  // namespace stowage::runtime

@@ -13,6 +13,7 @@
 #include <llvm/ADT/ArrayRef.h>
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "ir/graph/graph.h"
@@ -57,15 +58,20 @@ class FakeReference {
   explicit FakeReference(const ir::Graph& graph);
   /// Runs one step: inputs are makeFakeBytes(…, step).
   void runStep(llvm::ArrayRef<ScalarValue> scalars);
+  /// Runs the deferred updates of the last step.
+  void finish();
   /// What a storage holds now.
   const ByteVector& bytes(ir::StorageId storage) const { return bytes_[storage.index()]; }
-  /// What each node wrote in the last step.
+  /// What each node wrote in the last step, or in `finish` after it; nothing where it did not run.
   const std::vector<std::vector<FakeResult>>& results() const { return results_; }
 
  private:
+  void runNode(ir::NodeId node, llvm::ArrayRef<ScalarValue> scalars);
+
   const ir::Graph& graph_;
-  std::vector<ByteVector> bytes_;                 // by storage
-  std::vector<std::vector<FakeResult>> results_;  // by node
+  std::optional<std::vector<ScalarValue>> pending_;  // step scalars of deferred updates
+  std::vector<ByteVector> bytes_;                    // by storage
+  std::vector<std::vector<FakeResult>> results_;     // by node
   FakeGenerator generator_;
   int64_t step_ = 0;
 };

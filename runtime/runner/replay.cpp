@@ -23,9 +23,10 @@ struct Replay::State {
   const ir::Graph& graph;
   c10::Device device;
   BoundTensors tensors;
-  std::vector<OpCall> calls;                     // by node
-  std::vector<at::Tensor> holders;               // by storage: what owns its bytes
-  std::vector<std::vector<ir::StorageId>> dead;  // by node: storages not used afterwards
+  std::vector<OpCall> calls;                        // by node
+  std::vector<at::Tensor> holders;                  // by storage: what owns its bytes
+  std::vector<std::vector<ir::StorageId>> dead;     // by node: storages not used afterwards
+  std::optional<std::vector<ScalarValue>> pending;  // step scalars of deferred updates
 
   State(const ir::Graph& replayed, c10::Device where, BoundTensors made)
       : graph(replayed),
@@ -104,6 +105,17 @@ struct Replay::State {
     return takeResults(node, stack);
   }
 
+  bool isDeferred(size_t n) const { return graph.nodes()[n].phase == ir::Phase::kDeferred; }
+
+  ir::Error runAndDrop(size_t n, llvm::ArrayRef<ScalarValue> scalars) {
+    if (ir::Error error = runNode(ir::NodeId(n), scalars)) return error;
+    for (const ir::StorageId storage : dead[n]) hold(storage, at::Tensor(), nullptr);
+    return ir::success();
+  }
+
+  // An update of the step before, if there is one that has not run.
+  ir::Error runPending(size_t n) { return pending ? runAndDrop(n, *pending) : ir::success(); }
+
   ir::Error takeResults(ir::NodeId node, const std::vector<c10::IValue>& stack) {
     const auto& results = graph.node(node).results;
     const std::vector<ir::StorageId> fresh = freshResults(graph, node);
@@ -164,11 +176,22 @@ ir::Error Replay::runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<Scal
     if (ir::Error error = write(input.storage, input.bytes)) return error;
   }
   for (size_t n = 0; n < state_->calls.size(); ++n) {
-    if (ir::Error error = state_->runNode(ir::NodeId(n), scalars)) return error;
-    for (const ir::StorageId storage : state_->dead[n]) {
-      state_->hold(storage, at::Tensor(), nullptr);
+    if (state_->isDeferred(n)) {
+      if (ir::Error error = state_->runPending(n)) return error;
+    } else if (ir::Error error = state_->runAndDrop(n, scalars)) {
+      return error;
     }
   }
+  state_->pending = scalars.vec();
+  return ir::success();
+}
+
+ir::Error Replay::finish() {
+  for (size_t n = 0; n < state_->calls.size(); ++n) {
+    if (!state_->isDeferred(n)) continue;
+    if (ir::Error error = state_->runPending(n)) return error;
+  }
+  state_->pending.reset();
   return ir::success();
 }
 

@@ -29,6 +29,8 @@ class Replay {
 
   /// Inputs as for Executor::enqueueStep. `scalars` by ScalarId.
   ir::Error runStep(llvm::ArrayRef<InputBytes> inputs, llvm::ArrayRef<ScalarValue> scalars);
+  /// Runs the deferred updates of the last step, so that the state is that after it.
+  ir::Error finish();
   /// What a persistent storage or an output holds now. Empty for others and for outputs before the
   /// first step.
   ir::Expected<std::vector<uint8_t>> read(ir::StorageId storage) const;

@@ -137,7 +137,7 @@ ir::Expected<std::optional<std::vector<uint8_t>>> Runner::Impl::generatorBefore(
   if (!ownFeed) return std::nullopt;
   // Draws of the step before move it until they are done.
   if (drawsOnCpu) {
-    if (ir::Error error = executor->finish()) return error;
+    if (ir::Error error = executor->wait()) return error;
   }
   return readGeneratorState(generatorDevice());
 }
@@ -214,7 +214,7 @@ ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
 
 ir::Error Runner::Impl::fillState() {
   const auto persistent = [&](ir::StorageId storage, FirstValue from) {
-    return storage.isValid() && plan.graph.storage(storage).persistent &&
+    return storage.isValid() && ir::isState(plan.graph.storage(storage)) &&
            captured.firstValue(match.capturedOf(storage)) == from &&
            !comesFromFile(plan.graph.storage(storage));
   };
@@ -276,7 +276,7 @@ Runner::Runner(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
 Runner::~Runner() {
   // Whatever is still under way must not outlive the arenas.
-  if (impl_->executor) llvm::consumeError(impl_->executor->finish());
+  if (impl_->executor) llvm::consumeError(impl_->executor->wait());
   impl_->part();
 }
 
@@ -353,7 +353,7 @@ ir::Expected<std::vector<at::Tensor>> Runner::reports(int64_t step) {
   return reports;
 }
 
-ir::Error Runner::finish() { return impl_->executor->finish(); }
+ir::Error Runner::finish() { return impl_->executor->wait(); }
 
 ir::Error Runner::visitState(StateVisitor visit) {
   if (ir::Error error = impl_->enter()) return error;
@@ -361,7 +361,7 @@ ir::Error Runner::visitState(StateVisitor visit) {
   const ir::Graph& graph = impl_->plan.graph;
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
-    if (!graph.storage(storage).persistent) continue;
+    if (!ir::isState(graph.storage(storage))) continue;
     if (impl_->findBoundary(storage) == nullptr) continue;  // no step touches it
     ir::Expected<at::Tensor> value = impl_->currentValue(storage);
     if (!value) return value.takeError();

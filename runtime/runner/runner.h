@@ -122,7 +122,7 @@ class Runner {
   /// optimizers hold this one's tensors. Every call that needs it does so by itself.
   ir::Error takeTurn();
 
-  /// Delivers the bytes of every persistent storage that the plan touches, in order of storage,
+  /// Delivers the bytes of all state that the plan touches, in order of storage,
   /// after everything enqueued is done.
   using StateVisitor =
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;

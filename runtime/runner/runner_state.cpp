@@ -92,7 +92,7 @@ ir::Error Runner::Impl::readWeights() {
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     const ir::Storage& info = plan.graph.storage(storage);
-    if (!info.persistent || !comesFromFile(info)) continue;
+    if (!ir::isState(info) || !comesFromFile(info)) continue;
     const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
     if (ir::Error error = weights->read(plan.graph, storage, {}, bytes)) return error;
     if (ir::Error error = putState(storage, bytes)) return error;
@@ -177,7 +177,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
 std::optional<Bytes> Runner::peak() const { return impl_->device->servedPeak(); }
 
 ir::Expected<Bytes> Runner::highWaterMark() {
-  if (ir::Error error = impl_->executor->finish()) return error;
+  if (ir::Error error = impl_->executor->wait()) return error;
   return findHighWaterMark(arenaBytes(), [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
     return impl_->device->read(ir::Space::kDevice, offset, bytes);
   });
@@ -188,7 +188,7 @@ ir::Error Runner::checkCanaries() {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          "several plans write to the arenas, expected one");
   }
-  if (ir::Error error = impl_->executor->finish()) return error;
+  if (ir::Error error = impl_->executor->wait()) return error;
   for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
     const std::vector<ir::ByteRange> planned =
         plannedSpans(impl_->plan.graph, impl_->plan.schedule, impl_->plan.target, space);
@@ -209,7 +209,7 @@ ir::Error Runner::checkCanaries() {
 ir::Error Runner::takeTimes(int64_t steps) { return impl_->executor->program().takeTimes(steps); }
 
 ir::Expected<std::vector<ir::StepTimes>> Runner::takenTimes() {
-  if (ir::Error error = impl_->executor->finish()) return error;
+  if (ir::Error error = impl_->executor->wait()) return error;
   return impl_->executor->program().takenTimes();
 }
 

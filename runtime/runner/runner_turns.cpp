@@ -29,7 +29,7 @@ PlanPlaces Runner::Impl::places() {
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
     const ir::Storage& info = graph.storage(storage);
-    if (!info.persistent || info.role == ir::Role::kInput) continue;
+    if (!ir::isState(info)) continue;
     const ir::BoundaryEntry* entry = findBoundary(storage);
     const ir::StorageId shared = mainStorageOf(storage);
     if (entry == nullptr || !shared.isValid()) continue;
@@ -61,9 +61,7 @@ ir::Error Runner::Impl::share() {
   }
   for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
     const ir::StorageId storage(i);
-    const ir::Storage& info = plan.graph.storage(storage);
-    const bool isState = info.persistent && info.role != ir::Role::kInput;
-    if (!isState || mainStorageOf(storage).isValid()) continue;
+    if (!ir::isState(plan.graph.storage(storage)) || mainStorageOf(storage).isValid()) continue;
     ownConstants.emplace_back(storage, captured.liveValue(match.capturedOf(storage)).cpu());
   }
   ir::Expected<size_t> number = main->shared->add(places());
@@ -97,7 +95,7 @@ ir::Error Runner::takeTurn() {
 /// Steps that update are steps of the training; the others are looks at it.
 int64_t Runner::Impl::stepsTrained() const {
   const bool trains = llvm::any_of(
-      plan.graph.nodes(), [](const ir::Node& node) { return node.phase == ir::Phase::kOptimizer; });
+      plan.graph.nodes(), [](const ir::Node& node) { return ir::updatesModel(node.phase); });
   return trains ? executor->stepsEnqueued() : 0;
 }
 

@@ -17,7 +17,7 @@ std::map<std::string, Id> indexNames(const Items& items) {
 }
 
 bool mustBeCaptured(const ir::Storage& storage) {
-  return storage.persistent || storage.role == ir::Role::kInput;
+  return ir::isState(storage) || storage.role == ir::Role::kInput;
 }
 
 }  // namespace

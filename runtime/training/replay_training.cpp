@@ -39,7 +39,7 @@ class ReplayRun {
     for (const bool master : {false, true}) {
       for (size_t i = 0; i < graph_.storages().size(); ++i) {
         const ir::Storage& storage = graph_.storages()[i];
-        if (!storage.persistent || (storage.role == ir::Role::kMaster) != master) continue;
+        if (!ir::isState(storage) || (storage.role == ir::Role::kMaster) != master) continue;
         if (ir::Error error = fill(ir::StorageId(i))) return error;
       }
     }
@@ -62,11 +62,12 @@ class ReplayRun {
 
   /// Digests of the state that the planned run has between steps.
   ir::Error keepState(TrainingRecord& record) const {
+    if (ir::Error error = run_->finish()) return error;
     for (const ir::BoundaryEntry& entry : replay_.schedule.boundary) {
       const std::string& name = replay_.planned.storage(entry.storage).name;
       for (size_t i = 0; i < graph_.storages().size(); ++i) {
         const ir::Storage& storage = graph_.storages()[i];
-        if (storage.name != name || !storage.persistent) continue;
+        if (storage.name != name || !ir::isState(storage)) continue;
         at::Tensor bytes = at::empty({storage.bytes.value()}, at::kByte).zero_();
         // Without a place between steps it holds nothing; the planned run says zeros.
         if (!entry.at.empty()) {

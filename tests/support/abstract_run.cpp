@@ -41,29 +41,54 @@ class AbstractRun {
  public:
   explicit AbstractRun(const ir::Graph& graph) : graph_(graph) {
     for (const ir::Storage& storage : graph.storages()) {
-      const bool arrives = storage.persistent || storage.role == ir::Role::kInput;
-      holds_.push_back(arrives ? hashOf(storage.name) : 0);
+      holds_.push_back(storage.persistent ? hashOf(storage.name) : 0);
     }
   }
 
-  std::map<std::string, uint64_t> run() {
+  std::map<std::string, uint64_t> run(int steps) {
+    for (int step = 0; step < steps; ++step) runStep(step);
     for (const ir::Node& node : graph_.nodes()) {
-      const size_t length = isListOp(node) ? listLength(node) : 0;
-      if (length > 0) {
-        runList(node, length);
-      } else {
-        runWhole(node);
-      }
+      if (node.phase == ir::Phase::kDeferred) runNode(node, steps - 1);
     }
-    std::map<std::string, uint64_t> results;
     for (size_t i = 0; i < holds_.size(); ++i) {
       const ir::Storage& storage = graph_.storages()[i];
-      if (storage.persistent || storage.output) results[storage.name] = holds_[i];
+      if (ir::isState(storage)) results_[storage.name] = holds_[i];
     }
-    return results;
+    return std::move(results_);
   }
 
  private:
+  void runStep(int step) {
+    for (size_t i = 0; i < holds_.size(); ++i) {
+      const ir::Storage& storage = graph_.storages()[i];
+      if (storage.role == ir::Role::kInput) {
+        holds_[i] = mix(hashOf(storage.name), static_cast<Hash>(step));
+      } else if (!storage.persistent) {
+        holds_[i] = 0;
+      }
+    }
+    for (const ir::Node& node : graph_.nodes()) {
+      const bool isDeferred = node.phase == ir::Phase::kDeferred;
+      if (!isDeferred) runNode(node, step);
+      if (isDeferred && step > 0) runNode(node, step - 1);
+    }
+    for (size_t i = 0; i < holds_.size(); ++i) {
+      const ir::Storage& storage = graph_.storages()[i];
+      if (storage.output) results_[storage.name + " of " + std::to_string(step)] = holds_[i];
+    }
+  }
+
+  /// With the step scalars of a step.
+  void runNode(const ir::Node& node, int step) {
+    scalarStep_ = static_cast<Hash>(step);
+    const size_t length = isListOp(node) ? listLength(node) : 0;
+    if (length > 0) {
+      runList(node, length);
+    } else {
+      runWhole(node);
+    }
+  }
+
   static size_t listLength(const ir::Node& node) {
     size_t length = 0;
     for (const ir::Argument& argument : node.args) {
@@ -98,7 +123,7 @@ class AbstractRun {
   }
 
   Hash hashOf(ir::ScalarId scalar) const {
-    return tests::hashOf(graph_.scalars()[scalar.index()].name);
+    return mix(tests::hashOf(graph_.scalars()[scalar.index()].name), scalarStep_);
   }
   static Hash hashOf(const std::string& text) { return tests::hashOf(text); }
   static Hash hashOf(const ir::TensorType& type) { return tests::hashOf(type); }
@@ -196,13 +221,15 @@ class AbstractRun {
 
   const ir::Graph& graph_;
   std::vector<Hash> holds_;  // by storage
+  std::map<std::string, uint64_t> results_;
+  Hash scalarStep_ = 0;
   int64_t draws_ = 0;
 };
 
 }  // namespace
 
-std::map<std::string, uint64_t> runAbstractly(const ir::Graph& graph) {
-  return AbstractRun(graph).run();
+std::map<std::string, uint64_t> runAbstractly(const ir::Graph& graph, int steps) {
+  return AbstractRun(graph).run(steps);
 }
 
 }  // namespace stowage::tests

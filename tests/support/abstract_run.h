@@ -15,8 +15,9 @@
 
 namespace stowage::tests {
 
-/// By name: what every persistent storage and every output holds after the step.
-std::map<std::string, uint64_t> runAbstractly(const ir::Graph& graph);
+/// By name: what all state holds after the last step, and every output after each. Deferred updates
+/// run with the step scalars of the step before, those of the last step at the end.
+std::map<std::string, uint64_t> runAbstractly(const ir::Graph& graph, int steps = 1);
 
 }  // namespace stowage::tests
 

@@ -4,6 +4,7 @@
 // happened, bit for bit: with dropout, a learning rate that falls each step, and AdamW's counts.
 #include <ATen/Context.h>
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
 #include <sys/resource.h>
 #include <torch/nn/module.h>
 #include <torch/optim/adamw.h>
@@ -53,6 +54,38 @@ const Planned& tightPlan() {
   return made;
 }
 
+/// Clipped by norm, so that no update comes before the end of backward.
+Settings clippedSettings() { return settingsOf(32, {"clip=1"}); }
+
+const Planned& clippedPlan() {
+  static const Planned planned = keepAll(clippedSettings());
+  return planned;
+}
+
+/// The same with updates that run in the next step.
+const Planned& deferredPlan() {
+  static const Planned made = [] {
+    ir::CostTable costs;
+    Planned planned =
+        planWith(clippedSettings(), [&](const Planned& whole, const ir::CostTable& table) {
+          costs = table;
+          return makeKeepAllSchedule(whole.graph, whole.target, &whole.costs);
+        });
+    passes::PlannedStep step = orFail(passes::planStep(planned.graph, planned.target, costs,
+                                                       {.budget = Bytes(int64_t{1} << 32),
+                                                        .allowed = {},
+                                                        .pins = {},
+                                                        .pinnedRows = {},
+                                                        .orders = {passes::Order::kDeferred},
+                                                        .rowBlocks = {}}));
+    planned.costs = orFail(ir::resolveCosts(step.graph, costs));
+    planned.schedule = std::move(step.schedule);
+    planned.graph = std::move(step.graph);
+    return planned;
+  }();
+  return made;
+}
+
 class RunnerResume : public testing::Test {
  protected:
   std::string path(const std::string& name) const { return folder_.at(name); }
@@ -94,6 +127,32 @@ TEST_F(RunnerResume, GoesOnUnderAnotherBudget) {
   ASSERT_LT(tightPlan().schedule.arenaBytes(ir::Space::kDevice),
             widePlan().schedule.arenaBytes(ir::Space::kDevice));
   expectSameAsStraight(3, 6, widePlan(), tightPlan());
+}
+
+TEST_F(RunnerResume, SavesWhatPendingUpdatesMake) {
+  ASSERT_TRUE(llvm::any_of(deferredPlan().graph.nodes(), [](const ir::Node& node) {
+    return node.phase == ir::Phase::kDeferred;
+  }));
+  expectSameAsStraight(3, 6, deferredPlan(), deferredPlan());
+  expectSameAsStraight(3, 6, deferredPlan(), clippedPlan());
+  expectSameAsStraight(2, 4, clippedPlan(), deferredPlan());
+}
+
+// Whoever looks at the state ends the last step; the next one is as if nobody had.
+TEST_F(RunnerResume, LookingAtPendingStateChangesNothing) {
+  Process straight(clippedPlan());
+  straight.train(0, 5);
+  Process looked(deferredPlan());
+  for (int64_t i = 0; i < 5; ++i) {
+    looked.train(i, i + 1);
+    if (i == 1 || i == 2) {
+      Process same(clippedPlan());
+      same.train(0, i + 1);
+      EXPECT_EQ(looked.state(), same.state()) << "after step " << i;
+    }
+  }
+  EXPECT_EQ(looked.losses, straight.losses);
+  EXPECT_EQ(looked.state(), straight.state());
 }
 
 TEST_F(RunnerResume, GoesOnWithAMomentum) {
