@@ -13,9 +13,11 @@
 #include "passes/lowering/thin_waits.h"
 #include "passes/manage/pass_options.h"
 #include "passes/normalise/block_rows.h"
+#include "passes/normalise/defer_updates.h"
 #include "passes/normalise/drop_dead.h"
 #include "passes/normalise/fold_views.h"
 #include "passes/normalise/hoist_updates.h"
+#include "passes/normalise/order_by_layer.h"
 #include "passes/normalise/sink_producers.h"
 #include "passes/normalise/split_list_ops.h"
 
@@ -45,7 +47,9 @@ constexpr NamedPass kPasses[] = {
     {"split-list-ops", SplitListOps::parse},
     {"sink-producers", makePlain<SinkProducers>},
     {"block-rows", BlockRows::parse},
+    {"order-by-layer", OrderByLayer::parse},
     {"hoist-updates", makePlain<HoistUpdates>},
+    {"defer-updates", makePlain<DeferUpdates>},
     {"insert-recompute", InsertRecompute::parse},
     {"insert-copies", makePlain<InsertCopies>},
     {"assign-offsets", AssignOffsets::parse},

@@ -11,7 +11,9 @@
 #include "ir/schedule/fingerprint.h"
 #include "passes/lower.h"
 #include "passes/normalise/block_rows.h"
+#include "passes/normalise/defer_updates.h"
 #include "passes/normalise/hoist_updates.h"
+#include "passes/normalise/order_by_layer.h"
 #include "planner/evaluate/timing.h"
 #include "planner/targets/row_block_costs.h"
 
@@ -28,6 +30,15 @@ ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other
   const bool wasHost = known->infeasible()->space == "host";
   const bool isSmaller = other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
   return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
+}
+
+/// Does by-layer order differ from the hoisted one?
+ir::Expected<bool> changesByLayer(const ir::Graph& graph) {
+  PassState state;
+  state.graph = graph;
+  ir::Expected<PassReport> report = OrderByLayer().run(state);
+  if (!report) return report.takeError();
+  return report->changed;
 }
 
 }  // namespace
@@ -56,11 +67,24 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   return ir::success();
 }
 
-const char* orderName(Order order) { return order == Order::kProgram ? "program" : "hoisted"; }
+const char* orderName(Order order) {
+  switch (order) {
+    case Order::kProgram:
+      return "program";
+    case Order::kHoisted:
+      return "hoisted";
+    case Order::kByLayer:
+      return "by-layer";
+    case Order::kDeferred:
+      return "deferred";
+  }
+  return "";
+}
 
 std::optional<Order> findOrder(llvm::StringRef name) {
-  if (name == "program") return Order::kProgram;
-  if (name == "hoisted") return Order::kHoisted;
+  for (const Order order : kAllOrders) {
+    if (name == orderName(order)) return order;
+  }
   return std::nullopt;
 }
 
@@ -78,8 +102,15 @@ ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_
   ir::Expected<PassReport> blocked = BlockRows(BlockRowsOptions{rowBlocks}).run(state);
   if (!blocked) return blocked.takeError();
   if (order == Order::kProgram) return std::move(state.graph);
-  ir::Expected<PassReport> report = HoistUpdates().run(state);
-  if (!report) return report.takeError();
+  if (order == Order::kByLayer) {
+    ir::Expected<PassReport> layered = OrderByLayer().run(state);
+    if (!layered) return layered.takeError();
+  }
+  ir::Expected<PassReport> hoisted = HoistUpdates().run(state);
+  if (!hoisted) return hoisted.takeError();
+  if (order != Order::kDeferred) return std::move(state.graph);
+  ir::Expected<PassReport> deferred = DeferUpdates().run(state);
+  if (!deferred) return deferred.takeError();
   return std::move(state.graph);
 }
 
@@ -143,6 +174,13 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
   if (ir::Error error = checkGraphMode(graph, options.graphMode)) return error;
   std::vector<Order> orders = options.orders;
   if (options.graphMode == ir::GraphMode::kNoUpdate) orders = {Order::kProgram};
+  // A recorded step has its deferred updates in it, also when nothing is pending.
+  if (options.graphMode != ir::GraphMode::kNone) llvm::erase_value(orders, Order::kDeferred);
+  if (orders.size() > 1 && llvm::is_contained(orders, Order::kByLayer)) {
+    ir::Expected<bool> isLayered = changesByLayer(graph);
+    if (!isLayered) return isLayered.takeError();
+    if (!*isLayered) llvm::erase_value(orders, Order::kByLayer);
+  }
   std::vector<int64_t> rowBlocks = {1};
   if (options.pinnedRows.empty()) {
     ir::Expected<std::vector<int64_t>> found = findRowBlocks(graph, options.rowBlocks);
@@ -264,7 +302,8 @@ void StepPlanner::findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search
 std::string StepPlanner::orders() const {
   std::string names;
   for (const auto& variant : variants_) {
-    if (variant->rowBlocks > 1) continue;
+    const bool isUsual = variant->order == Order::kProgram || variant->order == Order::kHoisted;
+    if (variant->rowBlocks > 1 || (!isUsual && !variant->planner)) continue;
     names += (names.empty() ? "" : ",") + std::string(orderName(variant->order));
   }
   return names;

@@ -1,19 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // From a graph and a budget to a verified schedule, over the orders that are allowed: the program's
-// order, and the one in which each optimizer update runs as early as legal; each as captured and in
-// several numbers of row blocks (passes/normalise/block_rows.h). Each of these is a graph of its
-// own with its own frontier; the fastest plan wins (the more promising graph's when equal). A graph
-// is left out only if it has no faster plan (planner::Planner::leastTime), so whatever a smaller
-// budget can use, a larger one has too: more budget never hurts. In: a normalised graph, costs, a
-// target, what is allowed. Out: the chosen graph with a schedule of it. Not here: files, capture,
-// running.
+// order; the one in which each optimizer update runs as early as legal; of steps with micro-batches
+// the one that also runs them layer by layer; and of steps whose updates are held to the end of
+// backward the one that defers them into the next step (passes/normalise/defer_updates.h). Each as
+// captured and in several numbers of row blocks (passes/normalise/block_rows.h). Each of these is a
+// graph of its own with its own frontier; the fastest plan wins (the more promising graph's when
+// equal). A graph is left out only if it has no faster plan (planner::Planner::leastTime), so
+// whatever a smaller budget can use, a larger one has too: more budget never hurts. In: a
+// normalised graph, costs, a target, what is allowed. Out: the chosen graph with a schedule of it.
+// Not here: files, capture, running.
 #ifndef STOWAGE_PASSES_PLAN_STEP_H_
 #define STOWAGE_PASSES_PLAN_STEP_H_
 
 #include <llvm/ADT/ArrayRef.h>
 
+#include <array>
+#include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -29,8 +34,12 @@ namespace stowage::passes {
 
 enum class Order : uint8_t {
   kProgram,  // as captured
-  kHoisted   // updates as early as legal
+  kHoisted,  // updates as early as legal
+  kByLayer,  // micro-batches layer by layer, and updates as early as legal
+  kDeferred  // updates as early as legal; in the next step where that is the end of backward
 };
+inline constexpr std::array<Order, 4> kAllOrders = {Order::kProgram, Order::kHoisted,
+                                                    Order::kByLayer, Order::kDeferred};
 const char* orderName(Order order);
 std::optional<Order> findOrder(llvm::StringRef name);
 
@@ -40,7 +49,8 @@ struct PlanStepOptions {
   planner::Limits limits;
   std::vector<planner::Pin> pins;
   std::vector<ir::DecisionRow> pinnedRows;  // positions in `orders.front()`; only with one order
-  std::vector<Order> orders = {Order::kProgram, Order::kHoisted};
+  /// An order counts only where it gives the step another graph.
+  std::vector<Order> orders = {kAllOrders.begin(), kAllOrders.end()};
   /// Numbers of row blocks that may be used besides none; empty: none. Not with `pinnedRows`.
   std::vector<int64_t> rowBlocks = {16, 64};
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is

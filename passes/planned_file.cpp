@@ -27,7 +27,7 @@ ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner
     if (ir::Error error = planner::checkPlanGraph(plan, graph)) return error;
     return ArrangedGraph{.graph = graph, .order = Order::kProgram};
   }
-  for (const Order order : {Order::kProgram, Order::kHoisted}) {
+  for (const Order order : kAllOrders) {
     ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order, plan.graph.rowBlocks);
     if (!arranged) return arranged.takeError();
     const std::string fingerprint = ir::fingerprint(*arranged);
@@ -35,11 +35,12 @@ ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner
       if (ir::Error error = planner::checkPlanGraph(plan, *arranged)) return error;
       return ArrangedGraph{.graph = std::move(*arranged), .order = order};
     }
-    found += (found.empty() ? "" : " and ") + fingerprint + " in " + orderName(order) + " order";
+    if (order == Order::kProgram) found = fingerprint;
   }
   return ir::makeError(ir::PlanError(ir::ErrorCode::kPlanMismatch,
                                      "found graph '" + graph.name() + "' " + where +
-                                         " with fingerprint " + found + ", expected the plan's, " +
+                                         " with fingerprint " + found +
+                                         " in program order, expected the plan's in any order, " +
                                          plan.graph.fingerprint)
                            .at({.file = plan.path}));
 }

@@ -5,6 +5,7 @@
 
 #include "ir/base/affix.h"
 #include "ir/graph/op_table.h"
+#include "ir/graph/random_ops.h"
 
 namespace stowage::passes {
 
@@ -102,8 +103,7 @@ ir::Graph withoutUnused(const ir::Graph& graph) {
 bool keepsOrder(const ir::Node& node) {
   const llvm::StringRef op = node.op;
   if (ir::startsWith(op, "c10d.") || ir::startsWith(op, "_c10d_functional.")) return true;
-  const ir::OpInfo& info = ir::lookUpOp(op);
-  return info.random || !info.known;
+  return !ir::lookUpOp(op).known || ir::drawsRandomNumbers(node);
 }
 
 bool isLocal(const ir::Storage& storage) {

@@ -11,6 +11,7 @@
 #include <set>
 #include <vector>
 
+#include "ir/schedule/fingerprint.h"
 #include "tests/support/chain.h"
 
 namespace stowage::tests {
@@ -141,6 +142,27 @@ TEST_P(TrainingChain, EqualsPlainLibtorchAtEveryBudget) {
 
 INSTANTIATE_TEST_SUITE_P(All, TrainingChain, testing::ValuesIn(trainings()),
                          [](const auto& info) { return std::string(info.param.name); });
+
+/// In by-layer order, whether or not it is the fastest here.
+void expectEqualByLayer(const std::vector<std::string>& settings) {
+  const Chain chain({.model = "gpt2", .settings = settings}, kSteps);
+  const ir::Graph hoisted = orFail(chain.planIn(passes::Order::kHoisted, chain.share(100))).graph;
+  for (const int64_t percent : {100, 50}) {
+    const passes::PlannedStep step =
+        orFail(chain.planIn(passes::Order::kByLayer, chain.share(percent)));
+    EXPECT_NE(ir::fingerprint(step.graph), ir::fingerprint(hoisted));
+    EXPECT_EQ(chain.difference(step), "") << percent << " %";
+  }
+}
+
+TEST(TrainingChainByLayer, EqualsPlainLibtorch) {
+  expectEqualByLayer({"micro_batches=4", "sequence=16", "dropout=0", "clip=1"});
+}
+
+// Dropout keeps forward in the order of the program: only backward goes by layer.
+TEST(TrainingChainByLayer, EqualsPlainLibtorchWithDropout) {
+  expectEqualByLayer({"micro_batches=4", "sequence=16", "schedule=step"});
+}
 
 }  // namespace
 }  // namespace stowage::tests

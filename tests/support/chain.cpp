@@ -69,6 +69,17 @@ ir::Expected<passes::PlannedStep> Chain::plan(Bytes budget, planner::Allowed all
       {.budget = budget, .allowed = allowed, .limits = {}, .pins = std::move(pins)});
 }
 
+ir::Expected<passes::PlannedStep> Chain::planIn(passes::Order order, Bytes budget) const {
+  return passes::planStep(graph_, target_, costs_,
+                          {.budget = budget,
+                           .allowed = {},
+                           .limits = {},
+                           .pins = {},
+                           .pinnedRows = {},
+                           .orders = {order},
+                           .rowBlocks = {}});
+}
+
 std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
                                          int64_t bytesPerSecond) const {
   ir::LinkModel slow;

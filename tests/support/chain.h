@@ -34,6 +34,8 @@ class Chain {
 
   ir::Expected<passes::PlannedStep> plan(Bytes budget, planner::Allowed allowed = {},
                                          std::vector<planner::Pin> pins = {}) const;
+  /// In this order alone, without row blocks.
+  ir::Expected<passes::PlannedStep> planIn(passes::Order order, Bytes budget) const;
   /// Trains by a plan that may have been tampered with. The first difference from the eager
   /// training, or from the plan's peak; "" if there is none.
   std::string difference(const passes::PlannedStep& planned,

@@ -141,7 +141,7 @@ ir::Graph toGraph(const SmallStep& step) {
     values.push_back(builder.addValue({.name = name, .storage = storage, .type = std::move(type)}));
   }
   for (const SmallNode& small : step.nodes) {
-    ir::Node node{.op = small.op};
+    ir::Node node{.op = small.op, .phase = small.phase};
     if (small.whole)
       node.args.push_back(ir::ValueArg{values[static_cast<size_t>(small.updates[0])]});
     for (const int item : small.reads) {

@@ -30,6 +30,7 @@ struct SmallNode {
   std::vector<int> updates;  // items changed in place, among `reads` unless written whole
   std::vector<int> results;  // activations made here
   bool whole = false;        // the updates are written whole
+  ir::Phase phase = ir::Phase::kForward;
 };
 
 struct SmallStep {

@@ -18,9 +18,11 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "ir/base/affix.h"
+#include "ir/schedule/fingerprint.h"
 #include "passes/plan_step.h"
 #include "planner/plan.h"
 #include "planner/targets/roofline.h"
@@ -115,7 +117,7 @@ struct StepFlags {
   std::string profile = "h200";
 };
 
-// Both orders at 90, 75, 50 and 30 per cent of what the step needs when nothing is done.
+// Each order at 90, 75, 50 and 30 per cent of what the step needs when nothing is done.
 ir::Error planStepFile(const StepFlags& flags) {
   ir::Expected<ir::Graph> graph = readStep(flags.path);
   if (!graph) return graph.takeError();
@@ -123,9 +125,13 @@ ir::Error planStepFile(const StepFlags& flags) {
   if (!target) return target.takeError();
   ir::Expected<ir::CostTable> costs = loadStepCosts(flags.costs, *graph, *target);
   if (!costs) return costs.takeError();
-  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+  std::string before;
+  for (const passes::Order order : passes::kAllOrders) {
     ir::Expected<ir::Graph> arranged = passes::arrangeGraph(*graph, order);
     if (!arranged) return arranged.takeError();
+    std::string fingerprint = ir::fingerprint(*arranged);
+    if (fingerprint == before) continue;
+    before = std::move(fingerprint);
     ir::Expected<planner::Problem> problem = planner::makeProblem(*arranged, *target, *costs);
     if (!problem) return problem.takeError();
     const Bytes all = llvm::cantFail(planner::plan(*problem, Bytes(INT64_MAX / 4))).keepAllPeak;

@@ -16,7 +16,7 @@ namespace {
 
 ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
   // An embedded graph is in the plan's order already, whichever that is.
-  for (const passes::Order order : {passes::Order::kProgram, passes::Order::kHoisted}) {
+  for (const passes::Order order : passes::kAllOrders) {
     ir::Expected<ir::Graph> graph =
         passes::arrangeGraph(source.model->graph, order, plan.file.graph.rowBlocks);
     if (!graph) return graph.takeError();
