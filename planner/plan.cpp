@@ -37,7 +37,7 @@ ir::Error writePins(const GapTable& table, Decisions& decisions) {
     const bool isRow = next < decisions.rows.size() &&
                        decisions.rows[next].storage == gap.storage &&
                        decisions.rows[next].gapBegin == gap.begin;
-    const bool isPin = fixed->isFixed[g] && (isRow || gap.mayHost || gap.mayRecompute);
+    const bool isPin = fixed->isPinned[g] && (isRow || gap.mayHost || gap.mayRecompute);
     if (isRow) {
       rows.push_back(std::move(decisions.rows[next++]));
     } else if (isPin) {

@@ -57,6 +57,18 @@ void PlanError::log(llvm::raw_ostream& os) const {
   if (notes_.size() > kMostShown) os << "\n  and " << notes_.size() - kMostShown << " more";
 }
 
+std::string describeGroup(const Infeasible::Group& group) {
+  if (group.count > 1) {
+    return std::to_string(group.count) + " of " + group.type + ", " +
+           formatBytes(Bytes(group.bytes.value() / group.count)) + " each: " + group.kinds;
+  }
+  std::string text = group.storages.empty() ? "" : group.storages.front();
+  for (const std::string& part : {group.type, group.kinds}) {
+    if (!part.empty()) text += (text.empty() ? "" : ", ") + part;
+  }
+  return text;
+}
+
 PlanError takePayload(Error error) {
   PlanError result(ErrorCode::kInternal, "an error without a payload");
   llvm::handleAllErrors(

@@ -55,7 +55,24 @@ struct Infeasible {
     std::string storage;
     Bytes bytes;
   };
-  std::vector<Holder> holders;   // largest first
+  std::vector<Holder> holders;  // largest first
+  /// Storages alike that are there together.
+  struct Group {
+    Bytes bytes;  // of all of them
+    int64_t count = 1;
+    std::string type;                   // "f32 [16384,128256]"; "": no one tensor fills them
+    std::string kinds;                  // "2 activations, 1 gradient"
+    std::vector<std::string> storages;  // the names of the first few
+  };
+  std::vector<Group> groups;  // of everything at the peak: most bytes first
+  /// What else would do than a larger budget.
+  struct WayOut {
+    std::string change;      // "allow row-blocks", "no host limit", "half the batch"
+    bool fits = false;       // what was asked for
+    Bytes smallestBudget;    // of the device that works then, if that does not
+    bool isAtLeast = false;  // that one is no more than a bound: no plan was made
+  };
+  std::vector<WayOut> ways;
   std::string space = "device";  // or "host", "disk"
   Bytes outside;  // beside the arena, where the budget asked for holds it too ("device:24GiB")
 };
@@ -107,6 +124,10 @@ class PlanError : public llvm::ErrorInfo<PlanError> {
   std::string attachment_;
   std::optional<Infeasible> infeasible_;
 };
+
+/// "3 of f32 [16384,128256], 7.83 GiB each: 2 activations, 1 gradient"; of a single storage its
+/// name, type and kind.
+std::string describeGroup(const Infeasible::Group& group);
 
 using Error = llvm::Error;
 template <typename T>

@@ -10,6 +10,7 @@
 #define STOWAGE_PLANNER_EVALUATE_TIMELINE_H_
 
 #include <llvm/ADT/ArrayRef.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <array>
 #include <vector>
@@ -34,6 +35,11 @@ struct Timeline {
 /// engine.
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes);
+
+/// The same, where copies of some storages take no time: what they cost the step.
+Timeline computeTimelineWithout(const ir::Graph& graph, const ir::Schedule& schedule,
+                                const ir::NodeCosts& costs, int64_t alignBytes,
+                                llvm::function_ref<bool(ir::StorageId)> isFree);
 
 /// With durations from elsewhere, measured ones for example, by command; without launch overhead.
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,

@@ -240,9 +240,20 @@ Timeline simulateTiming(const TimingInput& input) {
 
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          const ir::NodeCosts& costs, int64_t alignBytes) {
+  return computeTimelineWithout(graph, schedule, costs, alignBytes,
+                                [](ir::StorageId) { return false; });
+}
+
+Timeline computeTimelineWithout(const ir::Graph& graph, const ir::Schedule& schedule,
+                                const ir::NodeCosts& costs, int64_t alignBytes,
+                                llvm::function_ref<bool(ir::StorageId)> isFree) {
   TimedSchedule timed;
   for (const ir::Command& command : schedule.commands) {
-    timed.durations.push_back(commandTime(graph, schedule.residencies, command, costs, alignBytes));
+    const bool isNothing =
+        command.kind == ir::CommandKind::kCopy && isFree(schedule.residency(command.from).storage);
+    timed.durations.push_back(
+        isNothing ? Nanoseconds(0)
+                  : commandTime(graph, schedule.residencies, command, costs, alignBytes));
   }
   timed.launchOverheads = findLaunchOverheads(graph, schedule.graphMode, costs, schedule.commands);
   return timeSchedule(graph, schedule, std::move(timed));

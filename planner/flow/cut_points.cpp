@@ -132,4 +132,19 @@ std::vector<bool> chooseRecomputable(const GapTable& table, const RecomputeCosts
   return CutFinder(table, costs).run(cuts);
 }
 
+std::vector<bool> chooseSegments(const GapTable& table, int32_t cuts) {
+  RecomputeCosts costs = findRecomputeCosts(table);
+  const auto phaseAt = [&](int64_t position) {
+    const auto node = static_cast<size_t>(position) % table.nodeCount();
+    return table.problem().graph.node(ir::NodeId(node)).phase;
+  };
+  for (size_t g = 0; g < costs.size(); ++g) {
+    const Gap& gap = table.gaps()[g];
+    const bool isKeptForBackward =
+        phaseAt(gap.begin) == ir::Phase::kForward && phaseAt(gap.end) == ir::Phase::kBackward;
+    if (!isKeptForBackward) costs[g].reset();
+  }
+  return chooseRecomputable(table, costs, cuts);
+}
+
 }  // namespace stowage::planner

@@ -24,6 +24,10 @@ RecomputeCosts findRecomputeCosts(const GapTable& table);
 std::vector<bool> chooseRecomputable(const GapTable& table, const RecomputeCosts& costs,
                                      int32_t cuts);
 
+/// By gap: is it dropped when forward runs again as a whole, segment by segment? Those from forward
+/// to backward that `chooseRecomputable` allows.
+std::vector<bool> chooseSegments(const GapTable& table, int32_t cuts);
+
 }  // namespace stowage::planner
 
 #endif  // STOWAGE_PLANNER_FLOW_CUT_POINTS_H_

@@ -26,6 +26,9 @@ struct Allowed {
   bool disk = false;
   bool recompute = true;
   bool inPlaceReuse = true;
+  /// Whole segments between about so many cut points are recomputed in backward (`recompute` must
+  /// be on), and the search decides nothing else; 0: each gap by itself.
+  int32_t segments = 0;
   friend bool operator==(const Allowed&, const Allowed&) = default;
 };
 

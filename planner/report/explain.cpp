@@ -7,6 +7,7 @@
 
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"
+#include "planner/report/holder_groups.h"
 
 namespace stowage::planner {
 
@@ -54,12 +55,17 @@ ir::Expected<PeakHolders> findPeakHolders(const GapTable& table, const Actions& 
   if (peak.node.isValid() && table.temporary(peak.node.index()) > 0) {
     peak.holders.push_back({"temporaries of the node", Bytes(table.temporary(peak.node.index()))});
   }
+  const std::vector<ir::Infeasible::Holder> others = peak.holders;
+  std::vector<ir::StorageId> storages;
   for (const LiveRange& range : expansion->liveRanges) {
     if (!isThereAt(range, launch, expansion->launchCount())) continue;
+    const bool isTaken = range.takenBy >= 0 && range.end == launch;  // counted for its successor
+    if (!isTaken) storages.push_back(range.storage);
     const Bytes bytes(table.bytes(range.storage));
     peak.holders.push_back({graph.storage(range.storage).name, bytes});
     if (!peak.node.isValid() || !uses(graph, peak.node, range.storage)) peak.beside += bytes;
   }
+  peak.groups = groupHolders(graph, storages, others, table.problem().target.alignBytes);
   keepLargest(peak.holders);
   return peak;
 }

@@ -17,6 +17,7 @@ struct PeakHolders {
   Bytes bytes;   // all of them, temporaries and reserved regions included
   Bytes beside;  // of those, storages that the node does not use
   std::vector<ir::Infeasible::Holder> holders;  // largest first
+  std::vector<ir::Infeasible::Group> groups;    // of all holders, most bytes first
 };
 
 /// Errors: as expand.

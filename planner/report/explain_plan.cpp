@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "ir/graph/liveness.h"
@@ -116,20 +117,48 @@ Timeline timelineOf(const ExplainInput& input) {
   return computeTimeline(input.graph, input.schedule, input.costs, input.alignBytes);
 }
 
-std::vector<Remedy> findRemedies(const ExplainInput& input, llvm::ArrayRef<StallPlace> stalls) {
-  std::map<ir::StorageId, Nanoseconds> byStorage;
-  for (const StallPlace& stall : stalls) {
-    if (stall.storage.isValid()) byStorage[stall.storage] += stall.time;
+/// "" of what has to come in or is delivered.
+llvm::StringRef kindOf(ir::Role role) {
+  switch (role) {
+    case ir::Role::kInput:
+    case ir::Role::kOutput:
+      return "";
+    case ir::Role::kState:
+    case ir::Role::kMaster:
+    case ir::Role::kStepCounter:
+      return "optimizer states";
+    case ir::Role::kGradient:
+      return "gradients";
+    case ir::Role::kActivation:
+      return "activations";
+    default:
+      return "weights";
   }
-  std::vector<Remedy> remedies;
-  for (const auto& [storage, time] : byStorage) {
-    if (input.graph.storage(storage).role == ir::Role::kInput) continue;  // it has to come in
-    remedies.push_back({storage, Bytes(roundedBytes(input, storage)), time});
+}
+
+std::vector<CopiedGroup> findCopied(const ExplainInput& input, Nanoseconds stepTime) {
+  std::map<std::string, std::set<ir::StorageId>> byKind;
+  for (const ir::Command& command : input.schedule.commands) {
+    if (command.kind != ir::CommandKind::kCopy) continue;
+    const ir::StorageId storage = input.schedule.residency(command.from).storage;
+    const llvm::StringRef kind = kindOf(input.graph.storage(storage).role);
+    if (!kind.empty()) byKind[kind.str()].insert(storage);
   }
-  std::stable_sort(remedies.begin(), remedies.end(),
-                   [](const Remedy& a, const Remedy& b) { return a.atMost > b.atMost; });
-  if (remedies.size() > kMostPlaces) remedies.resize(kMostPlaces);
-  return remedies;
+  std::vector<CopiedGroup> groups;
+  for (const auto& [kind, storages] : byKind) {
+    CopiedGroup group{.kind = kind, .storages = static_cast<int64_t>(storages.size())};
+    for (const ir::StorageId storage : storages) {
+      group.bytes += Bytes(roundedBytes(input, storage));
+    }
+    const Timeline without = computeTimelineWithout(
+        input.graph, input.schedule, input.costs, input.alignBytes,
+        [&, &members = storages](ir::StorageId id) { return members.count(id) > 0; });
+    group.atMost = stepTime - without.stepTime;
+    if (group.atMost > Nanoseconds(0)) groups.push_back(std::move(group));
+  }
+  std::stable_sort(groups.begin(), groups.end(),
+                   [](const auto& a, const auto& b) { return a.atMost > b.atMost; });
+  return groups;
 }
 
 // --- one storage ---------------------------------------------------------------------------------
@@ -218,7 +247,7 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.stalls = findStalls(input, timeline);
   for (const StallPlace& stall : result.stalls) result.waiting += stall.time;
   result.launchWaits = launchWaits(input.schedule, timeline);
-  result.remedies = findRemedies(input, result.stalls);
+  result.copied = findCopied(input, result.stepTime);
   if (result.stalls.size() > kMostPlaces) result.stalls.resize(kMostPlaces);
   return result;
 }

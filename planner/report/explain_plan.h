@@ -26,10 +26,12 @@ struct StallPlace {
   Nanoseconds time;
 };
 
-/// Bytes that one storage would add, and the waiting that would end if it stayed.
-struct Remedy {
-  ir::StorageId storage;
-  Bytes bytes;
+/// Storages of one kind that are copied, and how much shorter the same schedule is at most if their
+/// copies took no time.
+struct CopiedGroup {
+  std::string kind;  // "weights", "optimizer states", "gradients", "activations"
+  int64_t storages = 0;
+  Bytes bytes;  // of all of them, once
   Nanoseconds atMost;
 };
 
@@ -39,7 +41,7 @@ struct PlanExplanation {
   Bytes arenaPeak;  // highest byte of the device arena that is used: what the budget must hold
   std::vector<ir::Infeasible::Holder> holders;  // largest first
   std::vector<StallPlace> stalls;               // longest first
-  std::vector<Remedy> remedies;                 // longest first
+  std::vector<CopiedGroup> copied;              // that would save most first
   Nanoseconds stepTime;
   Nanoseconds waiting;        // all stalls together
   Nanoseconds recomputeTime;  // all recomputes together

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/search/fixed_actions.h"
 
+#include "planner/flow/cut_points.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -17,11 +19,24 @@ bool isAlwaysSo(const GapTable& table, const Pin& pin) {
   return false;
 }
 
+/// With segments everything is fixed: what is not recomputed is kept.
+void fixSegments(const GapTable& table, FixedActions& fixed) {
+  const int32_t segments = table.problem().allowed.segments;
+  if (segments == 0) return;
+  const std::vector<bool> dropped = chooseSegments(table, segments);
+  for (size_t g = 0; g < dropped.size(); ++g) {
+    fixed.isFixed[g] = true;
+    if (dropped[g]) fixed.actions[g] = GapAction::kRecompute;
+  }
+}
+
 }  // namespace
 
 ir::Expected<FixedActions> fixActions(const GapTable& table) {
   FixedActions fixed{.actions = Actions(table.gaps().size(), GapAction::kKeep),
-                     .isFixed = std::vector<bool>(table.gaps().size(), false)};
+                     .isFixed = std::vector<bool>(table.gaps().size(), false),
+                     .isPinned = std::vector<bool>(table.gaps().size(), false)};
+  fixSegments(table, fixed);
   const Problem& problem = table.problem();
   for (const Pin& pin : problem.pins) {
     bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
@@ -34,7 +49,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
       if (!possible) continue;
       isPossible = true;
       fixed.actions[g] = pin.action;
-      fixed.isFixed[g] = true;
+      fixed.isFixed[g] = fixed.isPinned[g] = true;
     }
     if (isPossible) continue;
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
@@ -47,7 +62,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
       const size_t g = table.gapIndex(row.storage, k);
       if (table.gaps()[g].begin != row.gapBegin) continue;
       fixed.actions[g] = row.action;
-      fixed.isFixed[g] = true;
+      fixed.isFixed[g] = fixed.isPinned[g] = true;
     }
   }
   return fixed;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people decide: pins by name and pinned rows of an edited plan, as actions that the search
-// may not touch.
+// What people decide, as actions that the search may not touch: pins by name, pinned rows of an
+// edited plan, and whole segments that are recomputed.
 #ifndef STOWAGE_PLANNER_SEARCH_FIXED_ACTIONS_H_
 #define STOWAGE_PLANNER_SEARCH_FIXED_ACTIONS_H_
 
@@ -12,10 +12,11 @@
 
 namespace stowage::planner {
 
-/// What pins and pinned rows fix; kKeep where they fix nothing.
+/// kKeep where nothing is fixed. A pinned row counts before a pin, and that before segments.
 struct FixedActions {
   Actions actions;
-  std::vector<bool> isFixed;  // by gap
+  std::vector<bool> isFixed;   // by gap
+  std::vector<bool> isPinned;  // by gap: by a pin or a pinned row
 };
 
 /// Errors: kInvalidArgument for a pin that is possible nowhere, for a pinned row that names no gap.

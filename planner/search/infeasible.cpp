@@ -62,9 +62,14 @@ ir::Expected<ir::PlanError> deviceInfeasible(const GapTable& table, int64_t budg
       where += ", " + formatBytes(peak->beside) + " of them beside what it uses";
   }
   infeasible.holders = std::move(peak->holders);
+  infeasible.groups = std::move(peak->groups);
+  const std::string most = infeasible.groups.empty()
+                               ? ""
+                               : "; the most there: " + ir::describeGroup(infeasible.groups[0]);
   const auto [given, needed] = formatApart(Bytes(budget), Bytes(lowest.budget));
   return ir::PlanError(ir::ErrorCode::kInfeasible, "no schedule fits " + given + where +
-                                                       ", expected a budget of at least " + needed)
+                                                       ", expected a budget of at least " + needed +
+                                                       most)
       .because(std::move(infeasible));
 }
 

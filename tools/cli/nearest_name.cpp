@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/cli/nearest_name.h"
 
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringRef.h>
 
 namespace stowage::tools {
@@ -18,6 +19,14 @@ std::string nearestName(const std::string& typed, const std::vector<std::string>
     }
   }
   return best;
+}
+
+std::string describeUnknown(const std::string& kind, const std::string& typed,
+                            const std::string& form, const std::vector<std::string>& names) {
+  const std::string near = nearestName(typed, names);
+  return "unknown " + kind + " '" + typed + "'" +
+         (near.empty() ? "" : ", did you mean '" + near + "'?") + "; expected " + form + " " +
+         llvm::join(names, ", ");
 }
 
 }  // namespace stowage::tools

@@ -13,6 +13,11 @@ namespace stowage::tools {
 /// near (more than a third of the letters differ).
 std::string nearestName(const std::string& typed, const std::vector<std::string>& names);
 
+/// "unknown policy 'stream-state', did you mean 'stream-states'?; expected one of keep-all, ...".
+/// `form`: of what is expected, "one of".
+std::string describeUnknown(const std::string& kind, const std::string& typed,
+                            const std::string& form, const std::vector<std::string>& names);
+
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_CLI_NEAREST_NAME_H_

@@ -18,7 +18,38 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-constexpr size_t kHoldersShown = 8;
+constexpr size_t kGroupsShown = 8;
+
+Json toJson(const ir::Infeasible& infeasible) {
+  Json holders = Json::array();
+  for (const auto& holder : infeasible.holders) {
+    holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
+  }
+  Json groups = Json::array();
+  for (const auto& group : infeasible.groups) {
+    groups.push_back({{"bytes", group.bytes.value()},
+                      {"count", group.count},
+                      {"type", group.type},
+                      {"kinds", group.kinds},
+                      {"storages", group.storages}});
+  }
+  Json ways = Json::array();
+  for (const auto& way : infeasible.ways) {
+    Json one = {{"change", way.change}, {"fits", way.fits}};
+    if (!way.fits) one["smallest_budget_bytes"] = way.smallestBudget.value();
+    if (!way.fits) one["at_least"] = way.isAtLeast;
+    ways.push_back(std::move(one));
+  }
+  Json json = {{"space", infeasible.space},
+               {"budget_bytes", infeasible.budget.value()},
+               {"smallest_budget_bytes", infeasible.smallestBudget.value()},
+               {"peak_node", infeasible.peakNode},
+               {"holders", holders},
+               {"groups", groups},
+               {"ways", ways}};
+  if (infeasible.outside > Bytes(0)) json["outside_bytes"] = infeasible.outside.value();
+  return json;
+}
 
 Json toJson(const ir::PlanError& error) {
   Json json = {{"code", ir::errorCodeName(error.code())}, {"message", ir::shortened(error.text())}};
@@ -32,28 +63,48 @@ Json toJson(const ir::PlanError& error) {
   if (error.notes().size() > ir::kMostShown) {
     json["notes_left_out"] = error.notes().size() - ir::kMostShown;
   }
-  if (const auto& infeasible = error.infeasible()) {
-    Json holders = Json::array();
-    for (const auto& holder : infeasible->holders) {
-      holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
-    }
-    json["infeasible"] = {{"space", infeasible->space},
-                          {"budget_bytes", infeasible->budget.value()},
-                          {"smallest_budget_bytes", infeasible->smallestBudget.value()},
-                          {"peak_node", infeasible->peakNode},
-                          {"holders", holders}};
-    if (infeasible->outside > Bytes(0))
-      json["infeasible"]["outside_bytes"] = infeasible->outside.value();
-  }
+  if (error.infeasible()) json["infeasible"] = toJson(*error.infeasible());
   return {{"error", json}};
 }
 
-void printInfeasible(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
+/// By groups where they are known, as at a peak of the device.
+void printHolders(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
   if (!infeasible.holders.empty()) os << "  largest there:\n";
-  for (size_t i = 0; i < infeasible.holders.size() && i < kHoldersShown; ++i) {
-    os << "    " << formatBytes(infeasible.holders[i].bytes) << "  "
-       << ir::printable(infeasible.holders[i].storage) << '\n';
+  if (infeasible.groups.empty()) {
+    for (size_t i = 0; i < infeasible.holders.size() && i < kGroupsShown; ++i) {
+      os << "    " << formatBytes(infeasible.holders[i].bytes) << "  "
+         << ir::printable(infeasible.holders[i].storage) << '\n';
+    }
+    return;
   }
+  for (size_t i = 0; i < infeasible.groups.size() && i < kGroupsShown; ++i) {
+    const ir::Infeasible::Group& group = infeasible.groups[i];
+    os << "    " << formatBytes(group.bytes) << "  " << ir::printable(ir::describeGroup(group));
+    if (group.count > 1) {
+      for (size_t k = 0; k < group.storages.size(); ++k) {
+        os << (k == 0 ? " (" : ", ") << ir::printable(group.storages[k]);
+      }
+      os << (group.count > static_cast<int64_t>(group.storages.size()) ? ", ...)" : ")");
+    }
+    os << '\n';
+  }
+}
+
+/// What else would do, after what the budget would have to be.
+void printWays(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
+  for (const ir::Infeasible::WayOut& way : infeasible.ways) {
+    os << "  or " << way.change << ": ";
+    if (way.fits) {
+      os << "then it fits\n";
+    } else {
+      os << "then " << formatBytes(way.smallestBudget + infeasible.outside)
+         << (way.isAtLeast ? " at least\n" : " are enough\n");
+    }
+  }
+}
+
+void printInfeasible(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
+  printHolders(infeasible, os);
   if (infeasible.smallestBudget.value() > 0) {
     const bool holdsOutside = infeasible.outside > Bytes(0);
     const char* form = holdsOutside ? "device:" : "";
@@ -70,6 +121,7 @@ void printInfeasible(const ir::Infeasible& infeasible, llvm::raw_ostream& os) {
       os << ", found " << form << (infeasible.budget + infeasible.outside).value() << "B";
     os << '\n';
   }
+  printWays(infeasible, os);
 }
 
 }  // namespace

@@ -120,6 +120,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   llvm::raw_ostream& os = toStdout ? messages() : answers();
   if (!asJson) {
     planner::printPlanSummary(summary, os);
+    if (output.planned.order == passes::Order::kByLayer)
+      os << "order      micro-batches by layer\n";
     if (output.planned.rowBlocks > 1) os << "row blocks " << output.planned.rowBlocks << '\n';
     if (output.planned.estimatedCosts > 0 &&
         output.inputs.costs.source != ir::CostSource::kRoofline) {

@@ -46,17 +46,13 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
     else if (name == "in-place-reuse")
       options.allowed.inPlaceReuse = true;
     else if (name == "reorder")
-      options.orders = {passes::Order::kProgram, passes::Order::kHoisted};
+      options.orders = passes::PlanStepOptions().orders;
     else if (name == "row-blocks")
       options.rowBlocks = rowBlocks;
     else if (name != "none") {
-      const std::string near = nearestName(
-          name.str(), {"offload", "recompute", "in-place-reuse", "reorder", "row-blocks", "none"});
-      return badFlag(
-          "--allow: unknown word '" + name.str() + "'" +
-          (near.empty() ? "" : ", did you mean '" + near + "'?") +
-          "; expected a comma list of offload, recompute, in-place-reuse, reorder, row-blocks, or "
-          "none");
+      return badFlag("--allow: " + describeUnknown("word", name.str(), "a comma list of",
+                                                   {"offload", "recompute", "in-place-reuse",
+                                                    "reorder", "row-blocks", "none"}));
     }
   }
   return ir::success();

@@ -14,7 +14,10 @@ namespace stowage::tools {
 namespace {
 
 constexpr Policy kAll[] = {Policy::kKeepAll, Policy::kOffloadOnly, Policy::kRecomputeOnly,
-                           Policy::kStreamStates};
+                           Policy::kFullRecompute, Policy::kStreamStates};
+
+/// A person tries some: few segments are large, many leave much alive between them.
+constexpr int32_t kSegments[] = {1, 4, 16, 32, 64};
 
 bool isStreamed(const ir::Storage& storage) {
   const bool isState = storage.role == ir::Role::kParameter || storage.role == ir::Role::kFrozen ||
@@ -46,6 +49,8 @@ const char* policyName(Policy policy) {
       return "offload-only";
     case Policy::kRecomputeOnly:
       return "recompute-only";
+    case Policy::kFullRecompute:
+      return "full-recompute";
     case Policy::kStreamStates:
       return "stream-states";
   }
@@ -66,14 +71,11 @@ ir::Expected<Policy> parsePolicy(const std::string& name) {
     if (name == policyName(policy)) return policy;
     names.emplace_back(policyName(policy));
   }
-  const std::string near = nearestName(name, names);
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "--policy: unknown policy '" + name + "'" +
-                           (near.empty() ? "" : ", did you mean '" + near + "'?") +
-                           "; expected one of " + listPolicies());
+                       "--policy: " + describeUnknown("policy", name, "one of", names));
 }
 
-passes::PlanStepOptions narrowTo(Policy policy, const PlanningInputs& inputs) {
+std::vector<passes::PlanStepOptions> narrowTo(Policy policy, const PlanningInputs& inputs) {
   passes::PlanStepOptions options = inputs.options;
   if (policy == Policy::kStreamStates) {
     // Later pins count, so what the caller pinned stays pinned.
@@ -84,12 +86,43 @@ passes::PlanStepOptions narrowTo(Policy policy, const PlanningInputs& inputs) {
     }
     pins.insert(pins.end(), options.pins.begin(), options.pins.end());
     options.pins = std::move(pins);
-    return options;
+    return {options};
   }
   options.rowBlocks.clear();
+  const bool recomputes = policy == Policy::kRecomputeOnly || policy == Policy::kFullRecompute;
   if (policy != Policy::kOffloadOnly) options.allowed.offload = options.allowed.disk = false;
-  if (policy != Policy::kRecomputeOnly) options.allowed.recompute = false;
-  return options;
+  options.allowed.recompute = options.allowed.recompute && recomputes;
+  if (policy != Policy::kFullRecompute) return {options};
+  std::vector<passes::PlanStepOptions> ways;
+  for (const int32_t segments : kSegments) {
+    ways.push_back(options);
+    ways.back().allowed.segments = segments;
+  }
+  return ways;
+}
+
+ir::Expected<passes::PlannedStep> planBy(Policy policy, const PlanningInputs& inputs) {
+  std::optional<passes::PlannedStep> best;
+  std::optional<ir::PlanError> closest;
+  for (const passes::PlanStepOptions& options : narrowTo(policy, inputs)) {
+    ir::Expected<passes::PlannedStep> planned =
+        passes::planStep(inputs.graph, inputs.target, inputs.costs, options);
+    if (planned) {
+      const auto time = [](const passes::PlannedStep& step) {
+        return step.schedule.predicted.stepTime;
+      };
+      if (!best || time(*planned) < time(*best)) best = std::move(*planned);
+      continue;
+    }
+    ir::PlanError error = ir::takePayload(planned.takeError());
+    if (error.code() != ir::ErrorCode::kInfeasible) return ir::makeError(std::move(error));
+    const bool isCloser =
+        !closest || (error.infeasible() && closest->infeasible() &&
+                     error.infeasible()->smallestBudget < closest->infeasible()->smallestBudget);
+    if (isCloser) closest = std::move(error);
+  }
+  if (best) return std::move(*best);
+  return ir::makeError(std::move(*closest));
 }
 
 ir::Expected<std::vector<PolicyAnswer>> comparePolicies(const PlanningInputs& inputs, bool quiet) {
@@ -97,8 +130,7 @@ ir::Expected<std::vector<PolicyAnswer>> comparePolicies(const PlanningInputs& in
   for (const Policy policy : kAll) {
     const Waiting waiting(!quiet, std::string("planning by ") + policyName(policy));
     PolicyAnswer answer{.policy = policy};
-    ir::Expected<passes::PlannedStep> planned =
-        passes::planStep(inputs.graph, inputs.target, inputs.costs, narrowTo(policy, inputs));
+    ir::Expected<passes::PlannedStep> planned = planBy(policy, inputs);
     if (planned) {
       answer.stepTime = planned->schedule.predicted.stepTime;
     } else {

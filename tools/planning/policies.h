@@ -23,6 +23,7 @@ enum class Policy : uint8_t {
   kKeepAll,        // nothing is moved or recomputed
   kOffloadOnly,    // nothing is recomputed
   kRecomputeOnly,  // nothing is moved
+  kFullRecompute,  // whole segments of forward run again in backward; nothing is moved
   kStreamStates    // parameters and optimizer states are on the host between their uses
 };
 const char* policyName(Policy policy);
@@ -31,8 +32,13 @@ ir::Expected<Policy> parsePolicy(const std::string& name);
 /// "keep-all, offload-only, ..."
 std::string listPolicies();
 
-/// The options of `inputs` narrowed to `policy`; what they pin stays pinned.
-passes::PlanStepOptions narrowTo(Policy policy, const PlanningInputs& inputs);
+/// The options of `inputs` narrowed to `policy`, one for each way to follow it; what they pin stays
+/// pinned. Full recompute has several ways: numbers of segments.
+std::vector<passes::PlanStepOptions> narrowTo(Policy policy, const PlanningInputs& inputs);
+
+/// The fastest plan under `policy` for the budget of the inputs. Errors: as passes::planStep; the
+/// infeasible error with the smallest budget.
+ir::Expected<passes::PlannedStep> planBy(Policy policy, const PlanningInputs& inputs);
 
 /// One policy's answer for the budget of the inputs.
 struct PolicyAnswer {

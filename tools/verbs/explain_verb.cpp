@@ -7,14 +7,11 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <utility>
 
 #include "ir/base/printable.h"
-#include "passes/plan_step.h"
 #include "planner/report/explain_plan.h"
 #include "planner/report/memory_chart.h"
 #include "planner/report/plan_summary.h"
@@ -25,6 +22,7 @@
 #include "tools/cli/printable_stream.h"
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
+#include "tools/planning/plan_help.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -121,70 +119,8 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   }
 }
 
-struct LaunchTip {
-  ir::GraphMode mode;
-  Nanoseconds step;  // at best
-};
-
-/// The launch mode under which the step's nodes alone take clearly less than the step does now.
-/// Whole steps are recorded anew when their numbers change, so those are not advised then.
-std::optional<LaunchTip> findLaunchTip(const LoadedPlan& plan, const ir::CostTable& table,
-                                       Nanoseconds step) {
-  constexpr int64_t kClearly = 20;  // a part of the step
-  const bool mayTry = plan.file.target.device == ir::DeviceKind::kCuda &&
-                      plan.file.schedule.graphMode == ir::GraphMode::kNone;
-  if (!mayTry) return std::nullopt;
-  std::optional<LaunchTip> best;
-  for (const ir::GraphMode mode : {ir::GraphMode::kNoUpdate, ir::GraphMode::kWhole}) {
-    if (mode == ir::GraphMode::kWhole && !plan.graph.scalars().empty()) continue;
-    if (ir::Error illegal = passes::checkGraphMode(plan.graph, mode)) {
-      llvm::consumeError(std::move(illegal));
-      continue;
-    }
-    ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(plan.graph, table, mode);
-    if (!costs) {
-      llvm::consumeError(costs.takeError());
-      continue;
-    }
-    const Nanoseconds sum = costs->totalTime();
-    if (sum < (best ? best->step : step - Nanoseconds(step.value() / kClearly))) best = {mode, sum};
-  }
-  return best;
-}
-
-/// What unlimited memory would save of the plan's own step, if that is the one explained.
-Nanoseconds mostSaved(const LoadedPlan& plan, const PlanExplanation& explained) {
-  const ir::Prediction& claim = plan.file.schedule.predicted;
-  return claim.stepTime == explained.stepTime ? claim.stepTime - claim.computeTime : claim.stepTime;
-}
-
-void printRemedies(const LoadedPlan& plan, const PlanExplanation& explained,
-                   const std::optional<LaunchTip>& tip, llvm::raw_ostream& os) {
-  if (tip) {
-    os << "helps      'stowage plan --launch " << ir::graphModeName(tip->mode) << "': from "
-       << formatDuration(tip->step) << " a step on, by what its ops take\n";
-  }
-  const Nanoseconds saved = mostSaved(plan, explained);
-  const bool isKernels = explained.waiting.value() == 0 && explained.recomputeTime.value() == 0;
-  constexpr int64_t kNoticed = 1000;  // a part of the step
-  if (isKernels || saved <= Nanoseconds(explained.stepTime.value() / kNoticed)) {
-    os << "helps      nothing" << (tip ? " else" : "") << ": the step takes as long as its kernels"
-       << (explained.launchWaits > Nanoseconds(0) ? " and their launch overhead\n" : "\n");
-    return;
-  }
-  for (const planner::Remedy& remedy : explained.remedies) {
-    os << fmt::format("helps      keeping '{}': {} more, up to {} a step less\n",
-                      ir::printable(nameOf(plan.graph, remedy.storage)), formatBytes(remedy.bytes),
-                      formatDuration(std::min(remedy.atMost, saved)));
-  }
-  if (explained.recomputeTime > explained.waiting) {
-    os << "helps      more bytes: recomputes cost more than waiting; 'stowage sweep' shows how "
-          "much\n";
-  }
-}
-
-Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
-            const std::optional<LaunchTip>& tip, ir::CostSource costs) {
+Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const PlanHelp& help,
+            ir::CostSource costs) {
   const ir::Graph& graph = plan.graph;
   Json holders = Json::array();
   for (const ir::Infeasible::Holder& holder : explained.holders) {
@@ -197,17 +133,6 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
                       {"storage", nameOf(graph, stall.storage)},
                       {"direction", stall.isOut ? "d2h" : "h2d"},
                       {"ns", stall.time.value()}});
-  }
-  const Nanoseconds saved = mostSaved(plan, explained);
-  Json remedies = Json::array();
-  if (tip) {
-    remedies.push_back(
-        {{"launch", ir::graphModeName(tip->mode)}, {"step_at_best_ns", tip->step.value()}});
-  }
-  for (const planner::Remedy& remedy : explained.remedies) {
-    remedies.push_back({{"keep", nameOf(graph, remedy.storage)},
-                        {"bytes", remedy.bytes.value()},
-                        {"at_most_ns", std::min(remedy.atMost, saved).value()}});
   }
   const bool hasPeak = explained.peakNode.isValid();
   return {{"budget_bytes", plan.file.budget.value()},
@@ -223,7 +148,7 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained,
           {"launch_wait_ns", explained.launchWaits.value()},
           {"busy_ns", {{"d2h", explained.outBusy.value()}, {"h2d", explained.inBusy.value()}}},
           {"stalls", stalls},
-          {"helps", remedies}};
+          {"helps", helpJson(help)}};
 }
 
 // --- one storage ---------------------------------------------------------------------------------
@@ -351,9 +276,10 @@ VerbResult runExplain(const ExplainFlags& flags) {
   remark(estimate, flags);
   if (ir::Error error = writePicture(flags, *plan, input)) return error;
   const PlanExplanation explained = planner::explainPlan(input);
-  const std::optional<LaunchTip> tip = findLaunchTip(*plan, *table, explained.stepTime);
+  ir::Expected<PlanHelp> help = findHelp(*plan, *table, explained, flags);
+  if (!help) return help.takeError();
   if (flags.json) {
-    printJson(toJson(*plan, explained, tip, table->source));
+    printJson(toJson(*plan, explained, *help, table->source));
     return kExitYes;
   }
   printPeak(plan->graph, *plan, explained, os);
@@ -362,7 +288,7 @@ VerbResult runExplain(const ExplainFlags& flags) {
        << '\n';
   }
   printStalls(plan->graph, explained, os);
-  printRemedies(*plan, explained, tip, os);
+  printHelp(*help, os);
   if (!flags.svg.empty()) os << "wrote      " << flags.svg << '\n';
   return kExitYes;
 }

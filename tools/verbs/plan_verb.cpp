@@ -8,8 +8,10 @@
 #include <CLI/CLI.hpp>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "ir/text/printer.h"
+#include "passes/ways_out.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_json.h"
 #include "planner/report/plan_summary.h"
@@ -51,12 +53,11 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   return ir::success();
 }
 
-ir::Error readPolicy(const PlanFlags& flags, PlanningInputs& inputs) {
-  if (flags.policy.empty()) return ir::success();
+ir::Expected<std::optional<Policy>> readPolicy(const PlanFlags& flags) {
+  if (flags.policy.empty()) return std::nullopt;
   ir::Expected<Policy> policy = parsePolicy(flags.policy);
   if (!policy) return policy.takeError();
-  inputs.options = narrowTo(*policy, inputs);
-  return ir::success();
+  return *policy;
 }
 
 ir::Expected<std::vector<PolicyAnswer>> compare(const PlanFlags& flags,
@@ -89,9 +90,33 @@ ir::Error suggestBuckets(ir::Error error) {
   return ir::makeError(std::move(found));
 }
 
-ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, const PlanningInputs& inputs) {
+ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, std::optional<Policy> policy,
+                                         const PlanningInputs& inputs) {
   const Waiting waiting(!flags.quiet, "planning for " + formatBytes(inputs.options.budget));
+  if (policy) return planBy(*policy, inputs);
   return passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
+}
+
+/// What else would do; a policy leaves out all that a plan without it may do.
+ir::Error nameWaysOut(ir::Error error, const PlanFlags& flags, bool hasPolicy,
+                      const PlanningInputs& inputs) {
+  ir::PlanError found = ir::takePayload(std::move(error));
+  if (!found.infeasible()) return ir::makeError(std::move(found));
+  const Waiting waiting(!flags.quiet, "looking for what else would do");
+  passes::RefusedStep step = {.graph = inputs.graph,
+                              .target = inputs.target,
+                              .costs = inputs.costs,
+                              .options = inputs.options,
+                              .variations = {{"no --policy", inputs.options}}};
+  if (!hasPolicy) {
+    ir::Expected<std::vector<passes::Variation>> variations =
+        passes::findVariations(inputs.graph, inputs.options);
+    if (!variations) return variations.takeError();
+    step.variations = std::move(*variations);
+  }
+  ir::Expected<ir::PlanError> all = passes::addWaysOut(step, std::move(found));
+  if (!all) return all.takeError();
+  return ir::makeError(std::move(*all));
 }
 
 /// A plan for more than the device has may be a step on the way to one that fits.
@@ -134,10 +159,12 @@ VerbResult runPlan(const PlanFlags& flags) {
   for (const std::string& what : {describeTooLarge(*inputs), describeRecordings(*inputs)}) {
     remark(what, flags);
   }
-  if (ir::Error error = readPolicy(flags, *inputs)) return error;
-  ir::Expected<passes::PlannedStep> planned = search(flags, *inputs);
+  ir::Expected<std::optional<Policy>> policy = readPolicy(flags);
+  if (!policy) return policy.takeError();
+  ir::Expected<passes::PlannedStep> planned = search(flags, *policy, *inputs);
   if (!planned) {
-    return suggestLaunch(suggestBuckets(countOutside(planned.takeError(), *size, *inputs)));
+    ir::Error error = nameWaysOut(planned.takeError(), flags, policy->has_value(), *inputs);
+    return suggestLaunch(suggestBuckets(countOutside(std::move(error), *size, *inputs)));
   }
   ir::Expected<std::vector<PolicyAnswer>> policies = compare(flags, *inputs);
   if (!policies) return policies.takeError();

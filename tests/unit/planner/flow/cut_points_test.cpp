@@ -32,6 +32,28 @@ int countRecomputable(const GapTable& table, int32_t cuts) {
   return count;
 }
 
+// x1 is read again while forward runs: there it stays, though a recompute would be possible.
+TEST(CutPoints, SegmentsDropWhatForwardLeavesForBackward) {
+  tests::SmallStep small = makeChain();
+  small.nodes[3].reads.push_back(1);
+  for (size_t i = kLayers; i < small.nodes.size(); ++i) {
+    small.nodes[i].phase = ir::Phase::kBackward;
+  }
+  const tests::SmallProblem step(small);
+  const RecomputeCosts costs = findRecomputeCosts(step.table);
+  const std::vector<bool> dropped = chooseSegments(step.table, 1);
+  bool staysInForward = false;
+  int count = 0;
+  for (size_t g = 0; g < dropped.size(); ++g) {
+    const bool endsInForward = step.table.gaps()[g].end < kLayers;
+    if (costs[g] && endsInForward) staysInForward = true;
+    EXPECT_FALSE(dropped[g] && endsInForward) << g;
+    count += dropped[g] ? 1 : 0;
+  }
+  EXPECT_TRUE(staysInForward);
+  EXPECT_GT(count, kLayers / 2);
+}
+
 TEST(CutPoints, MoreOfThemLeaveLessToRecompute) {
   const tests::SmallProblem step(makeChain());
   const int few = countRecomputable(step.table, 1);

@@ -55,9 +55,11 @@ TEST_F(Explain, SaysWhereComputeWaitsAndForWhat) {
   EXPECT_EQ(explained.stalls[0].time, time(8));
   EXPECT_TRUE(explained.stalls[0].isOut);
   EXPECT_FALSE(explained.stalls[1].isOut);
-  ASSERT_EQ(explained.remedies.size(), 1U);
-  EXPECT_EQ(explained.remedies[0].bytes, units(8));
-  EXPECT_EQ(explained.remedies[0].atMost, time(16));
+  ASSERT_EQ(explained.copied.size(), 1U);
+  EXPECT_EQ(explained.copied[0].kind, "activations");
+  EXPECT_EQ(explained.copied[0].storages, 1);
+  EXPECT_EQ(explained.copied[0].bytes, units(8));
+  EXPECT_EQ(explained.copied[0].atMost, time(16));
   EXPECT_EQ(explained.outBusy, time(8));
   EXPECT_EQ(explained.peakBytes, units(10));
   ASSERT_FALSE(explained.holders.empty());

@@ -56,6 +56,23 @@ TEST(FixedActions, APinThatIsPossibleNowhereAndARowWithoutAGapAreRefused) {
             "storage 's0': found a decision for [1, 3), which is none of its gaps");
 }
 
+// Node 2 is in backward, so what the first two nodes made is recomputed there, unless a pin says
+// otherwise. All else is kept.
+TEST(FixedActions, SegmentsFixEveryGapAndAPinWins) {
+  tests::SmallStep small = tests::hostOrTimeStep();
+  for (size_t i = 2; i < small.nodes.size(); ++i) small.nodes[i].phase = ir::Phase::kBackward;
+  const tests::SmallProblem step(small, {.segments = 1});
+  Problem problem = step.problem;
+  const FixedActions all = fix(problem);
+  EXPECT_EQ(all.actions, (Actions{kRecompute, kKeep, kRecompute, kKeep}));
+  EXPECT_EQ(all.isFixed, std::vector<bool>(4, true));
+  EXPECT_EQ(all.isPinned, std::vector<bool>(4, false));
+  problem.pins = {{.pattern = "s1", .action = kKeep}};
+  const FixedActions pinned = fix(problem);
+  EXPECT_EQ(pinned.actions, (Actions{kRecompute, kKeep, kKeep, kKeep}));
+  EXPECT_EQ(pinned.isPinned, (std::vector<bool>{false, false, true, true}));
+}
+
 // No node uses the weight, so it is on the host in any case and has no gap to fix.
 TEST(FixedActions, WhatIsAlwaysOnTheHostMayBePinnedThere) {
   const tests::SmallProblem step(
