@@ -20,9 +20,9 @@ namespace stowage::ir {
 namespace {
 
 constexpr std::array<const char*, 13> kRoleNames = {
-    "parameter", "frozen", "buffer",     "gradient", "state",   "master", "step_counter",
-    "rng",       "input",  "activation", "constant", "pending", "output"};
-static_assert(static_cast<size_t>(Role::kOutput) + 1 == kRoleNames.size());
+    "parameter", "frozen", "buffer",     "gradient", "state",  "master", "step_counter",
+    "rng",       "input",  "activation", "constant", "output", "pending"};
+static_assert(static_cast<size_t>(Role::kPending) + 1 == kRoleNames.size());
 
 constexpr std::array<const char*, 4> kPhaseNames = {"forward", "backward", "optimizer", "deferred"};
 static_assert(static_cast<size_t>(Phase::kDeferred) + 1 == kPhaseNames.size());

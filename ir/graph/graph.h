@@ -49,9 +49,9 @@ enum class Role : uint8_t {
   kInput,        // bound anew each step; version 0 arrives in host memory
   kActivation,   // everything the step makes for itself, temporaries of composites included
   kConstant,     // persistent bytes made outside the step that are no parameter or buffer
-  kPending,      // made by a step for its deferred updates, which run in the next one; read first
-                 // thing in a step, made anew later in it
-  kOutput        // delivered to the caller after the step (losses, metrics)
+  kOutput,       // delivered to the caller after the step (losses, metrics)
+  kPending       // made by a step for its deferred updates, which run in the next one; read before
+                 // the step makes it anew
 };
 const char* roleName(Role role);
 std::optional<Role> findRole(llvm::StringRef name);

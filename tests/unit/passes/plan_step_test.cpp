@@ -156,7 +156,8 @@ TEST_F(PlanRowBlocks, FitBelowWhatTheWholeLossHolds) {
   ir::Expected<PlannedStep> step = planAt(blocked);
   ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
   EXPECT_GT(step->rowBlocks, 1);
-  EXPECT_EQ(step->boundScope, "program,hoisted,row-blocks=" + std::to_string(step->rowBlocks));
+  EXPECT_EQ(step->boundScope,
+            "program,hoisted,deferred,row-blocks=" + std::to_string(step->rowBlocks));
   EXPECT_GE(step->schedule.predicted.bound, step->schedule.predicted.computeTime);
   ASSERT_NE(step->costs, nullptr);
   EXPECT_EQ(
