@@ -39,6 +39,7 @@ class PlanMaker {
     }
     findFirstUpdate();
     findLeftOut();
+    if (plan_.defersUpdates) findFilledCopies();
     return std::move(plan_);
   }
 
@@ -163,10 +164,6 @@ class PlanMaker {
     const Command& command = schedule_.command(id);
     EnqueueRecord record{
         .kind = command.kind, .stream = command.stream, .event = eventOf_[id.index()]};
-    if (command.kind == CommandKind::kCopy) {
-      const ir::Residency& from = schedule_.residency(command.from);
-      record.copiesState = graph_.storage(from.storage).persistent;
-    }
     for (const CommandId other : command.wait) {
       if (isForeign(command, other)) record.waitFor.push_back(eventOf_[other.index()]);
     }
@@ -258,6 +255,37 @@ class PlanMaker {
     }
     plan_.canEndWithoutUpdates =
         llvm::none_of(keepOldBytes, [&](ResidencyId residency) { return sharesBytes(residency); });
+  }
+
+  // Copies of what a left out launch would have made have nothing to copy.
+  void findFilledCopies() {
+    const std::vector<bool> withoutPending = findFilled(/*runsDeferred=*/false);
+    const std::vector<bool> pending = findFilled(/*runsDeferred=*/true);
+    for (size_t i = 0; i < plan_.records.size(); ++i) {
+      plan_.records[i].copiesWithoutPending = withoutPending[i];
+      plan_.records[i].copiesPending = pending[i];
+    }
+  }
+
+  /// By command: is it a copy of bytes that are there, if of all launches the deferred ones run, or
+  /// all others?
+  std::vector<bool> findFilled(bool runsDeferred) const {
+    std::vector<bool> hasBytes(schedule_.residencies.size(), false);
+    for (const ir::BoundaryEntry& entry : schedule_.boundary) {
+      const bool isPending = graph_.storage(entry.storage).role == ir::Role::kPending;
+      for (const ResidencyId id : entry.at) hasBytes[id.index()] = runsDeferred || !isPending;
+    }
+    std::vector<bool> filled(schedule_.commands.size(), false);
+    for (size_t i = 0; i < schedule_.commands.size(); ++i) {
+      const Command& command = schedule_.commands[i];
+      if (command.kind == CommandKind::kCopy) {
+        filled[i] = hasBytes[command.from.index()];
+        if (filled[i]) hasBytes[command.to.index()] = true;
+      } else if (plan_.records[i].isDeferred == runsDeferred) {
+        for (const ResidencyId id : command.out) hasBytes[id.index()] = true;
+      }
+    }
+    return filled;
   }
 
   /// Residencies that a command writes whole, whatever they held.

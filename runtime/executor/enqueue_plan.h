@@ -25,11 +25,14 @@ namespace stowage::runtime {
 struct EnqueueRecord {
   ir::CommandKind kind = ir::CommandKind::kRun;
   ir::Stream stream = ir::Stream::kCompute;
-  int32_t event = -1;                      // recorded after the command; -1: none
-  int32_t output = -1;                     // index of the output that leaves after it; -1: none
-  bool updates = false;                    // left out of a step without updates
-  bool isDeferred = false;                 // an update of the step before
-  bool copiesState = false;                // a copy of what lasts from step to step
+  int32_t event = -1;       // recorded after the command; -1: none
+  int32_t output = -1;      // index of the output that leaves after it; -1: none
+  bool updates = false;     // left out of a step without updates
+  bool isDeferred = false;  // an update of the step before
+  // Of copies: do they copy anything in a step before which nothing is pending, and where only what
+  // is pending runs?
+  bool copiesWithoutPending = true;
+  bool copiesPending = true;
   llvm::SmallVector<int32_t, 2> waitFor;   // events of this step
   llvm::SmallVector<int32_t, 1> waitPrev;  // events of the step before
 };

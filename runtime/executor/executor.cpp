@@ -325,8 +325,10 @@ ir::Error Executor::enqueueCommand(ir::CommandId id, bool delivers) {
 
 bool Executor::isLeftOut(const EnqueueRecord& record) const {
   if (refusal_ && record.updates) return true;
-  if (launches_ == Launches::kDeferred) return !record.isDeferred && !record.copiesState;
-  return launches_ == Launches::kNotDeferred && record.isDeferred;
+  if (launches_ == Launches::kAll) return false;
+  const bool onlyPending = launches_ == Launches::kDeferred;
+  if (record.kind == ir::CommandKind::kRun) return record.isDeferred != onlyPending;
+  return onlyPending ? !record.copiesPending : !record.copiesWithoutPending;
 }
 
 ir::Error Executor::enqueueWaits(const EnqueueRecord& record) {
