@@ -14,8 +14,8 @@
 //
 // Deferred updates (ir::Phase::kDeferred) belong to the step before and take its step scalars. They
 // are left out where nothing is pending: in the first step and after `finish`. finish() runs what
-// is pending: the schedule once more, all launches but the deferred ones left out, with the copies
-// of what lasts from step to step.
+// is pending: the schedule once more, without the launches that are not deferred and the copies of
+// what these would have made.
 // After an error the executor is stopped.
 // A step is not undone: the state since the last save is lost, and every later call returns the
 // same error. One exception: the step scalars do not come because the optimizer did something else
