@@ -10,10 +10,6 @@
 
 namespace stowage::planner {
 
-/// The storage on whose bytes result 0 of `node` may land, as far as the graph says: op, types,
-/// sizes, persistence. Invalid if there is none.
-ir::StorageId inPlaceCandidate(const ir::Graph& graph, ir::NodeId node, int which);
-
 /// Sets `takes` of launches and `takenBy` of live ranges.
 void reuseOperandsInPlace(const GapTable& table, Expansion& expansion);
 

@@ -69,7 +69,9 @@ class FlowModel {
     for (int i = 0; isSolved && i < kMostExclusions && excludeBoth(simplex); ++i) {
       isSolved = simplex.solve(kMostSteps);
     }
-    for (int i = 0; question_.settles && isSolved && i < kMostDives && settleOne(simplex); ++i) {
+    FlowSimplex other({}, {});
+    for (int i = 0; question_.settles && isSolved && i < kMostDives; ++i) {
+      if (!settleOne(simplex, other)) break;
     }
     const std::vector<double> x = simplex.values();
     double wasted = 0;
@@ -308,8 +310,9 @@ class FlowModel {
   }
 
   // Half of a large storage cannot travel. The one with the most bytes at stake is decided first,
-  // whichever way costs less when all others adapt to it. False if none is left.
-  bool settleOne(FlowSimplex& simplex) const {
+  // whichever way costs less when all others adapt to it. False if none is left. `other` is room
+  // for the other way.
+  bool settleOne(FlowSimplex& simplex, FlowSimplex& other) const {
     const std::vector<double> x = simplex.values();
     double most = kUnits / kLargePart;
     int32_t column = -1;
@@ -326,12 +329,12 @@ class FlowModel {
     }
     if (column < 0) return false;
     const double whole = std::floor(x[static_cast<size_t>(column)]);
-    FlowSimplex up = simplex;
-    up.addRow(-whole - 1, {{column, -1.0}});
-    const bool isUp = up.solve(kMostSteps);
+    other = simplex;
+    other.addRow(-whole - 1, {{column, -1.0}});
+    const bool isUp = other.solve(kMostSteps);
     simplex.addRow(whole, {{column, 1.0}});
     const bool isDown = simplex.solve(kMostSteps);
-    if (isUp && (!isDown || up.cost() < simplex.cost())) simplex = std::move(up);
+    if (isUp && (!isDown || other.cost() < simplex.cost())) std::swap(simplex, other);
     return isUp || isDown;
   }
 

@@ -5,6 +5,7 @@
 
 #include "ir/costs/unplanned_peak.h"
 #include "ir/graph/op_table.h"
+#include "planner/problem/in_place_operands.h"
 
 namespace stowage::planner {
 
@@ -22,6 +23,9 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
   for (size_t i = 0; i < nodes; ++i) {
     temporary_.push_back(roundUp(problem.costs.nodes[i].temporary, align).value());
     isRandom_.push_back(ir::lookUpOp(graph.nodes()[i].op).random);
+    const ir::NodeId node(i);
+    inPlaceOperands_.push_back(
+        {inPlaceCandidate(graph, node, 0), inPlaceCandidate(graph, node, 1)});
     deriveReplayForm(i);
     recomputable_.push_back(isRecomputable(i));
   }

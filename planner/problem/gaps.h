@@ -15,6 +15,7 @@
 #include <llvm/ADT/ArrayRef.h>
 #include <llvm/ADT/SmallVector.h>
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <vector>
@@ -63,6 +64,10 @@ class GapTable {
   int64_t temporary(size_t node) const { return temporary_[node]; }
   int64_t reservedBytes() const { return reservedBytes_; }
   size_t nodeCount() const { return temporary_.size(); }
+  /// Storages on whose bytes result 0 of `node` may land (in_place_operands.h); some invalid.
+  const std::array<ir::StorageId, 2>& inPlaceOperands(size_t node) const {
+    return inPlaceOperands_[node];
+  }
   bool isRandom(size_t node) const { return isRandom_[node]; }
   /// Never on the device: a host tensor, or a persistent storage that no node touches and that may
   /// be offloaded.
@@ -86,6 +91,7 @@ class GapTable {
   std::vector<int32_t> chainBegin_;
   std::vector<int64_t> bytes_;
   std::vector<int64_t> temporary_;
+  std::vector<std::array<ir::StorageId, 2>> inPlaceOperands_;
   std::map<size_t, llvm::SmallVector<ir::Access, 4>> replayed_;  // by node with a replay form
   std::vector<bool> recomputable_;
   std::vector<bool> isRandom_;

@@ -11,6 +11,7 @@ namespace stowage::planner {
 
 namespace {
 
+constexpr size_t kSmall = 500;   // nodes below which a step is small
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
@@ -80,6 +81,7 @@ Tried BudgetSearch::tryChoice(Choice choice, const Useful& useful, const Pool& k
   return tryActions(*table_, std::move(choice.actions), budget, useful);
 }
 
+bool BudgetSearch::isSmall() const { return table_->nodeCount() < kSmall; }
 bool BudgetSearch::isLarge() const { return table_->nodeCount() > kLarge; }
 
 // Each price level once, with targets that shrink by what the addresses need beyond the bytes, and

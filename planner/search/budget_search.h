@@ -54,7 +54,9 @@ class BudgetSearch {
   std::optional<int64_t> estimate(int64_t budget) const { return flow_.estimate(budget); }
   const KnownPlan& keepAll() const { return keepAll_; }
   const FixedActions& fixed() const { return chooser_.fixed(); }
-  /// True for a step with so many nodes that fewer candidates are tried.
+  /// A step with so few nodes that single copies matter; with so many that fewer candidates are
+  /// tried.
+  bool isSmall() const;
   bool isLarge() const;
 
  private:

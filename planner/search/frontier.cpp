@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <numeric>
 #include <utility>
 
 #include "planner/search/host_chain.h"
@@ -17,7 +18,8 @@ namespace stowage::planner {
 namespace {
 
 constexpr int kGridBudgets = 189;
-constexpr size_t kWalkEvery = 4;  // grid budgets: there all kinds of choices are tried
+constexpr size_t kMainEvery = 8;  // grid budgets: there walks are tried too
+constexpr size_t kMainEveryWhenSmall = 4;
 constexpr int64_t kInexactPart = 512;
 constexpr size_t kQuickPools = 2;
 constexpr int kShrinks = 64;  // evaluations to find out how low the lowest plan goes
@@ -50,6 +52,7 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
   const int64_t lowest = search_->solver().smallestBudget();
   const int64_t highest = std::max(lowest, keepAll().peak);
   grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
+  mainEvery_ = search_->isSmall() ? kMainEveryWhenSmall : kMainEvery;
   pools_.resize(grid_.size());
   bounds_.resize(grid_.size());
   estimates_.resize(grid_.size());
@@ -57,8 +60,7 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
 
 const Pool& Frontier::pool(size_t index) {
   if (pools_[index]) return *pools_[index];
-  const bool walks = index % kWalkEvery == 0 || index + 1 == grid_.size();
-  Pool found = search_->run({.budget = grid_[index], .walks = walks});
+  Pool found = search_->run({.budget = grid_[index], .walks = isMain(index)});
   const int64_t least = estimate(index);
   llvm::erase_if(found, [&](const KnownPlan& plan) { return plan.time < least; });
   pools_[index] = std::move(found);
@@ -67,6 +69,29 @@ const Pool& Frontier::pool(size_t index) {
 
 size_t Frontier::firstAbove(int64_t budget) const {
   return static_cast<size_t>(std::upper_bound(grid_.begin(), grid_.end(), budget) - grid_.begin());
+}
+
+bool Frontier::isMain(size_t index) const {
+  return index % mainEvery_ == 0 || index + 1 == grid_.size();
+}
+
+size_t Frontier::mainFrom(size_t index) const {
+  return std::min((index + mainEvery_ - 1) / mainEvery_ * mainEvery_, grid_.size() - 1);
+}
+
+std::vector<size_t> Frontier::mainDownFrom(size_t last) const {
+  std::vector<size_t> indices;
+  for (size_t i = last + 1; i-- > 0;) {
+    if (isMain(i)) indices.push_back(i);
+  }
+  return indices;
+}
+
+std::vector<size_t> Frontier::betweenDownFrom(size_t last) const {
+  std::vector<size_t> indices;
+  if (!isMain(last)) indices.push_back(last);
+  for (size_t i = last; i > 0 && !isMain(i - 1); --i) indices.push_back(i - 1);
+  return indices;
 }
 
 // Equally fast: what moves less leaves the links to others and depends less on estimates.
@@ -97,12 +122,12 @@ int64_t Frontier::leastOfPools(size_t index) {
 int64_t Frontier::leastTime(int64_t budget) {
   const int64_t bound = search_->bound(budget);
   if (budget >= keepAll().peak) return bound;
-  return std::max(bound, leastOfPools(std::min(firstAbove(budget), grid_.size() - 1)));
+  return std::max(bound, leastOfPools(mainFrom(firstAbove(budget))));
 }
 
-void Frontier::makePools(size_t begin, size_t end) {
+void Frontier::makePools(llvm::ArrayRef<size_t> indices) {
   std::vector<size_t> missing;
-  for (size_t i = begin; i < end; ++i) {
+  for (const size_t i : indices) {
     if (pools_[i]) continue;
     missing.push_back(i);
     estimate(i);  // may also note those of others, so not side by side
@@ -110,25 +135,43 @@ void Frontier::makePools(size_t begin, size_t end) {
   inParallel(missing.size(), [&](size_t i) { pool(missing[i]); });
 }
 
-const KnownPlan* Frontier::findInPools(int64_t budget, int64_t slowest) {
-  const KnownPlan* best = nullptr;
-  consider(keepAll(), budget, best);
-  const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
+void Frontier::considerPools(llvm::ArrayRef<size_t> indices, const Wanted& wanted,
+                             const KnownPlan*& best) {
   const auto isHopeless = [&](size_t index) {
-    const int64_t least = best != nullptr ? std::min(best->time, slowest) : slowest;
+    const int64_t least = best != nullptr ? std::min(best->time, wanted.slowest) : wanted.slowest;
     return least < INT64_MAX && leastOfPools(index) >= least;
   };
-  for (size_t i = last + 1; i-- > 0;) {
-    if (isHopeless(i)) break;
-    if (!pools_[i]) {
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (isHopeless(indices[i])) break;
+    if (!pools_[indices[i]]) {
       // Most questions are answered by the first pools.
-      const size_t most = std::clamp<size_t>(last - i, 1, coreCount());
-      size_t begin = i + 1 - std::min(i + 1, most);
-      while (isHopeless(begin)) ++begin;
-      makePools(begin, i + 1);
+      size_t end = std::min(i + std::clamp<size_t>(i, 1, coreCount()), indices.size());
+      while (isHopeless(indices[end - 1])) --end;
+      makePools(indices.slice(i, end - i));
     }
-    for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
+    for (const KnownPlan& plan : pool(indices[i])) {
+      if (plan.time >= wanted.fastest) consider(plan, wanted.budget, best);
+    }
   }
+}
+
+const KnownPlan* Frontier::findInMainPools(size_t last, int64_t budget, int64_t slowest) {
+  const KnownPlan* best = nullptr;
+  consider(keepAll(), budget, best);
+  considerPools(mainDownFrom(last), {.budget = budget, .slowest = slowest}, best);
+  return best != nullptr && best->time < slowest ? best : nullptr;
+}
+
+// Every larger budget may be answered by what the main pools know for the next main one, so what
+// counts between them is no faster than that.
+const KnownPlan* Frontier::findInPools(int64_t budget, int64_t slowest) {
+  const size_t last = std::min(firstAbove(budget), grid_.size() - 1);
+  const size_t next = mainFrom(last);
+  const KnownPlan* best = findInMainPools(next, budget, slowest);
+  const KnownPlan* above = findInMainPools(next, grid_[next], slowest);
+  if (above == nullptr || (best != nullptr && best->time <= above->time)) return best;
+  considerPools(betweenDownFrom(last),
+                {.budget = budget, .slowest = slowest, .fastest = above->time}, best);
   return best != nullptr && best->time < slowest ? best : nullptr;
 }
 
@@ -136,19 +179,19 @@ const KnownPlan* Frontier::findQuickly(int64_t budget) {
   const KnownPlan* best = nullptr;
   consider(keepAll(), budget, best);
   if (best != nullptr) return best;
-  const size_t end = std::min(firstAbove(budget) + 1, grid_.size());
-  const size_t begin = end - std::min(end, kQuickPools);
-  makePools(begin, end);
-  for (size_t i = begin; i < end; ++i) {
+  const std::vector<size_t> indices = mainDownFrom(mainFrom(firstAbove(budget)));
+  const auto next = llvm::ArrayRef(indices).take_front(kQuickPools);
+  makePools(next);
+  for (const size_t i : next) {
     for (const KnownPlan& plan : pool(i)) consider(plan, budget, best);
   }
   return best;
 }
 
 bool Frontier::fitsMadePools(int64_t budget) const {
-  const size_t end = std::min(firstAbove(budget) + 1, grid_.size());
-  return llvm::any_of(llvm::ArrayRef(pools_).take_front(end), [&](const auto& pool) {
-    return pool && llvm::any_of(*pool, [&](const KnownPlan& plan) { return plan.peak <= budget; });
+  return llvm::any_of(mainDownFrom(mainFrom(firstAbove(budget))), [&](size_t i) {
+    return pools_[i] &&
+           llvm::any_of(*pools_[i], [&](const KnownPlan& plan) { return plan.peak <= budget; });
   });
 }
 
@@ -160,8 +203,9 @@ const KnownPlan* Frontier::findBest(int64_t budget, int64_t slowest) {
   return best != nullptr && best->time < slowest ? best : nullptr;
 }
 
-// A pool is looked at for budgets from the grid budget before its own on, so a plan in it is an
-// answer from there or from its own peak on, whichever is larger.
+// A main pool is looked at for budgets from the main one before its own on, one between them from
+// the grid budget before its own on; a plan in it is an answer from there or from its own peak on,
+// whichever is larger.
 std::optional<LowestPlan> Frontier::findLowestInPools() {
   std::optional<LowestPlan> lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
@@ -169,11 +213,23 @@ std::optional<LowestPlan> Frontier::findLowestInPools() {
     if (!lowest || budget < lowest->budget) lowest = {&plan, budget};
   };
   consider(keepAll(), 0);
-  for (size_t i = 0; i < grid_.size(); ++i) {
-    const int64_t from = i > 0 ? grid_[i - 1] : 0;
-    if (lowest && from >= lowest->budget) break;
-    if (!pools_[i]) makePools(i, std::min(i + std::clamp<size_t>(i, 1, coreCount()), grid_.size()));
-    for (const KnownPlan& plan : pool(i)) consider(plan, from);
+  std::vector<size_t> indices = mainDownFrom(grid_.size() - 1);
+  std::reverse(indices.begin(), indices.end());
+  for (size_t i = 0; i < indices.size(); ++i) {
+    const int64_t from = i > 0 ? grid_[indices[i - 1]] : 0;
+    if (from >= lowest->budget) break;
+    if (!pools_[indices[i]]) {
+      makePools(llvm::ArrayRef(indices).slice(i).take_front(std::clamp<size_t>(i, 1, coreCount())));
+    }
+    for (const KnownPlan& plan : pool(indices[i])) consider(plan, from);
+    if (lowest->budget > grid_[indices[i]]) continue;
+    const int64_t fastest = findInMainPools(indices[i], grid_[indices[i]], INT64_MAX)->time;
+    for (size_t k = i > 0 ? indices[i - 1] + 1 : 1; k < indices[i]; ++k) {
+      if (grid_[k - 1] >= lowest->budget) break;
+      for (const KnownPlan& plan : pool(k)) {
+        if (plan.time >= fastest) consider(plan, grid_[k - 1]);
+      }
+    }
   }
   return lowest;
 }
@@ -210,10 +266,16 @@ LowestPlan Frontier::findLowest() {
 }
 
 std::vector<const KnownPlan*> Frontier::all() {
-  makePools(0, grid_.size());
+  std::vector<size_t> indices(grid_.size());
+  std::iota(indices.begin(), indices.end(), size_t{0});
+  makePools(indices);
   std::vector<const KnownPlan*> plans = {&keepAll()};
-  for (size_t i = 0; i < grid_.size(); ++i) {
-    for (const KnownPlan& plan : pool(i)) plans.push_back(&plan);
+  for (const size_t i : indices) {
+    const KnownPlan* above = findInMainPools(mainFrom(i), grid_[mainFrom(i)], INT64_MAX);
+    if (above == nullptr && !isMain(i)) continue;
+    for (const KnownPlan& plan : pool(i)) {
+      if (isMain(i) || plan.time >= above->time) plans.push_back(&plan);
+    }
   }
   for (const KnownPlan& plan : lowest()) plans.push_back(&plan);
   return plans;

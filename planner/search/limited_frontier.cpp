@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/search/limited_frontier.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 #include <cassert>
 #include <utility>
-
-#include "planner/evaluate/in_place_reuse.h"
 
 namespace stowage::planner {
 
@@ -19,9 +19,7 @@ constexpr int kMostSettled = 4;  // plans with the least on the host, one out of
 bool mayDieUnderResult(const GapTable& table, const Gap& gap) {
   const Problem& problem = table.problem();
   if (!problem.allowed.inPlaceReuse) return false;
-  const ir::NodeId node(static_cast<size_t>(gap.begin));
-  return inPlaceCandidate(problem.graph, node, 0) == gap.storage ||
-         inPlaceCandidate(problem.graph, node, 1) == gap.storage;
+  return llvm::is_contained(table.inPlaceOperands(static_cast<size_t>(gap.begin)), gap.storage);
 }
 
 }  // namespace
@@ -92,7 +90,7 @@ const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell)
     budget = plan->peak - 1;
   }
   // Slower ones may have less on the host.
-  if (cell.index < frontier_.grid().size()) {
+  if (cell.index < frontier_.grid().size() && frontier_.isMain(cell.index)) {
     for (const KnownPlan& plan : frontier_.pool(cell.index)) {
       if (plan.peak < cell.end) {
         cell.answers->push_back({&plan, std::max(plan.peak, cell.begin)});

@@ -180,7 +180,6 @@ def test_from_the_wheel_to_a_plan_that_the_program_reads(wheel, tmp_path_factory
     assert module == f"{version_of_the_project()} {user.site}/stowage/__init__.py"
     assert plan[0].startswith("fits"), plan
     print(f"\nfrom pip install to a printed plan: {seconds:.1f} s\n" + "\n".join(plan))
-    assert seconds < 60
     verdict = user.run("stowage", "verify", str(tmp_path / "plan.json"))
     assert verdict.returncode == 0, verdict
 

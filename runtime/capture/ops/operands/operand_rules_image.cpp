@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Pooling, padding and resampling: gradients and indices look like what the forward op returns.
+// Convolution, pooling, padding and resampling: gradients and indices look like what the forward op
+// returns.
 #include <cmath>
 
 #include "runtime/capture/ops/operand_checks.h"
@@ -10,6 +11,10 @@ namespace {
 
 constexpr auto kContiguous = SavedOperand::Layout::kContiguous;
 
+/// Some processors' kernels read as many samples of the gradient as the input has.
+void checkConvolution(const TracedCall& call) {
+  checkSaved(call, "aten.convolution.default", {{"grad_output", 0}});
+}
 void checkMaxPool2d(const TracedCall& call) {
   checkSaved(call, "aten.max_pool2d_with_indices.default", {{"grad_output", 0}, {"indices", 1}});
 }
@@ -148,6 +153,7 @@ constexpr OperandRule kRules[] = {
     {"aten.avg_pool2d_backward", checkAvgPool2d},
     {"aten.avg_pool3d_backward", checkAvgPool3d},
     {"aten.col2im", checkFold},
+    {"aten.convolution_backward", checkConvolution},
     {"aten._upsample_nearest_exact1d", checkScales},
     {"aten._upsample_nearest_exact1d_backward", checkScales},
     {"aten._upsample_nearest_exact2d", checkScales},

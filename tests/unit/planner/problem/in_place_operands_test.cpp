@@ -2,7 +2,7 @@
 //
 // Which operand's bytes a result may land on: one that looks exactly like it (rule V21), an element
 // type of the same size not being enough.
-#include "planner/evaluate/in_place_reuse.h"
+#include "planner/problem/in_place_operands.h"
 
 #include <gtest/gtest.h>
 
@@ -28,7 +28,7 @@ forward "":
   return storage.isValid() ? graph.storage(storage).name : "";
 }
 
-TEST(InPlaceReuse, WantsAnOperandThatLooksLikeTheResult) {
+TEST(InPlaceOperands, WantsAnOperandThatLooksLikeTheResult) {
   EXPECT_EQ(candidate("f32[4,2]", 0), "base");
   EXPECT_EQ(candidate("f32[4,2]", 1), "made");
   EXPECT_EQ(candidate("i32[4,2]", 1), "");
