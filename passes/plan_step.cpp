@@ -176,6 +176,11 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
   if (options.graphMode == ir::GraphMode::kNoUpdate) orders = {Order::kProgram};
   // A recorded step has its deferred updates in it, also when nothing is pending.
   if (options.graphMode != ir::GraphMode::kNone) llvm::erase_value(orders, Order::kDeferred);
+  if (orders.empty()) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "no order of nodes is left, expected at least one in `orders` that a step "
+                         "can be recorded in");
+  }
   if (orders.size() > 1 && llvm::is_contained(orders, Order::kByLayer)) {
     ir::Expected<bool> isLayered = changesByLayer(graph);
     if (!isLayered) return isLayered.takeError();

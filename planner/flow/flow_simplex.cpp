@@ -57,18 +57,15 @@ FlowSimplex::FlowSimplex(std::vector<FlowRow> rows, std::vector<FlowColumn> colu
   atMost_.assign(rowOf_.size(), false);
   cellsOf_.resize(rowCount);
   for (size_t j = 0; j < columns_.size(); ++j) {
+    most_.push_back(columns_[j].most);
     reduced_.push_back(columns_[j].cost);
     for (const auto& [row, cell] : columns_[j].cells) {
       cellsOf_[static_cast<size_t>(row)].push_back({static_cast<int32_t>(j), cell});
     }
   }
+  for (const FlowRow& row : rows_) most_.push_back(row.isEquality ? 0 : kInfinity);
   reduced_.resize(rowOf_.size(), 0);
   slope_.assign(rowOf_.size(), 0);
-}
-
-double FlowSimplex::mostOf(size_t variable) const {
-  if (variable < columns_.size()) return columns_[variable].most;
-  return rows_[variable - columns_.size()].isEquality ? 0 : kInfinity;
 }
 
 // Copies of a program get rows of their own, so there is room for some.
@@ -110,6 +107,7 @@ void FlowSimplex::addRow(double limit, llvm::ArrayRef<std::pair<int32_t, double>
   rowOf_.push_back(static_cast<int32_t>(row));
   value_.push_back(limit - sum);
   weight_.push_back(weight);
+  most_.push_back(kInfinity);
   atMost_.push_back(false);
   reduced_.push_back(0);
   slope_.push_back(0);
@@ -147,7 +145,7 @@ size_t FlowSimplex::findLeaving() const {
   size_t found = rowCount();
   double worst = 0;
   for (size_t i = 0; i < rowCount(); ++i) {
-    const double excess = std::max(-value_[i], value_[i] - mostOf(basic_[i]));
+    const double excess = std::max(-value_[i], value_[i] - most_[basic_[i]]);
     if (excess <= kPrimal) continue;
     const double score = excess * excess / weight_[i];
     if (score <= worst) continue;
@@ -201,7 +199,7 @@ std::vector<double> FlowSimplex::solveColumn(const std::vector<double>& column) 
 bool FlowSimplex::step(size_t row) {
   const std::vector<double> ownRow = inverseRow(row);
   priceRow(ownRow);
-  const double most = mostOf(basic_[row]);
+  const double most = most_[basic_[row]];
   const bool isLow = value_[row] < 0;
   double excess = isLow ? -value_[row] : value_[row] - most;
   const double sign = isLow ? -1 : 1;
@@ -209,47 +207,53 @@ bool FlowSimplex::step(size_t row) {
     double ratio;
     double size;
     size_t variable;
+    bool operator<(const Candidate& other) const {  // the smallest ratio is the top of a heap
+      return std::pair(ratio, variable) > std::pair(other.ratio, other.variable);
+    }
   };
-  std::vector<Candidate> candidates;
+  std::vector<Candidate> heap;
   for (size_t j = 0; j < slope_.size(); ++j) {
-    if (rowOf_[j] >= 0 || mostOf(j) == 0) continue;
+    if (slope_[j] == 0 || most_[j] == 0) continue;
     const double along = sign * slope_[j] * (atMost_[j] ? -1 : 1);
     if (along <= kPivot) continue;
     const double reduced = std::max(0.0, atMost_[j] ? -reduced_[j] : reduced_[j]);
-    candidates.push_back({reduced / along, along, j});
+    heap.push_back({reduced / along, along, j});
   }
-  std::sort(candidates.begin(), candidates.end(), [](const Candidate& a, const Candidate& b) {
-    return std::pair(a.ratio, a.variable) < std::pair(b.ratio, b.variable);
-  });
-  size_t entering = candidates.size();
-  for (size_t i = 0; i < candidates.size(); ++i) {
-    const double range = candidates[i].size * mostOf(candidates[i].variable);
-    if (excess - range <= 0 || i + 1 == candidates.size()) {
-      entering = i;
-      break;
-    }
+  if (heap.empty()) return false;
+  std::make_heap(heap.begin(), heap.end());
+  const auto takeNext = [&heap] {
+    std::pop_heap(heap.begin(), heap.end());
+    const Candidate next = heap.back();
+    heap.pop_back();
+    return next;
+  };
+  std::vector<Candidate> passed;
+  Candidate entering = takeNext();
+  for (; !heap.empty(); entering = takeNext()) {
+    const double range = entering.size * most_[entering.variable];
+    if (excess - range <= 0) break;
     excess -= range;
+    passed.push_back(entering);
   }
-  if (entering == candidates.size()) return false;
   // Of nearly equal ratios the largest slope is the safest.
-  const double limit = candidates[entering].ratio + kSameRatio;
-  for (size_t i = entering + 1; i < candidates.size() && candidates[i].ratio <= limit; ++i) {
-    if (candidates[i].size > candidates[entering].size)
-      std::swap(candidates[i], candidates[entering]);
+  const double limit = entering.ratio + kSameRatio;
+  while (!heap.empty() && heap.front().ratio <= limit) {
+    const Candidate next = takeNext();
+    if (next.size > entering.size) entering = next;
   }
   std::vector<double> moved(rowCount(), 0);
-  for (size_t i = 0; i < entering; ++i) {
-    const size_t j = candidates[i].variable;
-    const double range = mostOf(j);
+  for (const Candidate& one : passed) {
+    const size_t j = one.variable;
+    const double range = most_[j];
     if (range == kInfinity) return false;
     addScaledColumn(j, atMost_[j] ? -range : range, moved);
     atMost_[j] = !atMost_[j];
   }
-  if (entering > 0) {
+  if (!passed.empty()) {
     const std::vector<double> change = solveColumn(moved);
     for (size_t i = 0; i < rowCount(); ++i) value_[i] -= change[i];
   }
-  const size_t j = candidates[entering].variable;
+  const size_t j = entering.variable;
   std::vector<double> column(rowCount(), 0);
   addScaledColumn(j, 1, column);
   column = solveColumn(column);
@@ -257,7 +261,7 @@ bool FlowSimplex::step(size_t row) {
   const double target = isLow ? 0 : most;
   const double distance = (value_[row] - target) / column[row];
   for (size_t i = 0; i < rowCount(); ++i) value_[i] -= distance * column[i];
-  const double entered = (atMost_[j] ? mostOf(j) : 0) + distance;
+  const double entered = (atMost_[j] ? most_[j] : 0) + distance;
   const double theta = reduced_[j] / slope_[j];
   for (size_t k = 0; k < slope_.size(); ++k) {
     if (slope_[k] != 0) reduced_[k] -= theta * slope_[k];

@@ -45,7 +45,6 @@ class FlowSimplex {
  private:
   size_t rowCount() const { return basic_.size(); }
   size_t slack(size_t row) const { return columns_.size() + row; }
-  double mostOf(size_t variable) const;
   double* inverseColumn(size_t column) { return inverse_.data() + column * stride_; }
   const double* inverseColumn(size_t column) const { return inverse_.data() + column * stride_; }
   void widen(size_t rows);
@@ -68,6 +67,7 @@ class FlowSimplex {
   std::vector<size_t> basic_;    // by row: columns first, then slacks
   std::vector<double> value_;    // by row: of its basic variable
   std::vector<double> weight_;   // by row: of steepest edges
+  std::vector<double> most_;     // by variable; infinity: no limit
   std::vector<int32_t> rowOf_;   // by variable; -1: not basic
   std::vector<bool> atMost_;     // by variable that is not basic
   std::vector<double> reduced_;  // by variable: reduced costs

@@ -106,6 +106,18 @@ TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   EXPECT_EQ(hoisted->nodes().size(), graph_.nodes().size());
 }
 
+// Deferred updates cannot be part of a recorded step.
+TEST_F(PlanStep, AnOrderMustBeLeft) {
+  PlanStepOptions options{.budget = Bytes(INT64_MAX / 4)};
+  options.orders = {Order::kDeferred};
+  options.graphMode = ir::GraphMode::kWhole;
+  ir::Expected<PlannedStep> none = planStep(graph_, target_, costs_, options);
+  ASSERT_FALSE(static_cast<bool>(none));
+  const ir::PlanError error = ir::takePayload(none.takeError());
+  EXPECT_EQ(error.code(), ir::ErrorCode::kInvalidArgument);
+  EXPECT_NE(error.text().find("no order of nodes is left"), std::string::npos);
+}
+
 // A head of 8 columns and 4096 classes: logits of 4 MiB, and of 4 MiB each what the loss makes of
 // them. The unblocked step holds three of these at once.
 constexpr const char* kLoss = R"ir(
