@@ -81,7 +81,6 @@ Tried BudgetSearch::tryChoice(Choice choice, const Useful& useful, const Pool& k
   return tryActions(*table_, std::move(choice.actions), budget, useful);
 }
 
-bool BudgetSearch::isSmall() const { return table_->nodeCount() < kSmall; }
 bool BudgetSearch::isLarge() const { return table_->nodeCount() > kLarge; }
 
 // Each price level once, with targets that shrink by what the addresses need beyond the bytes, and

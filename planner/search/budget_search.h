@@ -54,9 +54,7 @@ class BudgetSearch {
   std::optional<int64_t> estimate(int64_t budget) const { return flow_.estimate(budget); }
   const KnownPlan& keepAll() const { return keepAll_; }
   const FixedActions& fixed() const { return chooser_.fixed(); }
-  /// A step with so few nodes that single copies matter; with so many that fewer candidates are
-  /// tried.
-  bool isSmall() const;
+  /// True for a step with so many nodes that fewer candidates are tried.
   bool isLarge() const;
 
  private:

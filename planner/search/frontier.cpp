@@ -18,8 +18,8 @@ namespace stowage::planner {
 namespace {
 
 constexpr int kGridBudgets = 189;
-constexpr size_t kMainEvery = 8;  // grid budgets: there walks are tried too
-constexpr size_t kMainEveryWhenSmall = 4;
+constexpr size_t kMainEvery = 4;  // grid budgets: there walks are tried too
+constexpr size_t kMainEveryWhenLarge = 8;
 constexpr int64_t kInexactPart = 512;
 constexpr size_t kQuickPools = 2;
 constexpr int kShrinks = 64;  // evaluations to find out how low the lowest plan goes
@@ -52,7 +52,7 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
   const int64_t lowest = search_->solver().smallestBudget();
   const int64_t highest = std::max(lowest, keepAll().peak);
   grid_ = makeGrid(lowest, highest, search_->table().problem().target.alignBytes);
-  mainEvery_ = search_->isSmall() ? kMainEveryWhenSmall : kMainEvery;
+  mainEvery_ = search_->isLarge() ? kMainEveryWhenLarge : kMainEvery;
   pools_.resize(grid_.size());
   bounds_.resize(grid_.size());
   estimates_.resize(grid_.size());

@@ -2,8 +2,8 @@
 //
 // All plans that are known, independent of the budget that is asked for, where the host is not
 // limited. A fixed grid of budgets lies between what one node needs at least and what everything
-// needs at once; a search at each grid budget leaves a pool of evaluated plans. Every eighth grid
-// budget is a main one, in small steps every fourth. A question for B bytes is answered by the
+// needs at once; a search at each grid budget leaves a pool of evaluated plans. Every fourth grid
+// budget is a main one, in large steps every eighth. A question for B bytes is answered by the
 // fastest plan with a peak of at most B from these pools:
 // - the main ones up to the first main one above B;
 // - those between that one and the main one before it, up to the first above B. Of them no plan
