@@ -83,7 +83,7 @@ std::string describeMore(const planner::WhatIf& more) {
 std::string describeLine(const HelpLine& line) {
   const std::string time = formatDuration(line.saved());
   if (line.more) {
-    return describeMore(*line.more) + ": " + (line.more->isAtMost ? "up to " : "") + time +
+    return describeMore(*line.more) + ": " + (line.more->isAtMost ? "up to " : "at least ") + time +
            " a step less";
   }
   return fmt::format("no copies of {} ({} in {} tensor{}): up to {} a step less", line.group->kind,

@@ -160,7 +160,7 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
       "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all");
   command.add_option(
       "--pin", flags.pins,
-      "PATTERN=ACTION, e.g. 'layers.0.*=keep', 'm(*)=host', or 'state:layers.*=keep' for "
+      "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', or 'state:*layers.*=keep' for "
       "the optimizer state of parameters; may be repeated; the last match wins");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "

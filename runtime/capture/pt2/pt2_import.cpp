@@ -123,9 +123,11 @@ class Importer {
           "tensor '" + tensor.name + "' is on " + tensor.device + ", expected all on cuda:0"));
     }
     if (device == wanted) return device;
-    return inArchive(ir::makeError(ir::ErrorCode::kInvalidArgument,
-                                   "this step was traced for " + device + ", expected " + wanted +
-                                       ", as the target is; choose a target of that kind"));
+    return inArchive(
+        ir::makeError(ir::ErrorCode::kInvalidArgument,
+                      "this step was traced for " + device + ", expected " + wanted +
+                          ", as the target is; choose a target of that kind (--device " + device +
+                          ", or --target)"));
   }
 
   ir::Provenance provenance(const Pt2Program& program, const std::string& device,
