@@ -28,10 +28,10 @@ bool isReadAsOneTensor(const ir::Graph& graph, const ir::Node& node, const ir::V
 ir::StorageId inPlaceCandidate(const ir::Graph& graph, ir::NodeId id, int which) {
   const ir::Node& node = graph.node(id);
   const ir::OpInfo& info = ir::lookUpOp(node.op);
-  const int place = which == 0 ? info.inPlaceOperand : info.inPlaceOperand2;
-  if (place < 0 || static_cast<size_t>(place) >= node.args.size() || node.results.empty())
-    return {};
-  const auto* argument = std::get_if<ir::ValueArg>(&node.args[static_cast<size_t>(place)]);
+  const int8_t found = which == 0 ? info.inPlaceOperand : info.inPlaceOperand2;
+  const auto place = static_cast<uint8_t>(found);
+  if (found < 0 || place >= node.args.size() || node.results.empty()) return {};
+  const auto* argument = std::get_if<ir::ValueArg>(&node.args[place]);
   if (argument == nullptr || !argument->value.isValid() || !node.results[0].isValid()) return {};
   const ir::Value& operand = graph.value(argument->value);
   const ir::Value& result = graph.value(node.results[0]);
