@@ -72,7 +72,7 @@ const Planned& deferredPlan() {
           return makeKeepAllSchedule(whole.graph, whole.target, &whole.costs);
         });
     passes::PlannedStep step = orFail(passes::planStep(planned.graph, planned.target, costs,
-                                                       {.budget = Bytes(int64_t{1} << 32),
+                                                       {.budget = Bytes(int64_t{1} << 26),
                                                         .allowed = {},
                                                         .pins = {},
                                                         .pinnedRows = {},
