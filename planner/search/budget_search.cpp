@@ -11,7 +11,6 @@ namespace stowage::planner {
 
 namespace {
 
-constexpr size_t kSmall = 500;   // nodes below which a step is small
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;

@@ -271,10 +271,14 @@ std::vector<const KnownPlan*> Frontier::all() {
   makePools(indices);
   std::vector<const KnownPlan*> plans = {&keepAll()};
   for (const size_t i : indices) {
-    const KnownPlan* above = findInMainPools(mainFrom(i), grid_[mainFrom(i)], INT64_MAX);
-    if (above == nullptr && !isMain(i)) continue;
+    int64_t fastest = 0;
+    if (!isMain(i)) {
+      const KnownPlan* above = findInMainPools(mainFrom(i), grid_[mainFrom(i)], INT64_MAX);
+      if (above == nullptr) continue;
+      fastest = above->time;
+    }
     for (const KnownPlan& plan : pool(i)) {
-      if (isMain(i) || plan.time >= above->time) plans.push_back(&plan);
+      if (plan.time >= fastest) plans.push_back(&plan);
     }
   }
   for (const KnownPlan& plan : lowest()) plans.push_back(&plan);
