@@ -82,6 +82,8 @@ class SlotSearch {
 
 /// Puts what waits for nothing of the step right before what first needs it, or at the end: at the
 /// begin it would only take bytes, and numbers that each step works out anew would be needed there.
+/// What waits for a gradient goes to what first needs it too: its states need not be there earlier.
+/// But nothing that may run in backward goes to its end: a gradient would have to come back for it.
 /// Backwards over the nodes, since what needs a node comes after it.
 class SlotDelay {
  public:
@@ -92,7 +94,7 @@ class SlotDelay {
     findSlots();
     for (size_t i = places_.size(); i-- > 0;) {
       const ir::NodeId id(i);
-      if (isOptimizers(id) && places_[i].slot == kAtTheStart) places_[i].slot = latest(id);
+      if (isOptimizers(id)) delay(id, places_[i].slot);
       remember(id);
     }
   }
@@ -112,6 +114,11 @@ class SlotDelay {
       slotBefore_.push_back(end_);
       if (!isOptimizers(ir::NodeId(i))) end_ = static_cast<int64_t>(i);
     }
+  }
+
+  void delay(ir::NodeId id, int64_t& slot) const {
+    const int64_t last = latest(id);
+    if (slot == kAtTheStart || last < end_) slot = last;
   }
 
   int64_t latest(ir::NodeId id) const {

@@ -57,6 +57,8 @@ class FlowModel {
     outRate_ = rate(links.deviceToHost);
     inRate_ = rate(links.hostToDevice);
     for (const int64_t load : question.loads) allBytes_ = std::max(allBytes_, load);
+    for (const int64_t node : slots_.widest) byteRows_.push_back({node, slots_.slotAt(node)});
+    for (const int64_t node : question.watched) byteRows_.push_back({node, slots_.slotAt(node)});
     makeRows();
     makeFlows();
     addFixed();
@@ -74,35 +76,49 @@ class FlowModel {
       if (!settleOne(simplex, other)) break;
     }
     const std::vector<double> x = simplex.values();
-    double wasted = 0;
-    for (const size_t column : stalls_) wasted += x[column];
+    double waits = 0;
+    double recomputes = 0;
+    for (const size_t column : stalls_) waits += x[column];
     for (const GapClass& one : classes_) {
-      if (one.host >= 0) wasted += x[static_cast<size_t>(one.host)] * timeUnits(one.uncovered);
+      if (one.host >= 0) waits += x[static_cast<size_t>(one.host)] * timeUnits(one.uncovered);
       if (one.recompute < 0) continue;
       const int64_t time = costs_[one.members.front()]->time.value();
-      wasted += x[static_cast<size_t>(one.recompute)] * timeUnits(time);
+      recomputes += x[static_cast<size_t>(one.recompute)] * timeUnits(time);
     }
     const Actions start = question_.fixed != nullptr
                               ? *question_.fixed
                               : Actions(table_.gaps().size(), GapAction::kKeep);
     return {.actions = roundFlow(table_, classes_, x, start),
-            .time = computeTime_ + static_cast<int64_t>(wasted * timeUnit_),
+            .time = computeTime_ + static_cast<int64_t>((waits + recomputes) * timeUnit_),
+            .waits = static_cast<int64_t>(waits * timeUnit_),
             .slotTime = *std::max_element(slots_.time.begin(), slots_.time.end()),
+            .slots = std::move(slots_),
             .fits = isSolved && x[excess_] <= kSmallest};
   }
 
  private:
-  // Rows: bytes, in-link, out-link, due, written, leaving; one of each kind per slot.
-  enum Row : int32_t { kBytes, kIn, kOut, kDue, kWritten, kLeaving };
+  // Rows: in-link, out-link, due, written, leaving, one of each kind per slot; then bytes, one per
+  // node at which they must fit.
+  enum Row : int32_t { kIn, kOut, kDue, kWritten, kLeaving, kRowKinds };
   int32_t row(Row kind, int32_t slot) const { return kind * slots_.count() + slot; }
+  struct ByteRow {
+    int64_t node = 0;
+    int32_t slot = 0;
+  };
+  int32_t byteRow(size_t index) const {
+    return kRowKinds * slots_.count() + static_cast<int32_t>(index);
+  }
   double units(int64_t bytes) const { return static_cast<double>(bytes) / byteUnit_; }
   double timeUnits(int64_t time) const { return static_cast<double>(time) / timeUnit_; }
 
   void makeRows() {
-    rows_.resize(6 * static_cast<size_t>(slots_.count()));
+    rows_.resize(static_cast<size_t>(byteRow(byteRows_.size())));
+    for (size_t i = 0; i < byteRows_.size(); ++i) {
+      const int64_t load = question_.loads[static_cast<size_t>(byteRows_[i].node)];
+      rows_[static_cast<size_t>(byteRow(i))].limit = units(question_.budget - load);
+    }
     for (int32_t k = 0; k < slots_.count(); ++k) {
       const auto at = static_cast<size_t>(k);
-      rows_[static_cast<size_t>(row(kBytes, k))].limit = units(question_.budget - slots_.load[at]);
       rows_[static_cast<size_t>(row(kIn, k))].limit = timeUnits(slots_.time[at]) * inRate_;
       rows_[static_cast<size_t>(row(kOut, k))].limit = timeUnits(slots_.time[at]) * outRate_;
       rows_[static_cast<size_t>(row(kDue, k))].isEquality = true;
@@ -154,10 +170,10 @@ class FlowModel {
       add(stall, row(kOut, k), -outRate_);
       FlowColumn& in = addColumn(0, kNoLimit);
       add(in, row(kIn, k), 1);
-      add(in, row(kBytes, k), 1);
+      addBytes(in, k, 1);
       add(in, row(kDue, next), -1);
       FlowColumn& early = addColumn(0, kNoLimit);
-      add(early, row(kBytes, k), 1);
+      addBytes(early, k, 1);
       add(early, row(kDue, k), 1);
       add(early, row(kDue, next), -1);
       FlowColumn& out = addColumn(0, kNoLimit);
@@ -169,16 +185,30 @@ class FlowModel {
       add(written, row(kLeaving, k), 1);
       FlowColumn& leaving = addColumn(0, kNoLimit);
       add(leaving, row(kLeaving, k), -1);
-      add(leaving, row(kBytes, k), 1);
+      addBytes(leaving, k, 1);
     }
     excess_ = columns_.size();
     FlowColumn& excess = addColumn(kExcessCost, kNoLimit);
-    for (int32_t k = 0; k < count; ++k) add(excess, row(kBytes, k), -1);
+    for (int32_t k = 0; k < count; ++k) addBytes(excess, k, -1);
   }
 
-  bool covers(const Gap& gap, int64_t end, int32_t slot) const {
-    const int64_t node = slots_.widest[static_cast<size_t>(slot)];
+  void addBytes(FlowColumn& column, int32_t slot, double cell) const {
+    for (size_t i = 0; i < byteRows_.size(); ++i) {
+      if (byteRows_[i].slot == slot) add(column, byteRow(i), cell);
+    }
+  }
+  // What a gap frees up to `end`.
+  void freeBytes(FlowColumn& column, const Gap& gap, int64_t end, double bytes) const {
+    for (size_t i = 0; i < byteRows_.size(); ++i) {
+      if (coversNode(gap, end, byteRows_[i].node)) add(column, byteRow(i), -bytes);
+    }
+  }
+
+  bool coversNode(const Gap& gap, int64_t end, int64_t node) const {
     return (gap.begin < node && node < end) || (gap.begin < node + nodes_ && node + nodes_ < end);
+  }
+  bool covers(const Gap& gap, int64_t end, int32_t slot) const {
+    return coversNode(gap, end, slots_.widest[static_cast<size_t>(slot)]);
   }
 
   // The slot at whose begin the bytes are due: the next one if the slot's widest node comes before.
@@ -216,7 +246,7 @@ class FlowModel {
 
   void addClasses() {
     using Key = std::tuple<int32_t, int32_t, int32_t, int32_t, int32_t, bool, int64_t, int64_t,
-                           bool, int64_t, int64_t>;
+                           bool, int64_t, int64_t, std::vector<bool>>;
     std::map<Key, size_t> known;
     for (size_t g = 0; g < table_.gaps().size(); ++g) {
       const Gap& gap = table_.gaps()[g];
@@ -233,6 +263,11 @@ class FlowModel {
         if (isFirst || firstCovered < 0) firstCovered = k;
         ++covered;
       }
+      std::vector<bool> coversWatched;
+      for (const int64_t node : question_.watched) {
+        coversWatched.push_back(coversNode(gap, gap.end, node));
+        covered += coversWatched.back() ? 1 : 0;
+      }
       if (covered == 0) continue;
       const bool isOut = choices_.mayHost[g] && copies_.needsOut(g, question_.before);
       const int64_t uncovered = choices_.mayHost[g] ? copies_.uncoveredTime(g, isOut) : 0;
@@ -246,7 +281,8 @@ class FlowModel {
                     bytes,
                     mayRecompute,
                     mayRecompute ? costs_[g]->time.value() : 0,
-                    mayRecompute ? costs_[g]->bytes.value() : 0};
+                    mayRecompute ? costs_[g]->bytes.value() : 0,
+                    std::move(coversWatched)};
       const auto [at, isNew] = known.try_emplace(key, classes_.size());
       if (isNew) classes_.emplace_back();
       classes_[at->second].members.push_back(g);
@@ -275,9 +311,7 @@ class FlowModel {
         add(column, row(kOut, at), -outRate_ * waits);
       }
       visitHost(g, isOut, [&](int32_t at, double cell) { add(column, at, cell); });
-      for (int32_t k = 0; k < slots_.count(); ++k) {
-        if (covers(gap, back, k)) add(column, row(kBytes, k), -bytes);
-      }
+      freeBytes(column, gap, back, bytes);
     }
     if (!choices_.mayRecompute[g] || !costs_[g]) return;
     const double time = timeUnits(costs_[g]->time.value());
@@ -286,10 +320,7 @@ class FlowModel {
     const int32_t at = slots_.slotAt(gap.end);
     add(column, row(kIn, at), -inRate_ * time);
     add(column, row(kOut, at), -outRate_ * time);
-    const double freed = units(costs_[g]->bytes.value());
-    for (int32_t k = 0; k < slots_.count(); ++k) {
-      if (covers(gap, gap.end, k)) add(column, row(kBytes, k), -freed);
-    }
+    freeBytes(column, gap, gap.end, units(costs_[g]->bytes.value()));
   }
 
   // A gap is either copied or recomputed. Few break that, so their rows are added when they do.
@@ -349,6 +380,7 @@ class FlowModel {
   double timeUnit_ = 1;
   double outRate_ = 1;  // units of bytes in a unit of time
   double inRate_ = 1;
+  std::vector<ByteRow> byteRows_;  // the fullest node of each slot, then the watched ones
   std::vector<FlowRow> rows_;
   std::vector<FlowColumn> columns_;
   std::vector<GapClass> classes_;

@@ -35,6 +35,7 @@ struct LostLinkTime {
 struct FlowQuestion {
   int64_t budget = 0;              // bytes of the device
   std::vector<int64_t> loads;      // by node: bytes if nothing is chosen
+  std::vector<int64_t> watched;    // nodes at which bytes must fit, beside the fullest of each slot
   const Actions* fixed = nullptr;  // by gap: copies that are made whatever is chosen
   bool settles = true;  // false: large storages may stay in parts; then less room is never faster
   LostLinkTime lost;
@@ -42,9 +43,11 @@ struct FlowQuestion {
 };
 
 struct FlowAnswer {
-  Actions actions;   // the fixed ones where nothing may be chosen
-  int64_t time = 0;  // nanoseconds of the step as it flows, before rounding; a plan may take less
+  Actions actions;    // the fixed ones where nothing may be chosen
+  int64_t time = 0;   // nanoseconds of the step as it flows, before rounding; a plan may take less
+  int64_t waits = 0;  // of that time: compute waits for copies
   int64_t slotTime = 0;  // of the longest slot: what happens within a slot is not known
+  StepSlots slots;
   bool fits = false;  // the bytes flow within the budget; false too if the program was not solved
 };
 

@@ -11,6 +11,7 @@ namespace stowage::planner {
 
 namespace {
 
+constexpr size_t kSmall = 500;   // nodes below which walks are always tried
 constexpr size_t kLarge = 5000;  // nodes from which fewer levels are tried, less often
 constexpr size_t kLevelsWhenLarge = 4;
 constexpr int kAttemptsWhenLarge = 3;
@@ -38,14 +39,16 @@ int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
          transferTime(mebibyte, links.hostToDevice.bandwidth).value();
 }
 
-/// Their sum, in nanoseconds.
-int64_t noteStalls(llvm::ArrayRef<StallAt> stalls, LostLinkTime& lost) {
+/// Of each stall the part that was not `expected` of all. Returns the sum of these parts.
+int64_t noteStalls(llvm::ArrayRef<StallAt> stalls, int64_t expected, LostLinkTime& lost) {
   int64_t sum = 0;
+  for (const StallAt& stall : stalls) sum += stall.time.value();
+  const int64_t excess = std::max<int64_t>(0, sum - expected);
   for (const StallAt& stall : stalls) {
-    (stall.isOut ? lost.out : lost.in)[stall.node.index()] += stall.time.value();
-    sum += stall.time.value();
+    (stall.isOut ? lost.out : lost.in)[stall.node.index()] +=
+        static_cast<int64_t>(static_cast<__int128>(stall.time.value()) * excess / sum);
   }
-  return sum;
+  return excess;
 }
 
 }  // namespace
@@ -80,8 +83,10 @@ Tried BudgetSearch::tryChoice(Choice choice, const Useful& useful, const Pool& k
   return tryActions(*table_, std::move(choice.actions), budget, useful);
 }
 
+bool BudgetSearch::isSmall() const { return table_->nodeCount() < kSmall; }
 bool BudgetSearch::isLarge() const { return table_->nodeCount() > kLarge; }
 
+// Flows find what walks find and more, but in a small step, where what is within a slot matters.
 // Each price level once, with targets that shrink by what the addresses need beyond the bytes, and
 // grow again when that was too much.
 Pool BudgetSearch::run(const SearchGoal& goal) const {
@@ -94,9 +99,10 @@ Pool BudgetSearch::run(const SearchGoal& goal) const {
     if (fastest <= enough || goal.host < kUnlimited) break;
     tryFlow(flow, goal, fastest, found);
   }
+  const bool walks = goal.walks && (isSmall() || fastest == goal.slowest);
   const llvm::ArrayRef<int64_t> all(kPriceLevels);
   for (const int64_t level : isLarge() ? all.take_front(kLevelsWhenLarge) : all) {
-    if (fastest <= enough || !goal.walks) break;
+    if (fastest <= enough || !walks) break;
     const auto choose = [&](int64_t target, int64_t host) {
       return chooser_.choose(
           {.target = target, .hostTarget = host, .recomputePrice = perMebibyte / 1000 * level});
@@ -125,7 +131,8 @@ void BudgetSearch::improve(const SearchGoal& goal, Pool& found) const {
 }
 
 // The flow knows how many bytes a link carries, not what a copy has to wait for. Where compute
-// waited, the link had less time than the flow took it to have; what is asked next allows for that.
+// waited longer than it expected, the link had less time than it thought; what is asked next allows
+// for that.
 void BudgetSearch::tryFlow(FlowRule rule, const SearchGoal& goal, int64_t& fastest,
                            Pool& found) const {
   rule.target = goal.budget;
@@ -133,15 +140,16 @@ void BudgetSearch::tryFlow(FlowRule rule, const SearchGoal& goal, int64_t& faste
   rule.lost.out.assign(table_->nodeCount(), 0);
   const int attempts = isLarge() ? kAttemptsWhenLarge : kAttempts;
   for (int i = 0; i < attempts; ++i) {
-    Tried tried =
-        tryChoice(flow_.choose(rule, fastest), {.peak = goal.budget, .time = fastest}, found);
+    Choice choice = flow_.choose(rule, fastest);
+    const int64_t expected = choice.waits;
+    Tried tried = tryChoice(std::move(choice), {.peak = goal.budget, .time = fastest}, found);
     const int64_t unused = goal.budget - tried.peak;
     if (tried.isTooSlow || (!tried.plan && unused >= 0)) return;
     if (tried.plan) {
       const int64_t time = tried.plan->time;
       if (unused >= 0 && time >= goal.fastest) fastest = time;
       found.push_back(std::move(*tried.plan));
-      const int64_t stalls = noteStalls(tried.stalls, rule.lost);
+      const int64_t stalls = noteStalls(tried.stalls, expected, rule.lost);
       if (unused >= 0 && stalls < time / kNoStallsPart) return;
     }
     if (unused < 0) rule.target += unused;

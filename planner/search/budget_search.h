@@ -29,7 +29,8 @@ struct SearchGoal {
   int64_t host = kUnlimited;    // bytes of the host
   int64_t slowest = INT64_MAX;  // only faster plans are of use
   int64_t fastest = 0;          // faster plans are of no use either
-  bool walks = true;            // false: only the flow's choices, which take less time
+  bool walks = true;            // false: only the flow's choices, which take less time; true: in a
+                                // step of some size walks too where none of these fits
 };
 
 class BudgetSearch {
@@ -58,6 +59,7 @@ class BudgetSearch {
   bool isLarge() const;
 
  private:
+  bool isSmall() const;
   /// Chooses by a rule, with targets of bytes on the device and on the host.
   using ChooseWithin = llvm::function_ref<Choice(int64_t target, int64_t hostTarget)>;
 

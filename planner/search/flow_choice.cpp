@@ -20,6 +20,46 @@ constexpr int64_t kUncertainSlotsWhenSmall = 2;
 // Points at which chains of recomputes end: dense, and less so.
 constexpr int32_t kCuts[] = {16, 32, 8};
 constexpr size_t kCutsOfFew = 2;
+
+// Bytes by node that the program knows of: those of `loads` without the gaps that are given up.
+std::vector<int64_t> findKnownLoads(const GapTable& table, const std::vector<int64_t>& loads,
+                                    const Actions& actions, const Actions& fixed) {
+  const size_t nodes = loads.size();
+  std::vector<int64_t> changes(2 * nodes + 1, 0);
+  for (size_t g = 0; g < actions.size(); ++g) {
+    if (actions[g] == ir::GapAction::kKeep || actions[g] == fixed[g]) continue;
+    const Gap& gap = table.gaps()[g];
+    const int64_t bytes = table.bytes(gap.storage);
+    changes[static_cast<size_t>(gap.begin) + 1] -= bytes;
+    changes[static_cast<size_t>(gap.end)] += bytes;
+  }
+  std::vector<int64_t> known = loads;
+  int64_t sum = 0;
+  for (size_t i = 0; i < 2 * nodes; ++i) known[i % nodes] += sum += changes[i];
+  return known;
+}
+
+// Where bytes are too many: what the program did not know of is added to what it takes the node to
+// have. Of a slot whose fullest node has no row that node is watched next time.
+void noteExcess(const StepSlots& slots, const std::vector<int64_t>& real,
+                const std::vector<int64_t>& known, int64_t target, std::vector<int64_t>& watched,
+                std::vector<int64_t>& loads) {
+  const auto at = [](int64_t node) { return static_cast<size_t>(node); };
+  std::vector<bool> hasRow(real.size(), false);
+  for (const int64_t node : slots.widest) hasRow[at(node)] = true;
+  for (const int64_t node : watched) hasRow[at(node)] = true;
+  std::vector<int64_t> fullest = slots.widest;  // by slot
+  for (size_t i = 0; i < real.size(); ++i) {
+    if (real[i] <= target) continue;
+    const int64_t excess = real[i] - target;
+    loads[i] += hasRow[i] ? excess : std::clamp<int64_t>(real[i] - known[i], 0, excess);
+    int64_t& other = fullest[at(slots.slotOf[i])];
+    if (real[i] > real[at(other)]) other = static_cast<int64_t>(i);
+  }
+  for (const int64_t node : fullest) {
+    if (!hasRow[at(node)]) watched.push_back(node);
+  }
+}
 }  // namespace
 
 FlowChooser::FlowChooser(const GapTable& table, FixedActions fixed, std::vector<int64_t> loads)
@@ -75,11 +115,13 @@ Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
       allowed != recomputable_.end() ? allowed->may : std::vector<bool>(costs_.size(), false));
   Choice best;
   std::vector<int64_t> loads = loads_;
+  std::vector<int64_t> watched;
   Actions before;
   for (int round = 0; round < kRounds; ++round) {
     FlowAnswer answer = chooseByFlow(*table_, costs_, choices,
                                      {.budget = rule.target,
                                       .loads = loads,
+                                      .watched = watched,
                                       .fixed = &fixed_.actions,
                                       .lost = rule.lost,
                                       .before = before.empty() ? nullptr : &before});
@@ -88,11 +130,11 @@ Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
     if (real.empty()) break;
     const int64_t bytes = *std::max_element(real.begin(), real.end());
     before = answer.actions;
-    if (best.actions.empty() || bytes < best.bytes) best = {std::move(answer.actions), bytes};
+    if (best.actions.empty() || bytes < best.bytes)
+      best = {std::move(answer.actions), bytes, answer.waits};
     if (bytes <= rule.target) break;
-    for (size_t i = 0; i < real.size(); ++i) {
-      loads[i] += std::max<int64_t>(0, real[i] - rule.target);
-    }
+    const std::vector<int64_t> known = findKnownLoads(*table_, loads_, before, fixed_.actions);
+    noteExcess(answer.slots, real, known, rule.target, watched, loads);
   }
   return best;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Chooses actions for the whole step at once, by the linear program of planner/flow. That leaves
-// out what recomputes need themselves and counts bytes at one node of a slot, so the program is
-// asked again with what was missing until the choice fits.
+// out what recomputes need themselves and counts bytes at one node of a slot. So the program is
+// asked again, with what was missing and with more nodes to watch, until the choice fits.
 #ifndef STOWAGE_PLANNER_SEARCH_FLOW_CHOICE_H_
 #define STOWAGE_PLANNER_SEARCH_FLOW_CHOICE_H_
 

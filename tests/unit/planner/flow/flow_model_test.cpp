@@ -14,7 +14,7 @@ namespace {
 using ir::GapAction;
 
 FlowAnswer ask(const GapTable& table, int64_t budget, bool mayHost, bool mayRecompute,
-               LostLinkTime lost = {}) {
+               LostLinkTime lost = {}, std::vector<int64_t> watched = {}) {
   const RecomputeCosts costs = findRecomputeCosts(table);
   FlowChoices choices;
   for (size_t g = 0; g < table.gaps().size(); ++g) {
@@ -22,9 +22,11 @@ FlowAnswer ask(const GapTable& table, int64_t budget, bool mayHost, bool mayReco
     choices.mayRecompute.push_back(mayRecompute && costs[g].has_value());
   }
   const Actions none(table.gaps().size(), GapAction::kKeep);
-  return chooseByFlow(
-      table, costs, choices,
-      {.budget = budget, .loads = computeNodeLoads(table, none), .lost = std::move(lost)});
+  return chooseByFlow(table, costs, choices,
+                      {.budget = budget,
+                       .loads = computeNodeLoads(table, none),
+                       .watched = std::move(watched),
+                       .lost = std::move(lost)});
 }
 
 TEST(FlowModel, TheWorkedStepGivesUpTheGapOverTheWideNode) {
@@ -48,6 +50,7 @@ TEST(FlowModel, ComputeWaitsForWhatALinkHasLessTimeFor) {
     const FlowAnswer answer =
         ask(table, tests::units(8), true, true, {.in = std::move(in), .out = std::move(out)});
     EXPECT_TRUE(answer.fits);
+    EXPECT_EQ(answer.waits, answer.time - tests::us(21));
     return answer.time;
   };
   const int64_t us = tests::us(1);
@@ -68,6 +71,35 @@ TEST(FlowModel, ARecomputeIsTakenWhereNoCopyIsAllowed) {
   EXPECT_TRUE(recomputes.fits);
   EXPECT_EQ(recomputes.actions[1], GapAction::kRecompute);
   EXPECT_EQ(recomputes.time, tests::us(22));
+}
+
+// Nodes 3 and 4 are in one slot, in which node 4 has the most bytes: `c` is away there. Node 3
+// needs `c`, so it fits if `b` is away, which nobody asks for unless that node is watched.
+TEST(FlowModel, BytesFitAtAWatchedNodeToo) {
+  const tests::SmallProblem step(tests::SmallStep{
+      .items = {{ir::Role::kActivation, 8}, {ir::Role::kActivation, 8}},
+      .nodes = {{.op = "test.make_c.default", .time = 100, .results = {1}},
+                {.op = "test.make_b.default", .time = 100, .results = {0}},
+                {.op = "test.wait.default", .time = 100},
+                {.op = "test.wide.default", .time = 0, .temporary = 12, .reads = {1}},
+                {.op = "test.wider.default", .time = 100, .temporary = 13, .reads = {0}},
+                {.op = "test.wait.default", .time = 100},
+                {.op = "test.read.default", .time = 100, .reads = {1}}}});
+  const auto isAway = [&](const FlowAnswer& answer, size_t storage, int64_t node) {
+    for (size_t g = 0; g < answer.actions.size(); ++g) {
+      const Gap& gap = step.table.gaps()[g];
+      const bool isAtNode = gap.begin < node && node < gap.end;
+      if (gap.storage.index() == storage && isAtNode && answer.actions[g] == GapAction::kHost)
+        return true;
+    }
+    return false;
+  };
+  const FlowAnswer blind = ask(step.table, tests::units(22), true, false);
+  EXPECT_TRUE(isAway(blind, 1, 4));
+  EXPECT_FALSE(isAway(blind, 0, 3));
+  const FlowAnswer watching = ask(step.table, tests::units(22), true, false, {}, {3});
+  EXPECT_TRUE(isAway(watching, 1, 4));
+  EXPECT_TRUE(isAway(watching, 0, 3));
 }
 
 TEST(FlowModel, SaysWhereTheBytesDoNotFit) {
