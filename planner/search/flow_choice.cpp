@@ -39,11 +39,16 @@ std::vector<int64_t> findKnownLoads(const GapTable& table, const std::vector<int
   return known;
 }
 
+struct NodeBytes {
+  const std::vector<int64_t>& real;
+  const std::vector<int64_t>& known;  // of these the program knows
+};
+
 // Where bytes are too many: what the program did not know of is added to what it takes the node to
 // have. Of a slot whose fullest node has no row that node is watched next time.
-void noteExcess(const StepSlots& slots, const std::vector<int64_t>& real,
-                const std::vector<int64_t>& known, int64_t target, std::vector<int64_t>& watched,
-                std::vector<int64_t>& loads) {
+void noteExcess(const StepSlots& slots, const NodeBytes& bytes, int64_t target,
+                std::vector<int64_t>& watched, std::vector<int64_t>& loads) {
+  const auto& [real, known] = bytes;
   const auto at = [](int64_t node) { return static_cast<size_t>(node); };
   std::vector<bool> hasRow(real.size(), false);
   for (const int64_t node : slots.widest) hasRow[at(node)] = true;
@@ -134,7 +139,7 @@ Choice FlowChooser::choose(const FlowRule& rule, int64_t slowest) const {
       best = {std::move(answer.actions), bytes, answer.waits};
     if (bytes <= rule.target) break;
     const std::vector<int64_t> known = findKnownLoads(*table_, loads_, before, fixed_.actions);
-    noteExcess(answer.slots, real, known, rule.target, watched, loads);
+    noteExcess(answer.slots, {real, known}, rule.target, watched, loads);
   }
   return best;
 }
