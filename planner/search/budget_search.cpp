@@ -43,7 +43,8 @@ int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
 int64_t noteStalls(llvm::ArrayRef<StallAt> stalls, int64_t expected, LostLinkTime& lost) {
   int64_t sum = 0;
   for (const StallAt& stall : stalls) sum += stall.time.value();
-  const int64_t excess = std::max<int64_t>(0, sum - expected);
+  const int64_t excess = sum - std::max<int64_t>(0, expected);
+  if (excess <= 0) return 0;
   for (const StallAt& stall : stalls) {
     (stall.isOut ? lost.out : lost.in)[stall.node.index()] +=
         static_cast<int64_t>(static_cast<__int128>(stall.time.value()) * excess / sum);

@@ -25,8 +25,7 @@ struct ChoiceRule {
 struct Choice {
   Actions actions;
   int64_t bytes = 0;  // at the fullest node, before any prefetch
-  int64_t waits =
-      0;  // nanoseconds that compute is expected to wait for copies, where that is known
+  int64_t waits = 0;  // nanoseconds that compute is expected to wait for copies; 0: not known
 };
 
 class ActionChooser {
