@@ -121,12 +121,17 @@ ir::Expected<passes::PlannedStep> planWith(Step::Impl& step,
   return step.planner->planner.plan(options.budget);
 }
 
-/// The arena's bytes, whole alignment units. The step is measured.
-ir::Expected<Bytes> resolveBudget(const Size& budget, const Step::Impl& step) {
+/// Of the step as captured, whatever order or row blocks a plan has. The step is measured.
+ir::Expected<Bytes> computeKeepAll(const Step::Impl& step) {
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(step.graph, *step.costs);
   if (!costs) return costs.takeError();
-  const Bytes peak = ir::computeUnplannedPeak(step.graph, step.target, *costs);
-  const Bytes bytes = budget.resolve({.device = step.target.memory, .peak = peak, .outside = {}});
+  return ir::computeUnplannedPeak(step.graph, step.target, *costs);
+}
+
+/// The arena's bytes, whole alignment units.
+ir::Expected<Bytes> resolveBudget(const Size& budget, Bytes keepAll, const Step::Impl& step) {
+  const Bytes bytes =
+      budget.resolve({.device = step.target.memory, .peak = keepAll, .outside = {}});
   if (ir::Error error = checkBudget(bytes)) return error;
   return Bytes(bytes.value() / step.target.alignBytes * step.target.alignBytes);
 }
@@ -137,18 +142,6 @@ ir::Error resolveCosts(const Step::Impl& step, Plan::Impl& plan) {
                        plan.file.schedule.graphMode);
   if (!costs) return costs.takeError();
   plan.costs = std::move(*costs);
-  return ir::success();
-}
-
-/// A plan's file does not say it.
-ir::Error measureKeepAll(const Step::Impl& step, Plan::Impl& plan) {
-  ir::Expected<planner::Problem> problem = planner::makeProblem(
-      plan.graph, plan.file.target, planner::costsForPlan(plan.file, plan.graph, *step.costs));
-  if (!problem) return problem.takeError();
-  ir::Expected<planner::Timetable> all =
-      planner::evaluate(*problem, {}, planner::PlanFile::kUnlimited);
-  if (!all) return all.takeError();
-  plan.keepAll = all->devicePeak;
   return ir::success();
 }
 
@@ -208,7 +201,9 @@ ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
   if (ir::Error error = planner::checkPlanTemporaries(plan->file, plan->graph, plan->costs)) {
     return error;
   }
-  if (ir::Error error = measureKeepAll(step, *plan)) return error;
+  ir::Expected<Bytes> keepAll = computeKeepAll(step);
+  if (!keepAll) return keepAll.takeError();
+  plan->keepAll = *keepAll;
   return Plan(std::move(plan));
 }
 
@@ -226,7 +221,9 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
   Step::Impl& from = step.internals();
   const std::lock_guard<std::mutex> lock(from.planning);
   if (ir::Error error = measureOnce(from)) return error;
-  ir::Expected<Bytes> budget = resolveBudget(options.budget, from);
+  ir::Expected<Bytes> keepAll = computeKeepAll(from);
+  if (!keepAll) return keepAll.takeError();
+  ir::Expected<Bytes> budget = resolveBudget(options.budget, *keepAll, from);
   if (!budget) return budget.takeError();
   passes::PlanStepOptions planOptions{.budget = *budget,
                                       .allowed = options.allowed,
@@ -244,7 +241,7 @@ ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
       .fingerprint = planner::costsFingerprint(passes::costsOf(*planned, *from.costs)),
       .source = from.costs->source,
       .file = ""};
-  made->keepAll = planned->result.keepAllPeak;
+  made->keepAll = *keepAll;
   made->graph = std::move(planned->graph);
   if (ir::Error error = resolveCosts(from, *made)) return error;
   return Plan(std::move(made));

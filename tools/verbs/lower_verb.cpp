@@ -77,21 +77,36 @@ ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInpu
   return notMeasured(resolved.takeError(), stepPath(plan), inputs.costsPath);
 }
 
+/// Of the step itself, which has other ops than a plan in row blocks.
+ir::Expected<ir::CostTable> costsOfStep(const LoadedPlan& plan, const PlanningInputs& inputs) {
+  if (plan.file.graph.rowBlocks <= 1) return inputs.costs;
+  if (inputs.costsPath.empty()) return planner::rooflineCosts(plan.step, plan.file.target);
+  ir::Expected<planner::CostFile> file = loadCosts(inputs.costsPath);
+  if (!file) return file.takeError();
+  return std::move(file->table);
+}
+
 /// What the step needs without a plan is a matter of its own order, which only its file has.
+ir::Error addKeepAll(const LoadedPlan& plan, PlanningInputs& inputs) {
+  ir::Expected<ir::CostTable> costs = costsOfStep(plan, inputs);
+  if (!costs) return costs.takeError();
+  PlanningInputs step = {.graph = plan.step, .target = inputs.target, .costs = std::move(*costs)};
+  if (ir::Error error = measureKeepAll(step))
+    return notMeasured(std::move(error), stepPath(plan), inputs.costsPath);
+  inputs.keepAll = step.keepAll;
+  return ir::success();
+}
+
 ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPlan& plan) {
   PlanningInputs inputs;
-  inputs.graph = plan.step;
+  inputs.graph = plan.graph;
   inputs.target = plan.file.target;
   inputs.options.budget = plan.file.budget;
   if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
-    // Costs of a plan in row blocks have no rows for the step as captured.
-    if (plan.file.graph.rowBlocks > 1) inputs.graph = plan.graph;
-    if (ir::Error error = measureKeepAll(inputs))
-      return notMeasured(std::move(error), stepPath(plan), inputs.costsPath);
+    if (ir::Error error = addKeepAll(plan, inputs)) return error;
   }
-  inputs.graph = plan.graph;
   return inputs;
 }
 

@@ -106,6 +106,25 @@ TEST(SessionPlan, ABudgetThatIsNoShareIsRefused) {
   expectSays(planIn(ofDevice), {"share of the device", "percentOfPeak(60)"});
 }
 
+/// A step whose loss holds three tensors of 2 MiB; in row blocks less.
+Step captureLargeLoss(Training& training) {
+  training.model = torch::nn::Sequential(torch::nn::Linear(8, 2048));
+  training.optimizer = adamW(training.model->parameters());
+  return capture(training.describe(), torch::zeros({256, 8}), torch::zeros({256}, at::kLong));
+}
+
+TEST(SessionPlan, WhatIsNeededWithoutAPlanIsThatOfTheWholeLoss) {
+  const ScratchFolder folder("session_row_blocks");
+  Training training;
+  const Step step = captureLargeLoss(training);
+  const Plan all = orThrow(plan(step, {.budget = 64_MiB}));
+  const Plan inBlocks = orThrow(plan(step, {.budget = 3_MiB}));
+  EXPECT_GT(all.keepAll(), 6_MiB);
+  EXPECT_EQ(inBlocks.keepAll(), all.keepAll());
+  inBlocks.save(folder.at("plan.json"));
+  EXPECT_EQ(Plan::load(folder.at("plan.json"), step).keepAll(), all.keepAll());
+}
+
 TEST(SessionPlan, AFileHoldsAllOfIt) {
   const ScratchFolder folder("session_plan");
   const std::string path = folder.at("plan.json");

@@ -3,6 +3,7 @@
 // Row blocks as the users of `stowage` meet them, from plan to run.
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <string>
 
 #include "tests/support/program.h"
@@ -38,6 +39,25 @@ TEST(RunRowBlocks, TrainsBelowWhatTheWholeLossHoldsAndEqualsTheUnplannedRun) {
   const Outcome again = stowage("plan " + step + " --budget 60%peak --costs " +
                                 folder.at("inside.json") + " -o " + folder.at("again.json"));
   EXPECT_EQ(again.code, 0) << again.text;
+}
+
+TEST(RunRowBlocks, LowerSaysWhatTheStepNeedsWithoutThem) {
+  const ScratchFolder folder("stowage_lower_row_blocks");
+  const std::string step = folder.at("step.stow");
+  const std::string plan = folder.at("plan.json");
+  const std::string sizes = "--set hidden=64 --set vocabulary=4096 --set sequence=64 ";
+  ASSERT_EQ(stowage("capture llama " + sizes + "-o " + step).code, 0);
+  ASSERT_EQ(stowage("profile " + step + " -o " + folder.at("costs.json")).code, 0);
+  for (const std::string& costs : {std::string(), "--costs " + folder.at("costs.json")}) {
+    const Outcome planned =
+        stowage("plan " + step + " --budget 8MiB -fq --json -o " + plan + " " + costs);
+    ASSERT_EQ(planned.code, 0) << planned.text;
+    const Outcome lowered = stowage("lower " + plan + " -fq --json -o " + folder.at("low.json"));
+    ASSERT_EQ(lowered.code, 0) << lowered.text;
+    const nlohmann::json answer = nlohmann::json::parse(planned.text);
+    EXPECT_GT(answer["unplanned_bytes"], 12 << 20);
+    EXPECT_EQ(nlohmann::json::parse(lowered.text)["unplanned_bytes"], answer["unplanned_bytes"]);
+  }
 }
 
 }  // namespace
