@@ -154,10 +154,13 @@ struct StepPlanner::Variant {
 /// What is known of one budget so far.
 struct StepPlanner::Search {
   Bytes budget;
+  planner::SearchWatch* watch = nullptr;
   std::optional<Nanoseconds> slowest;  // only faster plans are of use
+  Variant* quick = nullptr;            // has a plan that is just faster
   const Variant* chosen = nullptr;
   std::optional<planner::PlanResult> best;
   std::optional<ir::PlanError> infeasible;
+  bool wasEnded = false;
 };
 
 StepPlanner::StepPlanner() = default;
@@ -258,6 +261,12 @@ std::vector<StepPlanner::Prospect> StepPlanner::findProspects(Bytes budget) {
   return prospects;
 }
 
+Nanoseconds StepPlanner::leastBound(llvm::ArrayRef<Prospect> prospects) {
+  Nanoseconds least = prospects.front().bound.stepTime;
+  for (const Prospect& prospect : prospects) least = std::min(least, prospect.bound.stepTime);
+  return least;
+}
+
 /// A graph that is left out has no faster plan for this budget, nor for a smaller one.
 bool StepPlanner::isOfUse(const Prospect& prospect, const Search& search) {
   const Bytes smallest = prospect.bound.smallestBudget;
@@ -270,14 +279,17 @@ bool StepPlanner::isOfUse(const Prospect& prospect, const Search& search) {
 
 ir::Error StepPlanner::tryVariant(Variant& variant, Search& search) {
   planner::Planner& planner = *variant.planner;
+  planner.setWatch(search.watch);
   std::optional<planner::PlanResult> found;
   if (search.slowest) {
     ir::Expected<std::optional<planner::PlanResult>> faster =
         planner.planFaster(search.budget, *search.slowest);
+    planner.setWatch(nullptr);
     if (!faster) return faster.takeError();
     found = std::move(*faster);
   } else {
     ir::Expected<planner::PlanResult> result = planner.plan(search.budget);
+    planner.setWatch(nullptr);
     if (result) {
       found = std::move(*result);
     } else {
@@ -290,6 +302,8 @@ ir::Error StepPlanner::tryVariant(Variant& variant, Search& search) {
   search.slowest = found->timetable.stepTime;
   search.best = std::move(found);
   search.chosen = &variant;
+  search.watch->setAnswer(true);
+  search.watch->tell(search.slowest->value());
   return ir::success();
 }
 
@@ -300,7 +314,9 @@ void StepPlanner::findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search
     const std::optional<Nanoseconds> time = prospect.variant->planner->quickTime(search.budget);
     if (!time) continue;
     const Nanoseconds slower = *time + Nanoseconds(1);
-    search.slowest = std::min(search.slowest.value_or(slower), slower);
+    if (search.slowest && *search.slowest <= slower) continue;
+    search.slowest = slower;
+    search.quick = prospect.variant;
   }
 }
 
@@ -314,14 +330,31 @@ std::string StepPlanner::orders() const {
   return names;
 }
 
+ir::Error StepPlanner::tryVariants(llvm::ArrayRef<Prospect> prospects, Search& search) const {
+  const PlanStepOptions& options = source_->options;
+  planner::SearchWatch watch(options.isOver, [&](int64_t stepTime) {
+    if (options.found) options.found(Nanoseconds(stepTime), leastBound(prospects));
+  });
+  search.watch = &watch;
+  watch.setAnswer(search.quick != nullptr);
+  for (const Prospect& prospect : prospects) {
+    if (!isOfUse(prospect, search)) continue;
+    if (watch.ends(search.best.has_value())) break;
+    if (ir::Error error = tryVariant(*prospect.variant, search)) return error;
+  }
+  watch.setAnswer(false);
+  if (!search.best && search.quick != nullptr) {
+    if (ir::Error error = tryVariant(*search.quick, search)) return error;
+  }
+  search.wasEnded = watch.wasEnded();
+  return ir::success();
+}
+
 ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   const std::vector<Prospect> prospects = findProspects(budget);
   Search search{.budget = budget};
   findSlowest(prospects, search);
-  for (const Prospect& prospect : prospects) {
-    if (!isOfUse(prospect, search)) continue;
-    if (ir::Error error = tryVariant(*prospect.variant, search)) return error;
-  }
+  if (ir::Error error = tryVariants(prospects, search)) return error;
   if (!search.best) return ir::makeError(std::move(*search.infeasible));
   const Variant& chosen = *search.chosen;
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
@@ -341,7 +374,8 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
                      .result = std::move(*search.best),
                      .boundScope = orders() + scopeOfRowBlocks(chosen.rowBlocks),
                      .costs = chosen.costs,
-                     .estimatedCosts = chosen.estimatedCosts};
+                     .estimatedCosts = chosen.estimatedCosts,
+                     .wasEnded = search.wasEnded};
 }
 
 ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,

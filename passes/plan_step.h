@@ -17,6 +17,7 @@
 
 #include <array>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -56,6 +57,12 @@ struct PlanStepOptions {
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
   /// considered: a graph ends before the first update.
   ir::GraphMode graphMode = ir::GraphMode::kNone;
+  /// True from some moment on: then the fastest plan so far is the answer, as soon as there is one.
+  /// Null: a search goes to its end, and its answer depends on the step alone.
+  std::function<bool()> isOver;
+  /// Told of each plan that is faster than those before; under a host limit, of each order's best.
+  /// Null: nobody.
+  std::function<void(Nanoseconds stepTime, Nanoseconds bound)> found;
 };
 
 struct PlannedStep {
@@ -68,6 +75,7 @@ struct PlannedStep {
   /// With row blocks: the costs of this graph. Null: the caller's table has them.
   std::shared_ptr<const ir::CostTable> costs;
   int64_t estimatedCosts = 0;  // rows of `costs` that the caller's table does not have
+  bool wasEnded = false;       // by `isOver`: a faster plan may have been missed
 };
 /// What a bound says of row blocks: ",row-blocks=16"; "" of none.
 std::string scopeOfRowBlocks(int64_t rowBlocks);
@@ -107,8 +115,10 @@ class StepPlanner {
   /// Of all graphs, the most promising first.
   std::vector<Prospect> findProspects(Bytes budget);
   static void findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search);
+  static Nanoseconds leastBound(llvm::ArrayRef<Prospect> prospects);
   static bool isOfUse(const Prospect& prospect, const Search& search);
   static ir::Error tryVariant(Variant& variant, Search& search);
+  ir::Error tryVariants(llvm::ArrayRef<Prospect> prospects, Search& search) const;
   std::string orders() const;  // by name, separated by commas
 
   std::unique_ptr<Source> source_;

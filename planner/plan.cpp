@@ -73,6 +73,8 @@ ir::Expected<Planner> Planner::make(const Problem& problem) {
   return Planner(std::move(state));
 }
 
+void Planner::setWatch(SearchWatch* watch) { state_->frontier->setWatch(watch); }
+
 LowerBound Planner::bound(Bytes budget) const {
   const BoundSolver& solver = state_->frontier->solver();
   return {.stepTime = Nanoseconds(solver.bound(budget.value())),

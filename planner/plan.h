@@ -15,6 +15,7 @@
 #include "planner/bound/lower_bound.h"
 #include "planner/problem/problem.h"
 #include "planner/problem/timetable.h"
+#include "planner/search/search_watch.h"
 
 namespace stowage::planner {
 
@@ -43,6 +44,9 @@ class Planner {
   Planner(Planner&&) noexcept;
   Planner& operator=(Planner&&) noexcept;
   ~Planner();
+
+  /// `watch` may end searches and hears of what they find; null: nobody. It must outlive them.
+  void setWatch(SearchWatch* watch);
 
   /// What no schedule of the problem can be below.
   LowerBound bound(Bytes budget) const;

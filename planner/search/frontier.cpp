@@ -58,6 +58,11 @@ Frontier::Frontier(std::unique_ptr<BudgetSearch> search) : search_(std::move(sea
   estimates_.resize(grid_.size());
 }
 
+void Frontier::setWatch(SearchWatch* watch, bool tells) {
+  watch_ = watch;
+  tells_ = tells && watch != nullptr;
+}
+
 const Pool& Frontier::pool(size_t index) {
   if (pools_[index]) return *pools_[index];
   Pool found = search_->run({.budget = grid_[index], .walks = isMain(index)});
@@ -143,6 +148,8 @@ void Frontier::considerPools(llvm::ArrayRef<size_t> indices, const Wanted& wante
   };
   for (size_t i = 0; i < indices.size(); ++i) {
     if (isHopeless(indices[i])) break;
+    const bool hasPlan = best != nullptr && best->time < wanted.slowest;
+    if (watch_ != nullptr && watch_->ends(hasPlan)) break;
     if (!pools_[indices[i]]) {
       // Most questions are answered by the first pools.
       size_t end = std::min(i + std::clamp<size_t>(i, 1, coreCount()), indices.size());
@@ -152,6 +159,7 @@ void Frontier::considerPools(llvm::ArrayRef<size_t> indices, const Wanted& wante
     for (const KnownPlan& plan : pool(indices[i])) {
       if (plan.time >= wanted.fastest) consider(plan, wanted.budget, best);
     }
+    if (tells_ && best != nullptr && best->time < wanted.slowest) watch_->tell(best->time);
   }
 }
 

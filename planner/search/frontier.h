@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "planner/search/budget_search.h"
+#include "planner/search/search_watch.h"
 
 namespace stowage::planner {
 
@@ -32,6 +33,9 @@ class Frontier {
  public:
   /// Errors: kInvalidArgument for pins that cannot be kept.
   static ir::Expected<Frontier> make(const GapTable& table);
+
+  /// `watch` may end searches and, if `tells`, hears of the plans that they find; null: nobody.
+  void setWatch(SearchWatch* watch, bool tells);
 
   /// The fastest known plan that needs at most `budget` bytes and takes less than `slowest`; null
   /// if there is none.
@@ -90,6 +94,8 @@ class Frontier {
   void makePools(llvm::ArrayRef<size_t> indices);
 
   std::unique_ptr<BudgetSearch> search_;
+  SearchWatch* watch_ = nullptr;
+  bool tells_ = false;
   std::vector<int64_t> grid_;
   size_t mainEvery_ = 1;
   std::vector<std::optional<int64_t>> bounds_;     // of the grid budgets' times

@@ -42,6 +42,11 @@ LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
   findOwnBytes();
 }
 
+void LimitedFrontier::setWatch(SearchWatch* watch) {
+  watch_ = watch;
+  frontier_.setWatch(watch, !isLimited());
+}
+
 // What is needed later and cannot be recomputed is on the device or on the host.
 void LimitedFrontier::findStayingBytes() {
   const FixedActions& fixed = frontier_.search().fixed();
@@ -157,6 +162,7 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget) {
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
+    if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
     Cell& cell = cells_[i];
     const int64_t most = std::min(budget, cell.end);
     // No plan of this cell or below is faster than what the host without a limit allows.

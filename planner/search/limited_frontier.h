@@ -33,6 +33,9 @@ class LimitedFrontier {
   /// that cannot be kept.
   static ir::Expected<LimitedFrontier> make(const GapTable& table);
 
+  /// `watch` may end searches and hears of plans where the host is not limited; null: nobody.
+  void setWatch(SearchWatch* watch);
+
   /// The fastest known plan that keeps to `budget` and to the limit and takes less than `slowest`;
   /// null if there is none.
   const KnownPlan* findBest(int64_t budget, int64_t slowest = INT64_MAX);
@@ -86,6 +89,7 @@ class LimitedFrontier {
 
   const GapTable* table_;
   Frontier frontier_;
+  SearchWatch* watch_ = nullptr;
   std::vector<Cell> cells_;   // rising
   int64_t stayingBytes_ = 0;  // at one node, on the device or the host: the most
   int64_t ownBytes_ = 0;      // on the host all the time, whatever the plan

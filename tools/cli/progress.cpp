@@ -67,11 +67,16 @@ Waiting::~Waiting() {
   if (ticker_.joinable()) ticker_.join();
 }
 
+void Waiting::setNews(std::string news) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  news_ = std::move(news);
+}
+
 void Waiting::tick() {
   std::unique_lock<std::mutex> lock(mutex_);
   for (int second = 1;; ++second) {
     if (changed_.wait_for(lock, std::chrono::seconds(1), [this] { return done_; })) return;
-    progress_.show(fmt::format("{}  {} s", what_, second));
+    progress_.show(fmt::format("{}  {} s{}", what_, second, news_));
   }
 }
 

@@ -46,6 +46,8 @@ class Waiting {
  public:
   Waiting(bool enabled, std::string what);
   ~Waiting();
+  /// Shown after what it is, from the next second on.
+  void setNews(std::string news);
   Waiting(const Waiting&) = delete;
   Waiting& operator=(const Waiting&) = delete;
 
@@ -54,6 +56,7 @@ class Waiting {
 
   Progress progress_;
   std::string what_;
+  std::string news_;
   std::mutex mutex_;
   std::condition_variable changed_;
   bool done_ = false;

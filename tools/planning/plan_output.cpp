@@ -130,6 +130,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
             "('stowage profile' measures them)\n";
     }
     printPolicies(output.policies, output.planned.schedule.predicted.stepTime, os);
+    if (output.planned.wasEnded)
+      os << "stopped    by --time-limit: a longer search may find a faster step\n";
     os << "verified   " << output.planned.schedule.commands.size() << " commands, 0 violations\n";
   }
   if (!output.planPath.empty()) {
@@ -143,6 +145,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
     json["row_blocks"] = output.planned.rowBlocks;
+    json["stopped_by_time_limit"] = output.planned.wasEnded;
     if (!output.policies.empty()) json["policies"] = policiesJson(output.policies);
     printJson(json);
   }

@@ -99,6 +99,38 @@ TEST_F(PlanStep, TheSmallestBudgetThatANoNamesWorksAndOneUnitLessDoesNot) {
   llvm::consumeError(less.takeError());
 }
 
+// Wherever a search is ended, there is an answer that fits where a whole search has one, and what
+// it told of was getting faster.
+TEST_F(PlanStep, ASearchThatIsEndedHasAPlanThatFits) {
+  int ended = 0;
+  for (int64_t bytes = 4 << 16; bytes <= 16 << 16; bytes += 1 << 15) {
+    ir::Expected<PlannedStep> whole = planAt(bytes);
+    if (!whole) {
+      llvm::consumeError(whole.takeError());
+      continue;
+    }
+    EXPECT_FALSE(whole->wasEnded);
+    for (const int most : {0, 1, 3}) {
+      int asked = 0;
+      std::vector<Nanoseconds> told;
+      PlanStepOptions options{.budget = Bytes(bytes)};
+      options.isOver = [&] { return asked++ >= most; };
+      options.found = [&](Nanoseconds time, Nanoseconds bound) {
+        EXPECT_LE(bound, time);
+        EXPECT_TRUE(told.empty() || time < told.back());
+        told.push_back(time);
+      };
+      ir::Expected<PlannedStep> step = planStep(graph_, target_, costs_, options);
+      ASSERT_TRUE(static_cast<bool>(step)) << ir::describe(step.takeError());
+      EXPECT_LE(step->schedule.predicted.peakBytes, Bytes(bytes));
+      EXPECT_GE(step->schedule.predicted.stepTime, whole->schedule.predicted.stepTime);
+      EXPECT_FALSE(told.empty());
+      ended += step->wasEnded ? 1 : 0;
+    }
+  }
+  EXPECT_GT(ended, 0);
+}
+
 TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   ir::Expected<ir::Graph> hoisted = arrangeGraph(graph_, Order::kHoisted);
   ASSERT_TRUE(static_cast<bool>(hoisted));
