@@ -225,11 +225,22 @@ LowestPlan LimitedFrontier::findLowest() {
   return lowest;
 }
 
+int64_t LimitedFrontier::findAnswerableHost(int64_t budget, int64_t wanted) {
+  Cell& cell = cells_[frontier_.firstAbove(budget)];
+  int64_t least = INT64_MAX;
+  for (const Answer& answer : answers(cell)) {
+    if (answer.plan->peak <= budget) least = std::min(least, answer.plan->hostPeak);
+  }
+  if (least <= wanted) return least;
+  const HostChain* made = chain(cell);
+  return made == nullptr ? least : std::min(least, made->last().hostPeak);
+}
+
 KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) {
   const BudgetSearch& search = frontier_.search();
   KnownPlan settled = search.settle(plan, budget, limit());
   if (!isLimited() || settled.hostPeak >= plan.hostPeak) return settled;
-  const int64_t least = findLeastHost(budget).bytes;
+  const int64_t least = std::min(plan.hostPeak, findAnswerableHost(budget, settled.hostPeak));
   return settled.hostPeak >= least ? settled : search.settle(plan, budget, limit(), least);
 }
 

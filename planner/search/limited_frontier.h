@@ -44,7 +44,8 @@ class LimitedFrontier {
   /// No answer to `budget` is faster. Takes little time.
   int64_t leastTime(int64_t budget) { return frontier_.leastTime(budget); }
   /// The plan with needless transfers removed: as much stays as `budget` holds, at equal time.
-  /// Under a host limit it keeps at least the bytes on the host that findLeastHost gives.
+  /// Under a host limit it keeps at least the bytes on the host that findLeastHost gives, so that
+  /// a limit of what it needs has an answer.
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
@@ -79,6 +80,9 @@ class LimitedFrontier {
   void findStayingBytes();
   void findOwnBytes();
   const KnownPlan* findWithin(int64_t budget);
+  /// A limit with which `budget` has an answer: of at most `wanted` bytes if one is at hand, else
+  /// the lowest that is found in little time.
+  int64_t findAnswerableHost(int64_t budget, int64_t wanted);
   const std::vector<Answer>& answers(Cell& cell);
   HostChain* chain(Cell& cell);
   /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
