@@ -75,6 +75,7 @@ std::optional<planner::HalfBatch> halve(const ir::Graph& graph, const ir::Target
 /// With as many row blocks as are allowed, where those need less.
 ir::Expected<std::optional<Way>> tryHalfBatch(const RefusedStep& step,
                                               const ir::Infeasible& known) {
+  if (step.isByPolicy) return std::nullopt;
   std::optional<planner::HalfBatch> half = halve(step.graph, step.target, step.costs, step.options);
   if (!half) return std::nullopt;
   ir::Expected<std::vector<int64_t>> blocks = findRowBlocks(step.graph, step.options.rowBlocks);

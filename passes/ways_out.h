@@ -31,6 +31,7 @@ struct RefusedStep {
   const ir::CostTable& costs;
   const PlanStepOptions& options;
   std::vector<Variation> variations;
+  bool isByPolicy = false;  // what half the batch needs is not known of a policy
 };
 
 /// Adds to an infeasible error the variations that fit its budget, or that need less than the error

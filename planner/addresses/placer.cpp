@@ -1,18 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/addresses/placer.h"
 
+#include <llvm/Support/MathExtras.h>
+
 #include <algorithm>
 #include <cassert>
-#include <utility>
 
 namespace stowage::planner {
 
 namespace {
 
 constexpr int64_t kMostSlices = 64;
-constexpr size_t kFewSlices = 3;
+constexpr int64_t kTicksOfASlice = 64;  // at least
 
 bool isBelow(const ByteSpan& a, const ByteSpan& b) { return a.begin < b.begin; }
+
+size_t sliceCount(int64_t period) {
+  const int64_t count = std::clamp<int64_t>(period / kTicksOfASlice, 1, kMostSlices);
+  return static_cast<size_t>(llvm::PowerOf2Ceil(static_cast<uint64_t>(count)));
+}
 
 }  // namespace
 
@@ -23,16 +29,18 @@ void TakenBytes::insert(const ByteSpan& bytes, const ir::TickRange& alive) {
   bytes_.insert(at, bytes);
 }
 
-size_t TakenBytes::collect(const ir::TickRange& alive, ByteSpan* found) const {
+void TakenBytes::collect(const ir::TickRange& alive, std::vector<ByteSpan>& found) const {
   const auto begin = static_cast<int32_t>(alive.begin);
   const auto end = static_cast<int32_t>(alive.end);
+  found.resize(bytes_.size());
   size_t count = 0;
   for (size_t i = 0; i < bytes_.size(); ++i) {
     found[count] = bytes_[i];
     // Both sides are looked at: a branch would be guessed wrong half of the time.
-    count += static_cast<size_t>((begin < times_[i].end) & (times_[i].begin < end));
+    count +=
+        static_cast<size_t>(begin < times_[i].end) & static_cast<size_t>(times_[i].begin < end);
   }
-  return count;
+  found.resize(count);
 }
 
 Placer::Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
@@ -41,20 +49,24 @@ Placer::Placer(llvm::ArrayRef<ArenaItem> items, int64_t period, int64_t base)
       base_(base),
       peak_(base),
       offsets_(items.size(), 0),
-      slices_(static_cast<size_t>(std::clamp<int64_t>(period / 64, 1, kMostSlices))) {
+      width_(1),
+      slices_(sliceCount(period)),
+      inUse_(2 * slices_.size()) {
   assert(period <= INT32_MAX && "the ticks of a step fit into 32 bits");
+  const auto count = static_cast<int64_t>(slices_.size());
+  width_ = std::max<int64_t>((period + count - 1) / count, 1);
 }
 
 void Placer::place(int32_t index) {
   const ArenaItem& item = items_[static_cast<size_t>(index)];
   if (item.bytes == 0 || item.alive.isEmpty()) return;
-  neighbourCount_ = 0;
   // What is alive across the step boundary is so in two ranges.
   const ir::TickRange first{.begin = item.alive.begin, .end = std::min(item.alive.end, period_)};
   const ir::TickRange second{.begin = 0, .end = item.alive.end - period_};
-  collectNeighbours(first);
-  if (!second.isEmpty()) collectNeighbours(second);
-  const int64_t offset = findHole(item.bytes);
+  holes_.reset(base_, item.bytes);
+  subtractTaken(first);
+  if (!second.isEmpty()) subtractTaken(second);
+  const int64_t offset = holes_.smallest();
   const ByteSpan bytes{offset, offset + item.bytes};
   offsets_[static_cast<size_t>(index)] = offset;
   peak_ = std::max(peak_, bytes.end);
@@ -62,56 +74,55 @@ void Placer::place(int32_t index) {
   if (!second.isEmpty()) take(bytes, second);
 }
 
-// Bytes in use while the item is alive, lowest first, some of them more than once. A short-lived
-// one looks at its slices, any other at everything.
-void Placer::collectNeighbours(const ir::TickRange& alive) {
-  const size_t first = sliceOf(alive.begin);
-  const size_t last = sliceOf(alive.end - 1);
-  if (last - first >= kFewSlices) {
-    addNeighbours(all_, alive);
-    return;
-  }
-  for (size_t slice = first; slice <= last; ++slice) addNeighbours(slices_[slice], alive);
+int64_t Placer::sliceEnd(size_t slice) const {
+  return std::min(static_cast<int64_t>(slice + 1) * width_, period_);
 }
 
-void Placer::addNeighbours(const TakenBytes& among, const ir::TickRange& alive) {
-  const size_t room = neighbourCount_ + among.size();
-  if (neighbours_.size() < room) neighbours_.resize(2 * room);
-  ByteSpan* const first = neighbours_.data();
-  ByteSpan* const middle = first + neighbourCount_;
-  const size_t added = among.collect(alive, middle);
-  neighbourCount_ += added;
-  if (middle == first || added == 0) return;
-  if (merged_.size() < neighbours_.size()) merged_.resize(neighbours_.size());
-  std::merge(first, middle, middle, middle + added, merged_.data(), isBelow);
-  std::swap(neighbours_, merged_);
+Placer::Slices Placer::slicesOf(const ir::TickRange& alive) const {
+  Slices found{.begin = static_cast<size_t>(alive.begin / width_),
+               .end = static_cast<size_t>((alive.end - 1) / width_) + 1};
+  const bool endsWithin = alive.end < sliceEnd(found.end - 1);
+  if (static_cast<int64_t>(found.begin) * width_ < alive.begin) {
+    found.hasFirst = true;
+    ++found.begin;
+  }
+  if (endsWithin && found.begin < found.end) {
+    found.hasLast = true;
+    --found.end;
+  }
+  return found;
 }
 
-// The smallest hole between the neighbours that is large enough, else what is above them.
-int64_t Placer::findHole(int64_t bytes) const {
-  int64_t top = base_;
-  int64_t best = -1;
-  int64_t bestHole = INT64_MAX;
-  for (const ByteSpan& other : llvm::ArrayRef(neighbours_.data(), neighbourCount_)) {
-    const int64_t hole = other.begin - top;
-    if (hole >= bytes && hole < bestHole) {
-      best = top;
-      bestHole = hole;
-    }
-    top = std::max(top, other.end);
+void Placer::subtractTaken(const ir::TickRange& alive) {
+  const Slices slices = slicesOf(alive);
+  size_t begin = slices.begin + slices_.size();
+  size_t end = slices.end + slices_.size();
+  for (; begin < end; begin /= 2, end /= 2) {
+    if (begin % 2 == 1) holes_.subtract(inUse_[begin++].spans());
+    if (end % 2 == 1) holes_.subtract(inUse_[--end].spans());
   }
-  return best < 0 ? top : best;
+  if (slices.hasFirst) subtractPartly(slices.begin - 1, alive);
+  if (slices.hasLast) subtractPartly(slices.end, alive);
+}
+
+void Placer::subtractPartly(size_t slice, const ir::TickRange& alive) {
+  holes_.subtract(slices_[slice].throughout.spans());
+  slices_[slice].partly.collect(alive, found_);
+  holes_.subtract(found_);
 }
 
 void Placer::take(const ByteSpan& bytes, const ir::TickRange& alive) {
-  all_.insert(bytes, alive);
-  for (size_t slice = sliceOf(alive.begin); slice <= sliceOf(alive.end - 1); ++slice) {
-    slices_[slice].insert(bytes, alive);
+  const Slices slices = slicesOf(alive);
+  for (size_t i = slices.begin; i < slices.end; ++i) slices_[i].throughout.insert(bytes);
+  if (slices.hasFirst) slices_[slices.begin - 1].partly.insert(bytes, alive);
+  if (slices.hasLast) slices_[slices.end].partly.insert(bytes, alive);
+  size_t first = slices_.size() + slices.begin - (slices.hasFirst ? 1 : 0);
+  size_t last = slices_.size() + slices.end - (slices.hasLast ? 0 : 1);
+  // What all nodes of a level had, those above them have.
+  for (bool isNew = true; isNew && first > 0; first /= 2, last /= 2) {
+    isNew = false;
+    for (size_t node = first; node <= last; ++node) isNew = inUse_[node].insert(bytes) || isNew;
   }
-}
-
-size_t Placer::sliceOf(int64_t tick) const {
-  return static_cast<size_t>(tick * static_cast<int64_t>(slices_.size()) / period_);
 }
 
 }  // namespace stowage::planner

@@ -9,23 +9,17 @@
 #include <vector>
 
 #include "planner/addresses/arena.h"
+#include "planner/addresses/byte_set.h"
 
 namespace stowage::planner {
-
-struct ByteSpan {
-  int64_t begin = 0;
-  int64_t end = 0;
-};
 
 /// Bytes that have users, lowest first, and when each is in use: kept apart, for a look at who is
 /// alive at a time reads all of the times and few of the bytes.
 class TakenBytes {
  public:
   void insert(const ByteSpan& bytes, const ir::TickRange& alive);
-  /// Writes the bytes in use at some tick of `alive` to `found`, lowest first, and says how many
-  /// they are. There must be room for size().
-  size_t collect(const ir::TickRange& alive, ByteSpan* found) const;
-  size_t size() const { return bytes_.size(); }
+  /// Writes the bytes in use at some tick of `alive` to `found`, lowest first.
+  void collect(const ir::TickRange& alive, std::vector<ByteSpan>& found) const;
 
  private:
   struct Times {
@@ -35,8 +29,9 @@ class TakenBytes {
   std::vector<Times> times_;
 };
 
-/// The circle of ticks is cut into slices, each with the bytes in use in it, so that a short-lived
-/// item is held against its neighbours in time alone.
+/// The circle of ticks is cut into slices, the leaves of a binary tree. A node of the tree knows
+/// the bytes in use at any of its ticks, in few spans, as holes are few. So who is alive in whole
+/// slices is asked of few nodes, and times are compared only in the slices at both ends.
 class Placer {
  public:
   /// Items that are alive for less than `period` ticks. `base`: bytes at the bottom that are taken.
@@ -48,22 +43,34 @@ class Placer {
   int64_t peak() const { return peak_; }
 
  private:
-  void collectNeighbours(const ir::TickRange& alive);
-  void addNeighbours(const TakenBytes& among, const ir::TickRange& alive);
-  int64_t findHole(int64_t bytes) const;
+  struct Slice {
+    ByteSet throughout;  // in use in the whole slice
+    TakenBytes partly;
+  };
+  /// The slices of a live range: whole ones from `begin` to `end`; the others are the one before
+  /// and the one after those, if `hasFirst` and `hasLast`.
+  struct Slices {
+    size_t begin = 0;
+    size_t end = 0;
+    bool hasFirst = false;
+    bool hasLast = false;
+  };
+  Slices slicesOf(const ir::TickRange& alive) const;
+  int64_t sliceEnd(size_t slice) const;
+  void subtractTaken(const ir::TickRange& alive);
+  void subtractPartly(size_t slice, const ir::TickRange& alive);
   void take(const ByteSpan& bytes, const ir::TickRange& alive);
-  size_t sliceOf(int64_t tick) const;
 
   llvm::ArrayRef<ArenaItem> items_;
   int64_t period_;
   int64_t base_;
   int64_t peak_;
   std::vector<int64_t> offsets_;
-  TakenBytes all_;
-  std::vector<TakenBytes> slices_;
-  std::vector<ByteSpan> neighbours_;  // the first so many
-  std::vector<ByteSpan> merged_;      // room for the next
-  size_t neighbourCount_ = 0;
+  int64_t width_;                // ticks of a slice
+  std::vector<Slice> slices_;    // a power of two
+  std::vector<ByteSet> inUse_;   // at some tick of a node; the children of node i: 2 i and 2 i + 1
+  Holes holes_;                  // of the item that is being placed
+  std::vector<ByteSpan> found_;  // room for the bytes of a slice
 };
 
 }  // namespace stowage::planner

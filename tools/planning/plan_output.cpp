@@ -91,6 +91,7 @@ namespace {
 
 /// Of the step without row blocks, whose kernels take less time; 0 where the costs do not say.
 Nanoseconds unlimitedTime(const PlanOutput& output) {
+  if (output.inputs.unlimited > Nanoseconds(0)) return output.inputs.unlimited;
   if (output.planned.rowBlocks == 1) return Nanoseconds(0);
   ir::Expected<ir::NodeCosts> costs =
       ir::resolveCosts(output.inputs.graph, output.inputs.costs, output.inputs.options.graphMode);

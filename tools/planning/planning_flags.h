@@ -39,6 +39,7 @@ struct PlanningInputs {
   std::string costsTorchVersion;
   passes::PlanStepOptions options;  // all but the budget
   Bytes keepAll;                    // what the step needs when nothing is moved; 0: not known
+  Nanoseconds unlimited;  // of the step itself with room for all; 0: `graph` and `costs` say it
 };
 /// Errors: kIo, kParse, kInvalidArgument naming the flag and what it accepts.
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);

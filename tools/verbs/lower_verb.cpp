@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "ir/base/format_apart.h"
+#include "ir/costs/unplanned_peak.h"
 #include "passes/pipeline.h"
 #include "planner/targets/roofline.h"
 #include "tools/cli/budget_flag.h"
@@ -86,14 +87,16 @@ ir::Expected<ir::CostTable> costsOfStep(const LoadedPlan& plan, const PlanningIn
   return std::move(file->table);
 }
 
-/// What the step needs without a plan is a matter of its own order, which only its file has.
-ir::Error addKeepAll(const LoadedPlan& plan, PlanningInputs& inputs) {
-  ir::Expected<ir::CostTable> costs = costsOfStep(plan, inputs);
-  if (!costs) return costs.takeError();
-  PlanningInputs step = {.graph = plan.step, .target = inputs.target, .costs = std::move(*costs)};
-  if (ir::Error error = measureKeepAll(step))
-    return notMeasured(std::move(error), stepPath(plan), inputs.costsPath);
-  inputs.keepAll = step.keepAll;
+/// What the step needs without a plan, and how long it takes then, is a matter of its own order,
+/// which only its file has.
+ir::Error measureUnplanned(const LoadedPlan& plan, PlanningInputs& inputs) {
+  ir::Expected<ir::CostTable> table = costsOfStep(plan, inputs);
+  if (!table) return table.takeError();
+  ir::Expected<ir::NodeCosts> costs =
+      ir::resolveCosts(plan.step, *table, plan.file.schedule.graphMode);
+  if (!costs) return notMeasured(costs.takeError(), stepPath(plan), inputs.costsPath);
+  inputs.keepAll = ir::computeUnplannedPeak(plan.step, inputs.target, *costs);
+  if (plan.file.graph.rowBlocks > 1) inputs.unlimited = costs->totalTime();
   return ir::success();
 }
 
@@ -105,7 +108,7 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
-    if (ir::Error error = addKeepAll(plan, inputs)) return error;
+    if (ir::Error error = measureUnplanned(plan, inputs)) return error;
   }
   return inputs;
 }

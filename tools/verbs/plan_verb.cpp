@@ -2,6 +2,7 @@
 //
 // stowage plan step.stow --budget 24GiB -o plan.json: the verdict first, then the file.
 #include <fmt/format.h>
+#include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
@@ -9,6 +10,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -103,6 +105,13 @@ std::string describeSearch(Nanoseconds best, Nanoseconds bound) {
                      formatDuration(bound), above);
 }
 
+/// What is wrong with it; "" for a time.
+std::string checkSeconds(const std::string& text) {
+  double seconds = 0;
+  if (llvm::to_float(text, seconds) && std::isfinite(seconds) && seconds > 0) return "";
+  return "found '" + text + "', expected seconds above 0";
+}
+
 std::function<bool()> timer(double seconds) {
   if (seconds <= 0) return nullptr;
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
@@ -134,7 +143,8 @@ ir::Error nameWaysOut(ir::Error error, const PlanFlags& flags, bool hasPolicy,
                               .target = inputs.target,
                               .costs = inputs.costs,
                               .options = inputs.options,
-                              .variations = {{"no --policy", inputs.options}}};
+                              .variations = {{"no --policy", inputs.options}},
+                              .isByPolicy = hasPolicy};
   if (!hasPolicy) {
     ir::Expected<std::vector<passes::Variation>> variations =
         passes::findVariations(inputs.graph, inputs.options);
@@ -238,7 +248,7 @@ Verb addPlanVerb(CLI::App& app) {
       ->add_option("--time-limit", flags->timeLimit,
                    "seconds after which the fastest plan so far is the answer, as soon as there is "
                    "one; then it depends on how fast this machine plans; default: none")
-      ->check(CLI::PositiveNumber)
+      ->check(checkSeconds)
       ->excludes(compare);
   command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);

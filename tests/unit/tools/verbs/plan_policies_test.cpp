@@ -42,6 +42,7 @@ TEST(PlanPolicies, AreComparedWithThePlanAndPlannedBy) {
   const json offload = json::parse(stowage(plan + "-q --json --policy offload-only").text);
   EXPECT_EQ(offload["counts"]["recomputed_launches"], 0);
   expectRefused("--policy keep-all", 1, "smallest device budget that works");
+  EXPECT_FALSE(stowage(plan + "--policy keep-all").says("half the batch"));
   expectRefused("--policy stream-state", 2, "did you mean 'stream-states'");
   expectRefused("--policy keep-all --compare", 2, "excludes");
   expectRefused("--compare --allow offload", 2, "excludes");

@@ -39,8 +39,8 @@ TEST(PlanTimeLimit, StopsASearchWithAPlanThatIsVerified) {
 }
 
 TEST(PlanTimeLimit, IsATimeAndNotForComparisons) {
-  for (const char* arguments :
-       {"--time-limit 0", "--time-limit -1", "--time-limit soon", "--time-limit 1 --compare"}) {
+  for (const char* arguments : {"--time-limit 0", "--time-limit -1", "--time-limit soon",
+                                "--time-limit nan", "--time-limit 1 --compare"}) {
     const Outcome outcome = stowage(std::string("plan x.stow --budget 1MiB ") + arguments);
     EXPECT_EQ(outcome.code, 2) << arguments << '\n' << outcome.text;
     EXPECT_TRUE(outcome.says("--time-limit")) << arguments << '\n' << outcome.text;

@@ -41,6 +41,13 @@ TEST(RunRowBlocks, TrainsBelowWhatTheWholeLossHoldsAndEqualsTheUnplannedRun) {
   EXPECT_EQ(again.code, 0) << again.text;
 }
 
+/// "(3.13 ms)" of the line that says how much longer than in unlimited memory a step takes.
+std::string unlimitedIn(const std::string& text) {
+  const size_t at = text.find("against unlimited memory (");
+  EXPECT_NE(at, std::string::npos) << text;
+  return at == std::string::npos ? "" : text.substr(at, text.find(')', at) - at);
+}
+
 TEST(RunRowBlocks, LowerSaysWhatTheStepNeedsWithoutThem) {
   const ScratchFolder folder("stowage_lower_row_blocks");
   const std::string step = folder.at("step.stow");
@@ -57,6 +64,8 @@ TEST(RunRowBlocks, LowerSaysWhatTheStepNeedsWithoutThem) {
     const nlohmann::json answer = nlohmann::json::parse(planned.text);
     EXPECT_GT(answer["unplanned_bytes"], 12 << 20);
     EXPECT_EQ(nlohmann::json::parse(lowered.text)["unplanned_bytes"], answer["unplanned_bytes"]);
+    EXPECT_EQ(unlimitedIn(stowage("lower " + plan + " -fq -o " + folder.at("low.json")).text),
+              unlimitedIn(stowage("plan " + step + " --budget 8MiB -q " + costs).text));
   }
 }
 
