@@ -8,7 +8,6 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
 #include <chrono>
 #include <cmath>
 #include <functional>
@@ -99,10 +98,8 @@ ir::Error suggestBuckets(ir::Error error) {
 
 /// "  best 13.06 ms, bound 7.78 ms (at most 67.9 % above)"
 std::string describeSearch(Nanoseconds best, Nanoseconds bound) {
-  const auto least = static_cast<double>(std::max<int64_t>(bound.value(), 1));
-  const double above = (static_cast<double>(best.value()) / least - 1) * 100;
-  return fmt::format("  best {}, bound {} (at most {:.1f} % above)", formatDuration(best),
-                     formatDuration(bound), above);
+  return fmt::format("  best {}, bound {} (at most {} above)", formatDuration(best),
+                     formatDuration(bound), planner::formatExcess(best, bound, /*sign=*/false));
 }
 
 /// What is wrong with it; "" for a time.
