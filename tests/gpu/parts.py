@@ -13,7 +13,7 @@ FAULTS = ["delays", "waits", "signals", "memory"]
 TIMED = ["llama_bfloat16", "lstm", "gpt2_bfloat16"]
 # By part: gpu.py's case; budgets below what all fits into; one of them and steps for a run in
 # deterministic mode; Hugging Face's modes.
-LARGE = {"llama1b": ("llama1b", "40GiB,31GiB,20GiB,12GiB,8GiB", ("12GiB", "4"),
+LARGE = {"llama1b": ("llama1b", "40GiB,31GiB,20GiB,16GiB,12GiB,8GiB", ("12GiB", "4"),
                      "checkpointing,compile:0.5,compile:0.2,eager,save_on_cpu"),
          "lora": ("llama8b_lora", "24GiB,12GiB,10GiB", ("12GiB", "3"), "checkpointing"),
          "llama8b": ("llama8b", "60GiB,40GiB,30GiB,22GiB", ("30GiB", "3"),
