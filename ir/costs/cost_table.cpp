@@ -6,6 +6,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <array>
+#include <utility>
 
 #include "ir/costs/launch_waits.h"
 #include "ir/text/argument_printer.h"
@@ -27,6 +28,7 @@ class SignatureWriter {
   void write(const Node& node) {
     const auto writeValue = [this](ValueId value) { this->writeValue(value); };
     const auto writeScalar = [this](ScalarId) { os_ << '#'; };
+    if (node.onHost) os_ << "host ";
     os_ << node.op << '(';
     ArgumentPrinter(os_, {.writeValue = writeValue, .writeScalar = writeScalar, .separator = ","})
         .print(node);
@@ -64,6 +66,13 @@ class SignatureWriter {
   llvm::SmallDenseMap<int32_t, size_t, 8> ordinals_;
 };
 
+void moveToHost(NodeId node, NodeCosts& costs) {
+  costs.hostWork.resize(node.index() + 1);
+  OpCost& row = costs.nodes.back();
+  costs.hostWork.back() = std::exchange(row.work, Nanoseconds());
+  row.temporary = Bytes();
+}
+
 }  // namespace
 
 Nanoseconds NodeCosts::totalTime() const {
@@ -99,6 +108,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
     const auto row = table.bySignature.find(signature);
     if (row != table.bySignature.end()) {
       costs.nodes.push_back(row->second);
+      if (graph.node(id).onHost) moveToHost(id, costs);
       continue;
     }
     if (missing++ == 0) {
@@ -113,6 +123,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
         error.note("the table is of another step, or of this one before it changed: "
                    "profile the step again"));
   }
+  if (!costs.hostWork.empty()) costs.hostWork.resize(costs.nodes.size());
   costs.scalars = table.scalars;
   costs.waits = findLaunchWaits(graph, {costs.nodes, table.scalars}, mode);
   return costs;

@@ -58,6 +58,9 @@ struct NodeCosts {
   /// Launch waits: how long compute waits for the launch thread before a node, in steps without
   /// copies (ir/costs/launch_waits.h). Empty: none.
   std::vector<Nanoseconds> waits;
+  /// What nodes on the host take there; they take no time and no temporaries of the device. By
+  /// node; empty: there are none.
+  std::vector<Nanoseconds> hostWork;
   Nanoseconds scalars;  // CostTable::scalars
   LinkModel links;
   CostSource source = CostSource::kGiven;

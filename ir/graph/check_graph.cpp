@@ -10,6 +10,7 @@
 
 #include "ir/base/identifier.h"
 #include "ir/base/overloaded.h"
+#include "ir/graph/host_updates.h"
 
 namespace stowage::ir {
 
@@ -70,6 +71,7 @@ class GraphChecker {
     if (notes_.empty()) {
       for (size_t i = 0; i < graph_.nodes().size(); ++i) checkNode(NodeId(i));
       checkOutputs();
+      checkHostNodes();
     }
     if (notes_.empty()) return success();
     PlanError error(ErrorCode::kInvalidIr, "graph @" + graph_.name() + " breaks " +
@@ -271,6 +273,14 @@ class GraphChecker {
       if (storage.output && graph_.lastVersion(StorageId(i)) == 0) {
         add(nameOf(storage) + " is delivered after the step, but no node writes it");
       }
+    }
+  }
+
+  void checkHostNodes() {
+    const std::vector<bool> onHost = nodesOnHost(graph_);
+    if (!llvm::is_contained(onHost, true)) return;
+    for (auto& [id, fault] : findHostFaults(graph_, onHost)) {
+      add(nameOf(id) + " cannot run on the host: it " + fault);
     }
   }
 

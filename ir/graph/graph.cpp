@@ -201,7 +201,7 @@ bool operator==(const Graph& a, const Graph& b) {
     const Node& right = b.nodes_[i];
     if (left.op != right.op || !SameArguments::same(left.args, right.args) ||
         left.results != right.results || left.writes != right.writes || left.phase != right.phase ||
-        a.scope(left) != b.scope(right)) {
+        left.onHost != right.onHost || a.scope(left) != b.scope(right)) {
       return false;
     }
   }

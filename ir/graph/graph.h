@@ -151,7 +151,8 @@ struct Node {
   };
   llvm::SmallVector<Write, 1> writes;
   Phase phase = Phase::kForward;
-  ScopeId scope;  // module path
+  ScopeId scope;        // module path
+  bool onHost = false;  // runs on the host, on operands in host memory (ir/graph/host_updates.h)
 };
 
 /// What a node does to one storage. At most one per node and storage, in order of first appearance

@@ -21,6 +21,7 @@ NodeRange computeLiveRange(const Storage& storage, const std::vector<Touch>& tou
 std::vector<StorageLife> computeLives(const Graph& graph) {
   std::vector<StorageLife> lives(graph.storages().size());
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (graph.nodes()[i].onHost) continue;
     for (const Access& access : graph.accesses(NodeId(i))) {
       lives[access.storage.index()].touches.push_back(
           {.position = static_cast<int64_t>(i),

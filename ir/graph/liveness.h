@@ -14,7 +14,7 @@
 
 namespace stowage::ir {
 
-/// One access of a storage by the node at `position`.
+/// One access of a storage by the node at `position`, which runs on the device.
 struct Touch {
   int64_t position = 0;
   bool reads = false;

@@ -124,7 +124,8 @@ void addValue(ByteStream& stream, const Value& value) {
 }
 
 void addNode(ByteStream& stream, const Node& node) {
-  stream.add(llvm::StringRef(node.op));
+  // No op has a blank in its name.
+  stream.add(llvm::StringRef(node.onHost ? node.op + " on host" : node.op));
   stream.addEnum(node.phase);
   stream.addCount(node.args.size());
   for (const Argument& argument : node.args) addArgument(stream, argument);

@@ -65,6 +65,8 @@ struct Target {
   Bytes outside;  // of it, what a process takes beside its arena: context, kernels, libraries
   std::vector<std::pair<DType, int64_t>> flopsPerSecond;  // dense matrix work by dtype
   BytesPerSecond memoryBandwidth{1};
+  /// Host memory, for updates that run on the host beside copies; 0: not known.
+  BytesPerSecond hostBandwidth{0};
   Nanoseconds kernelOverhead{0};  // on the device, added to each kernel of the roofline estimate
   LinkModel links;
 

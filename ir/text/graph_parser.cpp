@@ -151,6 +151,10 @@ void GraphParser::parseNode() {
     reader_.fail(op, "found '" + op.text.str() + "', expected an op like aten.mm.default");
   }
   ArgumentParser(reader_, names_).parseArguments(node);
+  if (reader_.acceptWord("on")) {
+    reader_.expectWord("host");
+    node.onHost = true;
+  }
   nodes_.push_back(std::move(node));
   ops_.push_back(reader_.locationOf(op));
 }

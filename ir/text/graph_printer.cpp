@@ -148,6 +148,7 @@ void GraphPrinter::printNode(NodeId id) {
   };
   ArgumentPrinter(os_, {.writeValue = writeValue, .writeScalar = writeScalar}).print(node);
   os_ << ')';
+  if (node.onHost) os_ << " on host";
   if (options_.comments) printComment(id);
   os_ << '\n';
 }

@@ -1,16 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // V31: the decision rows and the commands say the same. A gap is two consecutive accesses of a
-// storage in the graph's order, the later one reading; a persistent storage's last gap ends with
-// its first access in the next step. What happened in it follows from the write that defined what
-// the later access reads: the same as for the earlier access (kept), a copy (host, or disk if the
-// host's bytes came from there within the gap), a recompute (recomputed). Every gap that is not
-// kept has its row and every row has its gap. An original reads every recompute, directly or
-// through other recomputes; it is then the end of a recomputed gap. A gap that ends in a write of
-// the whole storage keeps no bytes: no row is needed; one of host or disk only says that the bytes
-// were free. Nor is one needed where an op on the host is an end.
+// storage by nodes on the device, in the graph's order, the later one reading; a persistent
+// storage's last gap ends with its first access in the next step. A gap in which a node on the host
+// writes is no decision: its bytes come from the host. What happened in it follows from the write
+// that defined what the later access reads: the same as for the earlier access (kept), a copy
+// (host, or disk if the host's bytes came from there within the gap), a recompute (recomputed).
+// Every gap that is not kept has its row and every row has its gap. An original reads every
+// recompute, directly or through other recomputes; it is then the end of a recomputed gap. A gap
+// that ends in a write of the whole storage keeps no bytes: no row is needed; one of host or disk
+// only says that the bytes were free.
 #include <map>
 #include <optional>
+#include <set>
+#include <utility>
 
 #include "ir/verify/verify_internal.h"
 
@@ -74,12 +77,16 @@ class DecisionCheck {
       if (!facts_.original(node).isValid()) continue;
       for (const Access& access : facts_.graph.accesses(node)) {
         const size_t storage = access.storage.index();
+        if (facts_.graph.node(node).onHost) {
+          if (access.writes()) hostWrites_.insert({access.storage, position});
+          continue;
+        }
         if (facts_.graph.storage(access.storage).home == Space::kHost) continue;
         const End now{position, findUse(facts_.original(node), access.storage), access.reads()};
         if (now.use == nullptr) continue;
         if (last[storage].use == nullptr) {
           first[storage] = now;
-        } else {
+        } else if (!isWrittenOnHost(access.storage, last[storage].position, position)) {
           checkGap(access.storage, last[storage], now);
         }
         last[storage] = now;
@@ -89,8 +96,17 @@ class DecisionCheck {
       if (first[i].use == nullptr || !facts_.graph.storages()[i].persistent) continue;
       End next = first[i];
       next.position += nodeCount_;
+      if (isWrittenOnHost(StorageId(i), last[i].position, next.position)) continue;
       checkGap(StorageId(i), last[i], next);
     }
+  }
+
+  bool isWrittenOnHost(StorageId storage, int64_t begin, int64_t end) const {
+    const auto next = hostWrites_.upper_bound({storage, begin});
+    if (next != hostWrites_.end() && next->first == storage) return next->second < end;
+    const auto first = hostWrites_.lower_bound({storage, 0});
+    return first != hostWrites_.end() && first->first == storage &&
+           first->second + nodeCount_ < end;
   }
 
   const Use* findUse(CommandId command, StorageId storage) const {
@@ -102,8 +118,7 @@ class DecisionCheck {
 
   void checkGap(StorageId storage, const End& begin, const End& end) {
     const DecisionRow* row = takeRow(storage, begin.position, end.position);
-    const bool onHost = isOnHost(*begin.use) || isOnHost(*end.use);
-    const bool isOptional = !end.reads || onHost;
+    const bool isOptional = !end.reads;
     const GapAction action = row == nullptr ? GapAction::kKeep : row->action;
     const GapAction found = findAction(begin, end);
     if (!facts_.isAtLeast(Level::kCopied)) {
@@ -217,6 +232,8 @@ class DecisionCheck {
   const int64_t nodeCount_;
   std::vector<int32_t> definedBy_;    // by use: a command of this step, or kHeld
   std::vector<int32_t> lastDefined_;  // by residency: the last definition of the step, or kHeld
+  std::set<std::pair<StorageId, int64_t>>
+      hostWrites_;  // by nodes on the host, with their positions
   std::map<std::pair<StorageId, int64_t>, const DecisionRow*> rows_;  // not accounted for yet
 };
 

@@ -51,8 +51,6 @@ void checkWaits(const Facts& facts, Report& report) {
   }
 }
 
-bool runsOn(Stream stream) { return stream == Stream::kCompute || stream == Stream::kHostCompute; }
-
 /// The space in which an op on `stream` finds a storage.
 Space spaceFor(Stream stream, const Storage& storage) {
   return stream == Stream::kHostCompute ? Space::kHost : storage.home;
@@ -63,10 +61,11 @@ void checkStream(const Facts& facts, CommandId id, Report& report) {
   const bool isRun = command.kind == CommandKind::kRun;
   const bool isCopyEngine =
       command.stream >= Stream::kDeviceToHost && command.stream <= Stream::kDiskWrite;
-  if (isRun ? !runsOn(command.stream) : !isCopyEngine) {
+  const Stream own = isRun && facts.node(command).onHost ? Stream::kHostCompute : Stream::kCompute;
+  if (isRun ? command.stream != own : !isCopyEngine) {
     report.add(15, id,
                facts.describe(id) + " is on stream " + streamName(command.stream) + ", expected " +
-                   (isRun ? "compute or host" : "a copy engine"));
+                   (isRun ? streamName(own) : "a copy engine"));
     return;
   }
   if (!isRun) return;

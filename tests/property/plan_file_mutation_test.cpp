@@ -102,12 +102,9 @@ class Original {
   }
 
  private:
-  /// It has no disk and no stream for ops on the host, and says so.
+  /// It has no disk, and says so.
   static bool isForTheCpuDevice(const ir::Schedule& schedule) {
-    return schedule.arenaBytes(ir::Space::kDisk) == Bytes(0) &&
-           llvm::none_of(schedule.commands, [](const ir::Command& command) {
-             return command.stream == ir::Stream::kHostCompute;
-           });
+    return schedule.arenaBytes(ir::Space::kDisk) == Bytes(0);
   }
 
   static std::nullopt_t forget(ir::Error error) {
