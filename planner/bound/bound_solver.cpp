@@ -38,6 +38,7 @@ BoundSolver::BoundSolver(const GapTable& table)
     computeTime_ += table.nodeTime(i);
     frame_.timeBefore.push_back(frame_.timeBefore.back() + static_cast<double>(table.nodeWork(i)));
   }
+  for (const Nanoseconds work : table.problem().costs.hostWork) hostTime_ += work.value();
   boundaryTime_ = boundaryTime();
   findLoads();
   for (const int64_t node : choosePeaks()) peaks_.push_back(makePeak(node));
@@ -185,7 +186,7 @@ int64_t BoundSolver::bound(int64_t budget) const {
   }
   // Rounding must not lift the bound over what is true.
   const auto safe = static_cast<int64_t>(std::floor(best * (1 - 1e-9))) - 1;
-  return std::max({computeTime_, boundaryTime_, safe});
+  return std::max({computeTime_, hostTime_, boundaryTime_, safe});
 }
 
 LowerBound computeLowerBound(const Problem& problem, Bytes budget) {

@@ -41,6 +41,10 @@ std::vector<int64_t> computeWorkingSets(const Problem& problem) {
   std::vector<int64_t> sets;
   sets.reserve(graph.nodes().size());
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (graph.nodes()[i].onHost) {
+      sets.push_back(reserved);
+      continue;
+    }
     int64_t bytes = reserved + roundUp(problem.costs.nodes[i].temporary, align).value();
     for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
       const ir::Storage& storage = graph.storage(access.storage);

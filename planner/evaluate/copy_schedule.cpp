@@ -10,6 +10,9 @@
 #include <utility>
 
 #include "planner/evaluate/by_launch.h"
+#include "planner/evaluate/host_run_queue.h"
+#include "planner/evaluate/keep_order.h"
+#include "planner/evaluate/launch_loads.h"
 #include "planner/evaluate/load_tree.h"
 #include "planner/evaluate/prefetch_order.h"
 #include "planner/evaluate/timing.h"
@@ -74,7 +77,8 @@ class Simulation {
                   return range.offload < 0 || range.always ? -1 : floorMod(range.end, period_);
                 }),
         prefetchesOf_(x_.offloads.size(), x_.prefetches.size(),
-                      [&](size_t i) { return int64_t{x_.prefetches[i].source}; }) {}
+                      [&](size_t i) { return int64_t{x_.prefetches[i].source}; }),
+        hostRuns_(expansion) {}
 
   CopySchedule run() {
     prepare();
@@ -82,8 +86,7 @@ class Simulation {
       startWhatCan();
       advance();
     }
-    clampOutputs();
-    for (size_t i = 0; i < x_.prefetches.size(); ++i) putAfterSource(i);
+    keepOrder(x_, result_);
     for (const CopySpan& span : result_.in) result_.place.push_back(span.start);
     noteLaunches();
     return std::move(result_);
@@ -100,8 +103,10 @@ class Simulation {
   void prepare() {
     result_.out.resize(x_.offloads.size());
     result_.in.resize(x_.prefetches.size());
+    result_.host.resize(x_.hostRuns.size());
     launchStarts_.assign(x_.launches.size(), -1);
-    remaining_ = static_cast<int64_t>(x_.offloads.size() + x_.prefetches.size());
+    remaining_ =
+        static_cast<int64_t>(x_.offloads.size() + x_.prefetches.size() + x_.hostRuns.size());
     // Copies that would have begun before the first frame count as done.
     for (const Offload& out : x_.offloads) outDone_.push_back(out.after < period_ ? -1 : -2);
     leaving_.assign(x_.offloads.size(), 0);
@@ -130,6 +135,7 @@ class Simulation {
     while (again) {
       again = startOffload();
       again = startPrefetch() || again;
+      again = startHostRun() || again;
       again = startLaunch() || again;
     }
   }
@@ -172,6 +178,16 @@ class Simulation {
     return true;
   }
 
+  bool startHostRun() {
+    if (host_.isBusy()) return false;
+    const std::optional<HostRunQueue::Entry> next = hostRuns_.pop();
+    if (!next) return false;
+    const ir::NodeId node = x_.hostRuns[static_cast<size_t>(next->run)].node;
+    host_ = {next->run, next->frame, now_ + table_.problem().costs.hostWork[node.index()].value()};
+    if (next->frame == kMeasured) result_.host[static_cast<size_t>(next->run)].start = position();
+    return true;
+  }
+
   // A prefetch may take bytes that no launch up to its deadline has been promised. The one that
   // compute waits for waits only for bytes that are leaving: its own are already counted.
   bool hasRoom(int64_t deadline, int64_t bytes) const {
@@ -186,7 +202,7 @@ class Simulation {
     if (computing_ || next_ >= kFrames * period_) return false;
     const int64_t launch = floorMod(next_, period_);
     if (!isReady(launch)) return false;
-    if (isMeeting_[static_cast<size_t>(launch)] && (out_.isBusy() || in_.isBusy())) return false;
+    if (isMeeting_[static_cast<size_t>(launch)] && isAnyBusy()) return false;
     for (const int32_t prefetch : dueAt_.at(launch)) {
       loads_.add(prefetchFrom_[static_cast<size_t>(prefetch)], next_,
                  -bytesOf(x_.prefetches[prefetch].liveRange));
@@ -199,6 +215,8 @@ class Simulation {
     ++next_;
     return true;
   }
+
+  bool isAnyBusy() const { return out_.isBusy() || in_.isBusy() || host_.isBusy(); }
 
   int64_t timeOf(int64_t launch) const {
     const Launch& launched = x_.launches[static_cast<size_t>(launch)];
@@ -213,10 +231,11 @@ class Simulation {
 
   void advance() {
     const int64_t launchEnd = computing_ ? launchEnd_ : kNever;
-    now_ = std::min({launchEnd, out_.end, in_.end});
+    now_ = std::min({launchEnd, out_.end, in_.end, host_.end});
     assert(now_ != kNever && "the simulation is stuck");
     if (out_.end == now_) endOffload();
     if (in_.end == now_) endPrefetch();
+    if (host_.end == now_) endHostRun();
     if (launchEnd == now_) endLaunch();
   }
 
@@ -234,6 +253,18 @@ class Simulation {
     out_ = {};
     for (const int32_t prefetch : prefetchesOf_.at(static_cast<int64_t>(job)))
       queuePrefetch(prefetch);
+    hostRuns_.endOffload(static_cast<int32_t>(job), outDone_[job]);
+  }
+
+  void endHostRun() {
+    const HostRunQueue::Entry ended{host_.job, host_.frame};
+    if (ended.frame == kMeasured) {
+      result_.host[static_cast<size_t>(ended.run)].end = position();
+      --remaining_;
+    }
+    hostRuns_.endRun(ended);
+    host_ = {};
+    for (const int32_t prefetch : hostRuns_.prefetchesOf(ended.run)) queuePrefetch(prefetch);
   }
 
   void endPrefetch() {
@@ -256,6 +287,7 @@ class Simulation {
       const int64_t free = x_.liveRanges[static_cast<size_t>(copy.liveRange)].end + own * period_;
       outQueue_.push({free, job, own});
     }
+    hostRuns_.endLaunch(launch, frame);
     for (const int32_t liveRange : endsAt_.at(launch))
       endLiveRange(x_.liveRanges[static_cast<size_t>(liveRange)], frame);
     for (const int32_t prefetch : releasedBy_.at(launch)) {
@@ -283,32 +315,13 @@ class Simulation {
           outDone_[static_cast<size_t>(prefetch.source)] < frame + prefetch.sourceShift) {
         return;
       }
+      if (prefetch.hostRun >= 0 &&
+          hostRuns_.done(prefetch.hostRun) < frame + prefetch.sourceShift) {
+        return;
+      }
       inQueue_.push({prefetch.deadline + frame * period_, index, frame});
       prefetchQueued_[job] = frame;
     }
-  }
-
-  // What is delivered with a step is enqueued in that step, however busy the engine is.
-  void clampOutputs() {
-    for (size_t i = 0; i < x_.offloads.size(); ++i) {
-      if (!x_.offloads[i].isOutput) continue;
-      const int64_t boundary = (floorDiv(x_.offloads[i].after, period_) + 1) * period_;
-      ComputePosition& start = result_.out[i].start;
-      if (start.launch >= boundary) start = {boundary - 1, kNever};
-    }
-  }
-
-  // A prefetch whose source was offloaded in the period before was timed against that period, which
-  // need not have been like the measured one. The order of the two must hold anyway.
-  void putAfterSource(size_t index) {
-    const Prefetch& prefetch = x_.prefetches[index];
-    if (prefetch.source < 0) return;
-    CopySpan& source = result_.out[static_cast<size_t>(prefetch.source)];
-    const int64_t shift = prefetch.sourceShift * period_;
-    ComputePosition& start = result_.in[index].start;
-    start = std::max(start, ComputePosition{source.end.launch + shift, source.end.offset});
-    if (start.launch >= prefetch.deadline) start = {prefetch.deadline - 1, kNever};
-    source.start = std::min(source.start, ComputePosition{start.launch - shift, start.offset});
   }
 
   void noteLaunches() {
@@ -332,6 +345,7 @@ class Simulation {
   std::vector<bool> isMeeting_;  // by launch: all streams meet before it
   LoadTree loads_;
   ByLaunch outsAfter_, releasedBy_, dueAt_, endsAt_, prefetchesOf_;
+  HostRunQueue hostRuns_;
 
   CopySchedule result_;
   std::vector<int64_t> launchStarts_;  // by launch, in the measured frame
@@ -341,7 +355,7 @@ class Simulation {
   bool computing_ = false;
   int64_t launchStart_ = 0;
   int64_t launchEnd_ = 0;
-  Engine out_, in_;
+  Engine out_, in_, host_;
   Queue outQueue_, inQueue_;
   std::vector<int64_t> outDone_;  // by offload: latest frame that has ended
   std::vector<int32_t> leaving_;  // by offload: live ranges past their last use that wait for it
@@ -358,35 +372,11 @@ int64_t copyTime(const ir::LinkRate& rate, int64_t bytes) {
   return rate.latency.value() + transferTime(Bytes(bytes), rate.bandwidth).value();
 }
 
-std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion) {
-  const auto period = static_cast<int64_t>(expansion.launches.size());
-  std::vector<int64_t> change(2 * expansion.launches.size() + 1, 0);
-  int64_t always = 0;
-  for (const LiveRange& range : expansion.liveRanges) {
-    const int64_t bytes = table.bytes(range.storage);
-    if (range.isHost) continue;
-    if (range.always) always += bytes;
-    if (range.always || range.begin < 0) continue;
-    // Whoever takes the bytes over counts them from there on.
-    const int64_t end = range.end + (range.takenBy >= 0 ? 0 : 1);
-    change[static_cast<size_t>(range.begin)] += bytes;
-    change[static_cast<size_t>(end)] -= bytes;
-  }
-  std::vector<int64_t> loads(expansion.launches.size(), always);
-  int64_t held = 0;
-  for (size_t i = 0; i < change.size(); ++i) {
-    held += change[i];
-    loads[i % static_cast<size_t>(period)] += i < 2 * static_cast<size_t>(period) ? held : 0;
-  }
-  for (size_t i = 1; i < loads.size(); ++i) {
-    loads[i] += table.temporary(expansion.launches[i].node.index());
-  }
-  return loads;
-}
-
 CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion,
                             int64_t prefetchLimit) {
-  if (expansion.offloads.empty() && expansion.prefetches.empty()) return {};
+  if (expansion.offloads.empty() && expansion.prefetches.empty() && expansion.hostRuns.empty()) {
+    return {};
+  }
   CopySchedule schedule = Simulation(table, expansion, prefetchLimit).run();
   findLatestStarts(table, expansion, schedule);
   enqueueInputsAfterBoundary(expansion, schedule);

@@ -3,7 +3,8 @@
 // Decides when copies run, by simulating a few periods of the step in bytes. An offload starts as
 // soon as its source is written and the engine is free, first those whose bytes can be freed first.
 // Prefetches run in order of their deadlines, as early as the prefetch limit allows; bytes reserved
-// for later launches count against it. A node waits for its operands, and for offloads whose bytes
+// for later launches count against it. Nodes on the host run one after the other, as their operands
+// come. A node waits for its operands, and for offloads whose bytes
 // it needs.
 // Results are positions on the compute stream. They give the enqueue order and how long bytes stay
 // on the device. They are targets, not guarantees: dependencies later exclude forbidden overlaps,
@@ -34,8 +35,9 @@ struct CopySpan {
 };
 
 struct CopySchedule {
-  std::vector<CopySpan> out;  // by Offload
-  std::vector<CopySpan> in;   // by Prefetch
+  std::vector<CopySpan> out;   // by Offload
+  std::vector<CopySpan> in;    // by Prefetch
+  std::vector<CopySpan> host;  // by HostRun
   /// By Prefetch: its bytes on the device are free for it from here on. Not after the start.
   std::vector<ComputePosition> place;
   /// By Prefetch: the latest start for which compute need not wait, if other copies start at
@@ -48,10 +50,6 @@ struct CopySchedule {
 /// `prefetchLimit`: bytes of the device that prefetches may fill, reserved regions not counted.
 CopySchedule scheduleCopies(const GapTable& table, const Expansion& expansion,
                             int64_t prefetchLimit);
-
-/// Bytes at each launch when prefetched bytes arrive at their deadline and leave after their last
-/// use.
-std::vector<int64_t> computeLoads(const GapTable& table, const Expansion& expansion);
 
 /// Nanoseconds of a copy of `bytes`.
 int64_t copyTime(const ir::LinkRate& rate, int64_t bytes);

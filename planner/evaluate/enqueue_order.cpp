@@ -15,8 +15,10 @@ enum class EventKind : uint8_t {
   kLaunchStart,
   kLaunchEnd,
   kOutEnd,
+  kHostEnd,
   kPrefetchEnd,
   kOutStart,
+  kHostStart,
   kPlace,
   kPrefetchStart,
   kLatest
@@ -45,7 +47,8 @@ class Orderer {
 
  private:
   void collect() {
-    events_.reserve(2 * (x_.launches.size() + x_.offloads.size() + x_.prefetches.size()));
+    events_.reserve(
+        2 * (x_.launches.size() + x_.offloads.size() + x_.prefetches.size() + x_.hostRuns.size()));
     for (int32_t i = 0; i < x_.launchCount(); ++i) {
       const ir::NodeId node = x_.launches[static_cast<size_t>(i)].node;
       events_.push_back({i, 0, EventKind::kLaunchStart, i});
@@ -54,6 +57,9 @@ class Orderer {
     }
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
       addSpan(copies_.out[i], EventKind::kOutStart, EventKind::kOutEnd, i);
+    }
+    for (size_t i = 0; i < x_.hostRuns.size(); ++i) {
+      addSpan(copies_.host[i], EventKind::kHostStart, EventKind::kHostEnd, i);
     }
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
       addSpan(copies_.in[i], EventKind::kPrefetchStart, EventKind::kPrefetchEnd, i);
@@ -87,6 +93,8 @@ class Orderer {
     launchEnd_.resize(x_.launches.size());
     outStart_.resize(x_.offloads.size());
     outEnd_.resize(x_.offloads.size());
+    hostStart_.resize(x_.hostRuns.size());
+    hostEnd_.resize(x_.hostRuns.size());
     prefetchStart_.resize(x_.prefetches.size());
     prefetchEnd_.resize(x_.prefetches.size());
     place_.resize(x_.prefetches.size());
@@ -100,6 +108,9 @@ class Orderer {
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
       outStart_[i] += turns(copies_.out[i].start.launch) * result_.period;
       outEnd_[i] += turns(copies_.out[i].end.launch) * result_.period;
+    }
+    for (size_t i = 0; i < x_.hostRuns.size(); ++i) {
+      hostEnd_[i] += turns(copies_.host[i].end.launch) * result_.period;
     }
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
       prefetchStart_[i] += turns(copies_.in[i].start.launch) * result_.period;
@@ -120,6 +131,10 @@ class Orderer {
         return outStart_;
       case EventKind::kOutEnd:
         return outEnd_;
+      case EventKind::kHostStart:
+        return hostStart_;
+      case EventKind::kHostEnd:
+        return hostEnd_;
       case EventKind::kPrefetchStart:
         return prefetchStart_;
       case EventKind::kPlace:
@@ -138,6 +153,8 @@ class Orderer {
       command.kind = EnqueuedCommand::Kind::kOffload;
     } else if (event.kind == EventKind::kPrefetchStart) {
       command.kind = EnqueuedCommand::Kind::kPrefetch;
+    } else if (event.kind == EventKind::kHostStart) {
+      command.kind = EnqueuedCommand::Kind::kHostRun;
     } else if (event.kind != EventKind::kLaunchStart || event.index == 0) {
       return;  // the step boundary runs nothing
     }
@@ -178,8 +195,8 @@ class Orderer {
     }
   }
 
-  // Bytes that leave the host again are there from the offload to the last prefetch; all others
-  // have a place of their own.
+  // Bytes that leave the host again are there from the offload to the last prefetch, what a node on
+  // the host reads until it is over; all others have a place of their own.
   void orderHosts() {
     result_.hosts.resize(x_.hostAtBoundary.size());
     const auto& storages = table_.problem().graph.storages();
@@ -193,6 +210,12 @@ class Orderer {
       extendHost(x_.offloads[i].liveRange, outStart_[i]);
     for (size_t i = 0; i < x_.prefetches.size(); ++i)
       extendHost(x_.prefetches[i].liveRange, prefetchEnd_[i]);
+    for (size_t i = 0; i < x_.hostRuns.size(); ++i) {
+      for (const int32_t offload : x_.hostRuns[i].offloads) {
+        extendHost(x_.offloads[static_cast<size_t>(offload)].liveRange,
+                   std::max(hostStart_[i], hostEnd_[i]));
+      }
+    }
   }
 
   void extendHost(int32_t liveRange, int64_t tick) {
@@ -217,6 +240,7 @@ class Orderer {
   EnqueueOrder result_;
   std::vector<Event> events_;
   std::vector<int64_t> launchStart_, launchEnd_, outStart_, outEnd_, prefetchStart_, prefetchEnd_;
+  std::vector<int64_t> hostStart_, hostEnd_;
   std::vector<int64_t> place_;   // by prefetch: first tick at which its live range has its bytes
   std::vector<int64_t> latest_;  // by prefetch: until when that may be put off
 };

@@ -17,9 +17,9 @@
 namespace stowage::planner {
 
 struct EnqueuedCommand {
-  enum class Kind : uint8_t { kLaunch, kOffload, kPrefetch };
+  enum class Kind : uint8_t { kLaunch, kOffload, kPrefetch, kHostRun };
   Kind kind = Kind::kLaunch;
-  int32_t index = 0;  // of the launch, offload or prefetch
+  int32_t index = 0;  // of the launch, offload, prefetch or host run
 };
 
 struct EnqueueOrder {

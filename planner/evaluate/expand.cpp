@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/evaluate/expand.h"
 
+#include <algorithm>
 #include <numeric>
 #include <utility>
 
@@ -32,6 +33,10 @@ class Expander {
     begin();
     for (size_t i = 0; i < graph_.nodes().size(); ++i) {
       privates_.clear();
+      if (graph_.nodes()[i].onHost) {
+        addHostRun(i);
+        continue;
+      }
       if (ir::Error error = provideOperands(i)) return error;
       launchOriginal(i);
     }
@@ -48,9 +53,15 @@ class Expander {
                          "storage '" + graph_.storage(storage).name + "': " + what);
   }
 
+  // What must be on the host is, whatever was asked for.
+  GapAction actionAt(size_t gap) const {
+    return table_.gaps()[gap].mustHost ? GapAction::kHost : actions_[gap];
+  }
+
   ir::Error checkActions() const {
     for (size_t g = 0; g < actions_.size(); ++g) {
       const Gap& gap = table_.gaps()[g];
+      if (gap.mustHost) continue;
       const bool legal = actions_[g] == GapAction::kKeep ||
                          (actions_[g] == GapAction::kHost && gap.mayHost) ||
                          (actions_[g] == GapAction::kRecompute && gap.mayRecompute);
@@ -99,7 +110,7 @@ class Expander {
 
   GapAction wrapAction(ir::StorageId id) const {
     const size_t count = table_.gapCount(id);
-    return count == 0 ? GapAction::kKeep : actions_[table_.gapIndex(id, count - 1)];
+    return count == 0 ? GapAction::kKeep : actionAt(table_.gapIndex(id, count - 1));
   }
 
   int32_t addLiveRange(ir::StorageId storage, bool isByProduct = false) {
@@ -210,6 +221,19 @@ class Expander {
     return ir::success();
   }
 
+  // Nothing of it is on the device. It may give new bytes to what the last launch that reads the
+  // old ones is done with.
+  void addHostRun(size_t node) {
+    HostRun run{.node = ir::NodeId(node)};
+    for (const ir::Access& access : graph_.accesses(run.node)) {
+      Holding& holding = holdings_[access.storage.index()];
+      if (!access.writes() || table_.isHostOnly(access.storage)) continue;
+      run.after = std::max(run.after, out_.liveRanges[static_cast<size_t>(holding.liveRange)].end);
+      holding.version = access.writtenVersion;
+    }
+    out_.hostRuns.push_back(std::move(run));
+  }
+
   void launchOriginal(size_t node) {
     const auto launch = static_cast<int32_t>(out_.launches.size());
     original_[node] = launch;
@@ -241,8 +265,8 @@ class Expander {
     if (table_.isHostOnly(storage)) return;
     Holding& holding = holdings_[storage.index()];
     const size_t gap = table_.gapIndex(storage, holding.touches++);
-    holding.absentBy = actions_[gap];
-    holding.present = actions_[gap] == GapAction::kKeep && table_.gaps()[gap].live;
+    holding.absentBy = actionAt(gap);
+    holding.present = holding.absentBy == GapAction::kKeep && table_.gaps()[gap].live;
   }
 
   void launchRecompute(size_t node, ir::StorageId target, bool isPrivate,

@@ -7,6 +7,9 @@
 //     early; one that is dropped is recomputed itself. A recompute thus ends the gap of its inputs.
 //   - A LiveRange is a stretch in which a storage occupies one address. A storage that is kept over
 //     the step boundary has one live range across it: `end` is at least the number of launches.
+//   - A node on the host is no launch: it needs copies of what the device made for it, and the
+//   device
+//     prefetches what it wrote.
 //   - Launch 0 stands for the step boundary: it takes no time and runs nothing.
 // A prefetch and its source may lie in different periods; all positions are given in the frame of
 // the object they belong to, so they may be negative or beyond the number of launches.
@@ -50,7 +53,18 @@ struct LiveRange {
 struct Offload {
   int32_t liveRange = -1;
   int32_t after = -1;
-  bool isOutput = false;  // delivered with this step: enqueued before the step boundary
+  bool isOutput = false;  // delivered with this step, or for a node on the host: enqueued before
+                          // the step boundary
+};
+
+/// A node on the host, possible once launch `after`, the offloads, and the earlier nodes that it
+/// shares state with are over. Enqueued before the step boundary, so the host has what it wrote
+/// when a step begins.
+struct HostRun {
+  ir::NodeId node;
+  int32_t after = 0;
+  llvm::SmallVector<int32_t, 4> offloads;  // that bring it what the device made in this step
+  llvm::SmallVector<int32_t, 2> before;    // host runs
 };
 
 /// A copy to the device that must be over when launch `deadline` starts.
@@ -59,14 +73,15 @@ struct Prefetch {
   int32_t deadline = -1;
   int32_t release = -1;     // not before this launch is over: the bytes are still on the device
   int32_t source = -1;      // the offload that gave the host these bytes; -1: the host has them
-  int32_t sourceShift = 0;  // periods between source and prefetch: 0 or -1
+  int32_t hostRun = -1;     // the node on the host that gave the host these bytes
+  int32_t sourceShift = 0;  // periods between source or node and prefetch: 0 or -1
   bool ofThisStep = false;  // the host has the bytes only from the step boundary on: an input's
 };
 
 /// Does the host hold a storage's bytes when a step begins?
 struct HostSource {
   bool needed = false;   // the storage has a place on the host
-  bool always = false;   // it is never written, or an input: filled from outside
+  bool always = false;   // never written by the device: filled from outside or by nodes on the host
   int32_t offload = -1;  // else: the copy that brings its last version there; -1: none does
 };
 
@@ -75,6 +90,7 @@ struct Expansion {
   std::vector<LiveRange> liveRanges;
   std::vector<Offload> offloads;
   std::vector<Prefetch> prefetches;
+  std::vector<HostRun> hostRuns;  // in order of their nodes
   /// By storage: its live ranges in order, without those of by-products of recomputes. A live range
   /// that crosses the step boundary is both first and last.
   std::vector<llvm::SmallVector<int32_t, 2>> history;

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cassert>
+#include <utility>
+#include <vector>
 
 namespace stowage::planner {
 
@@ -10,16 +12,48 @@ namespace {
 
 constexpr int32_t kNothing = -1;
 
+/// The nodes on the host that use a storage, as indices of host runs.
+struct HostUses {
+  int32_t writer = kNothing;  // the last one
+  llvm::SmallVector<int32_t, 1> readers;
+  int32_t firstRead = kNothing;  // the version that the first of them reads
+};
+
+/// Fills HostRun::before, too.
+std::vector<HostUses> findHostUses(const ir::Graph& graph, Expansion& expansion) {
+  std::vector<HostUses> uses;
+  if (expansion.hostRuns.empty()) return uses;
+  uses.resize(graph.storages().size());
+  for (size_t i = 0; i < expansion.hostRuns.size(); ++i) {
+    HostRun& run = expansion.hostRuns[i];
+    for (const ir::Access& access : graph.accesses(run.node)) {
+      HostUses& use = uses[access.storage.index()];
+      if (use.writer != kNothing) run.before.push_back(use.writer);
+      if (access.writes()) run.before.append(use.readers);
+      if (access.writes()) use.writer = static_cast<int32_t>(i);
+      if (!access.reads()) continue;
+      if (use.readers.empty()) use.firstRead = access.readVersion;
+      use.readers.push_back(static_cast<int32_t>(i));
+    }
+  }
+  return uses;
+}
+
 // One storage's copies, in order of its live ranges.
 class StorageCopies {
  public:
-  StorageCopies(const GapTable& table, Expansion& expansion, ir::StorageId storage)
-      : storage_(table.problem().graph.storage(storage)),
+  StorageCopies(const GapTable& table, Expansion& expansion, ir::StorageId storage, HostUses uses)
+      : uses_(std::move(uses)),
+        storage_(table.problem().graph.storage(storage)),
         out_(expansion),
         history_(expansion.history[storage.index()]),
         host_(expansion.hostAtBoundary[storage.index()]),
         lastVersion_(table.problem().graph.lastVersion(storage)) {
-    host_.always = storage_.role == ir::Role::kInput || (storage_.persistent && lastVersion_ == 0);
+    // What nodes on the host leave there for the next step; else they get what the device made.
+    isHosts_ = storage_.persistent && uses_.writer != kNothing;
+    wanted_ = uses_.readers.empty() ? lastVersion_ : uses_.firstRead;
+    host_.always =
+        storage_.role == ir::Role::kInput || isHosts_ || (storage_.persistent && lastVersion_ == 0);
     host_.needed = storage_.role == ir::Role::kInput || table.isHostOnly(storage);
     if (host_.always) held_ = 0;
   }
@@ -29,7 +63,8 @@ class StorageCopies {
       if (const int32_t prefetch = liveRange(i).prefetch; prefetch >= 0) addPrefetch(prefetch, i);
     }
     resolveDeferred();
-    if (storage_.output) addOutput();
+    if (!uses_.readers.empty()) host_.needed = true;
+    if (storage_.output || !uses_.readers.empty()) addOutput();
     // An input is filled anew each step, so what the step copies there is gone at the next step
     // boundary.
     if (!host_.always && storage_.persistent && held_ == lastVersion_) host_.offload = heldBy_;
@@ -49,6 +84,11 @@ class StorageCopies {
     // The next step's input is other bytes, which need not wait for this step's to go.
     prefetch.release = liveRange(prefetch.ofThisStep ? 0 : before).end + shift * out_.launchCount();
     const int32_t version = contentBefore(position);
+    if (isHosts_) {  // in the step before: nobody reads it after the write
+      prefetch.hostRun = uses_.writer;
+      prefetch.sourceShift = -1;
+      return;
+    }
     if (held_ == version) {
       prefetch.source = heldBy_;
       prefetch.sourceShift = heldShift_;
@@ -95,31 +135,40 @@ class StorageCopies {
   void addOutput() {
     if (host_.always && host_.needed) return;
     host_.needed = true;
-    if (held_ == lastVersion_ && heldBy_ != kNothing) {
-      out_.offloads[static_cast<size_t>(heldBy_)].isOutput = true;
-      return;
-    }
+    if (held_ == wanted_ && heldBy_ != kNothing) return addWaiting(heldBy_);
     if (history_.empty()) return;
     size_t writer = history_.size() - 1;
     while (writer > 0 &&
-           !(liveRange(writer).lastWrite >= 0 && liveRange(writer).version == lastVersion_)) {
+           !(liveRange(writer).lastWrite >= 0 && liveRange(writer).version == wanted_)) {
       --writer;
     }
     const int32_t after = std::max(liveRange(writer).lastWrite, 0);
     const auto index = static_cast<int32_t>(out_.offloads.size());
     if (liveRange(writer).offload < 0) liveRange(writer).offload = index;
-    out_.offloads.push_back({.liveRange = history_[writer], .after = after, .isOutput = true});
-    if (held_ != lastVersion_) {
-      held_ = lastVersion_;
+    out_.offloads.push_back({.liveRange = history_[writer], .after = after});
+    addWaiting(index);
+    if (held_ != wanted_) {
+      held_ = wanted_;
       heldBy_ = index;
     }
   }
 
+  /// Nodes on the host, or the caller, wait in this step for what an offload brings.
+  void addWaiting(int32_t offload) {
+    out_.offloads[static_cast<size_t>(offload)].isOutput = true;
+    for (const int32_t reader : uses_.readers) {
+      out_.hostRuns[static_cast<size_t>(reader)].offloads.push_back(offload);
+    }
+  }
+
+  const HostUses uses_;
   const ir::Storage& storage_;
   Expansion& out_;
   llvm::SmallVectorImpl<int32_t>& history_;
   HostSource& host_;
   int32_t lastVersion_;
+  int32_t wanted_ = 0;         // version that the caller, or a node on the host, needs there
+  bool isHosts_ = false;       // nodes on the host write it, in each step
   int32_t held_ = kNothing;    // version that the host holds
   int32_t heldBy_ = kNothing;  // copy that brought it
   int32_t heldShift_ = 0;      // periods between that copy and this step
@@ -131,8 +180,10 @@ class StorageCopies {
 void deriveHostCopies(const GapTable& table, Expansion& expansion) {
   const size_t storages = table.problem().graph.storages().size();
   expansion.hostAtBoundary.resize(storages);
+  std::vector<HostUses> uses = findHostUses(table.problem().graph, expansion);
   for (size_t i = 0; i < storages; ++i) {
-    StorageCopies(table, expansion, ir::StorageId(i)).derive();
+    HostUses own = uses.empty() ? HostUses() : std::move(uses[i]);
+    StorageCopies(table, expansion, ir::StorageId(i), std::move(own)).derive();
   }
 }
 

@@ -44,7 +44,7 @@ class Writer {
   void writeDecisions() {
     for (size_t g = 0; g < p_.actions.size(); ++g) {
       const Gap& gap = p_.table.gaps()[g];
-      if (p_.actions[g] == ir::GapAction::kKeep || !x_.ended[g]) continue;
+      if (p_.actions[g] == ir::GapAction::kKeep || gap.mustHost || !x_.ended[g]) continue;
       result_.decisions.rows.push_back({.storage = gap.storage,
                                         .gapBegin = gap.begin,
                                         .gapEnd = gap.end,
@@ -160,6 +160,9 @@ class Writer {
         case EnqueuedCommand::Kind::kLaunch:
           addLaunch(x_.launches[index], p_.addresses.temps[index]);
           break;
+        case EnqueuedCommand::Kind::kHostRun:
+          addHostRun(x_.hostRuns[index].node);
+          break;
         case EnqueuedCommand::Kind::kOffload: {
           const int32_t liveRange = x_.offloads[index].liveRange;
           outActions_[index] = result_.actions.size();
@@ -198,6 +201,18 @@ class Writer {
     command.temp = {.offset = temporary > 0 ? tempOffset : 0, .bytes = Bytes(temporary)};
     command.rngSlot = launch.rngSlot;
     if (launch.takes >= 0) command.takes = residencyId(launch.takes);
+    result_.actions.push_back({.command = std::move(command), .start = {}, .end = {}});
+  }
+
+  void addHostRun(ir::NodeId node) {
+    ir::Command command{.kind = ir::CommandKind::kRun, .stream = ir::Stream::kHostCompute};
+    command.node = node;
+    command.temp = {.offset = 0, .bytes = Bytes()};
+    for (const ir::Access& access : problem_.graph.accesses(node)) {
+      const ir::ResidencyId residency = hosts_[access.storage.index()];
+      if (access.reads()) command.in.push_back(residency);
+      if (access.writes()) command.out.push_back(residency);
+    }
     result_.actions.push_back({.command = std::move(command), .start = {}, .end = {}});
   }
 

@@ -189,7 +189,10 @@ Timeline timeSchedule(const ir::Graph& graph, const ir::Schedule& schedule, Time
 Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
                         const ir::Command& command, const ir::NodeCosts& costs,
                         int64_t alignBytes) {
-  if (command.kind == ir::CommandKind::kRun) return costs.nodes[command.node.index()].work;
+  if (command.kind == ir::CommandKind::kRun) {
+    const bool onHost = command.stream == ir::Stream::kHostCompute;
+    return onHost ? costs.hostWork[command.node.index()] : costs.nodes[command.node.index()].work;
+  }
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
   const Bytes bytes = roundUp(storage.bytes, alignBytes);
   return Nanoseconds(copyTime(rateOf(costs.links, command.stream), bytes.value()));

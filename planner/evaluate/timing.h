@@ -19,7 +19,8 @@
 
 namespace stowage::planner {
 
-/// How long a command takes: a node's work, or latency + rounded bytes / bandwidth of the engine.
+/// How long a command takes: a node's work, on the device or the host, or latency + rounded bytes /
+/// bandwidth of the engine.
 Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> residencies,
                         const ir::Command& command, const ir::NodeCosts& costs, int64_t alignBytes);
 

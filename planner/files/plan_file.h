@@ -27,8 +27,12 @@ struct GraphReference {
   int64_t storages = 0;
   int stepsCaptured = 0;
   int64_t rowBlocks = 1;            // blocks that row-wise regions run in; 1: as captured
+  int64_t hostUpdates = 0;          // per cent of the updates that run on the host
   std::string file;                 // where the graph is, "" if the file does not say
   std::optional<std::string> text;  // the graph itself, in the form of ir/text/printer.h
+
+  /// Has it other ops, with costs of their own, than the step as captured?
+  bool hasOtherOps() const { return rowBlocks > 1 || hostUpdates > 0; }
 };
 
 struct CostsReference {

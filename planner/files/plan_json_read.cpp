@@ -213,6 +213,9 @@ class PlanReader {
     if (reader.has("row_blocks")) {
       plan_.graph.rowBlocks = readInt(reader.field("row_blocks"), 2, INT32_MAX);
     }
+    if (reader.has("host_updates")) {
+      plan_.graph.hostUpdates = readInt(reader.field("host_updates"), 1, 100);
+    }
     if (reader.has("file")) plan_.graph.file = readFileName(reader.field("file"));
     if (reader.has("text")) plan_.graph.text = reader.field("text").text();
   }

@@ -73,6 +73,9 @@ void writeTarget(const ir::Target& target, JsonWriter& writer) {
   writer.field("memory_bytes", target.memory);
   if (target.outside.value() > 0) writer.field("outside_bytes", target.outside);
   writer.field("memory_bytes_per_s", target.memoryBandwidth);
+  if (target.hostBandwidth > BytesPerSecond(0)) {
+    writer.field("host_memory_bytes_per_s", target.hostBandwidth);
+  }
   writer.field("kernel_overhead_ns", target.kernelOverhead);
   std::vector<std::pair<std::string, int64_t>> flops;
   for (const auto& [dtype, rate] : target.flopsPerSecond)
@@ -100,6 +103,10 @@ ir::Target readTarget(FieldReader reader) {
   target.memory = reader.field("memory_bytes").bytes();
   if (reader.has("outside_bytes")) target.outside = reader.field("outside_bytes").bytes();
   target.memoryBandwidth = BytesPerSecond(reader.field("memory_bytes_per_s").integer(1, INT64_MAX));
+  if (reader.has("host_memory_bytes_per_s")) {
+    target.hostBandwidth =
+        BytesPerSecond(reader.field("host_memory_bytes_per_s").integer(1, INT64_MAX));
+  }
   target.kernelOverhead =
       Nanoseconds(reader.field("kernel_overhead_ns").integer(0, kLongestLatency));
   for (const auto& [name, rate] : reader.field("flops_per_s").members()) {

@@ -1,9 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/problem/gaps.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <algorithm>
 
 #include "ir/costs/unplanned_peak.h"
+#include "ir/graph/host_updates.h"
 #include "ir/graph/op_table.h"
 #include "planner/problem/in_place_operands.h"
 
@@ -30,12 +33,15 @@ GapTable::GapTable(const Problem& problem) : problem_(&problem) {
     recomputable_.push_back(isRecomputable(i));
   }
   reservedBytes_ = ir::sumReserved(problem.target.reserved, align).value();
+  findHostWrites();
+  const std::vector<bool> ofHostNodes = ir::storagesOfHostNodes(graph);
   firstGap_.push_back(0);
   for (size_t i = 0; i < graph.storages().size(); ++i) {
     const ir::Storage& storage = graph.storages()[i];
     bytes_.push_back(roundUp(storage.bytes, align).value());
     const bool untouched = problem.lives[i].touches.empty() && storage.persistent;
-    hostOnly_.push_back(storage.home == ir::Space::kHost || (untouched && problem.allowed.offload));
+    hostOnly_.push_back(storage.home == ir::Space::kHost ||
+                        (untouched && problem.allowed.offload) || ofHostNodes[i]);
     addGaps(ir::StorageId(i));
     firstGap_.push_back(gaps_.size());
   }
@@ -74,6 +80,26 @@ bool GapTable::isRecomputable(size_t node) const {
   return true;
 }
 
+void GapTable::findHostWrites() {
+  const ir::Graph& graph = problem_->graph;
+  hostWrites_.resize(graph.storages().size());
+  for (size_t i = 0; i < nodeCount(); ++i) {
+    if (!graph.nodes()[i].onHost) continue;
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      if (access.writes()) {
+        hostWrites_[access.storage.index()].push_back(static_cast<int64_t>(i));
+      }
+    }
+  }
+}
+
+bool GapTable::isWrittenOnHost(const Gap& gap) const {
+  const auto nodes = static_cast<int64_t>(nodeCount());
+  return llvm::any_of(hostWrites_[gap.storage.index()], [&](int64_t write) {
+    return (gap.begin < write && write < gap.end) || write + nodes < gap.end;
+  });
+}
+
 void GapTable::addGaps(ir::StorageId id) {
   const ir::Storage& storage = problem_->graph.storage(id);
   const std::vector<ir::Touch>& touches = problem_->lives[id.index()].touches;
@@ -88,7 +114,8 @@ void GapTable::addGaps(ir::StorageId id) {
     gap.end = isTail ? nodes : next.position + (isLast ? nodes : 0);
     gap.live = !isTail && !next.whole;
     const bool useful = movable && gap.live && gap.end > gap.begin + 1;
-    gap.mayHost = useful && problem_->allowed.offload;
+    gap.mustHost = movable && gap.live && isWrittenOnHost(gap);
+    gap.mayHost = gap.mustHost || (useful && problem_->allowed.offload);
     gap.mayRecompute = useful && problem_->allowed.recompute && chainBegin_.back() >= 0;
     gaps_.push_back(gap);
   }
@@ -126,7 +153,9 @@ bool GapTable::recomputesDeadInput(ir::StorageId input, size_t touch, ir::Storag
 }
 
 bool GapTable::isWritten(ir::StorageId storage) const {
-  return problem_->graph.lastVersion(storage) > 0;
+  const bool isHosts =
+      problem_->graph.storage(storage).persistent && !hostWrites_[storage.index()].empty();
+  return problem_->graph.lastVersion(storage) > 0 && !isHosts;
 }
 
 }  // namespace stowage::planner

@@ -32,6 +32,7 @@ struct Gap {
   bool live = false;  // the bytes are needed at its end: neither a tail nor before a whole write
   bool mayHost = false;
   bool mayRecompute = false;
+  bool mustHost = false;  // a node on the host gives it new bytes there meanwhile
 };
 
 class GapTable {
@@ -69,19 +70,21 @@ class GapTable {
     return inPlaceOperands_[node];
   }
   bool isRandom(size_t node) const { return isRandom_[node]; }
-  /// Never on the device: a host tensor, or a persistent storage that no node touches and that may
-  /// be offloaded.
+  /// Never on the device: a host tensor, or a persistent storage that no node of the device touches
+  /// and that may be offloaded or that a node on the host needs there.
   bool isHostOnly(ir::StorageId storage) const { return hostOnly_[storage.index()]; }
   /// Are the dead bytes of `input` (dead since `touch`) recomputed for a recompute that makes
   /// `result`? Else they stay until the recompute: what is small beside the result, or is not
   /// recomputable.
   bool recomputesDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const;
-  /// Written in each step, so the host's copy grows stale.
+  /// Written in each step on the device, so the host's copy grows stale.
   bool isWritten(ir::StorageId storage) const;
 
  private:
   void deriveReplayForm(size_t node);
   bool isRecomputable(size_t node) const;
+  void findHostWrites();
+  bool isWrittenOnHost(const Gap& gap) const;
   void addGaps(ir::StorageId storage);
   int32_t findChain(ir::StorageId storage, size_t touch) const;
 
@@ -96,6 +99,7 @@ class GapTable {
   std::vector<bool> recomputable_;
   std::vector<bool> isRandom_;
   std::vector<bool> hostOnly_;
+  std::vector<llvm::SmallVector<int64_t, 1>> hostWrites_;  // by storage: nodes on the host
   int64_t reservedBytes_ = 0;
 };
 

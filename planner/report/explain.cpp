@@ -7,6 +7,7 @@
 
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"
+#include "planner/evaluate/launch_loads.h"
 #include "planner/report/holder_groups.h"
 
 namespace stowage::planner {

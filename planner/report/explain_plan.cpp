@@ -241,6 +241,7 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.stepTime = timeline.stepTime;
   result.outBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)];
   result.inBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostToDevice)];
+  result.hostBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostCompute)];
   for (const ir::Command& command : input.schedule.commands) {
     if (command.recompute > 0) result.recomputeTime += input.costs.nodes[command.node.index()].work;
   }

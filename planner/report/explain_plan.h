@@ -48,6 +48,7 @@ struct PlanExplanation {
   Nanoseconds launchWaits;    // compute waits for the launch thread
   Nanoseconds outBusy;        // of each link per step
   Nanoseconds inBusy;
+  Nanoseconds hostBusy;  // with updates that run there
 };
 
 struct GapStory {

@@ -30,6 +30,15 @@ void fixSegments(const GapTable& table, FixedActions& fixed) {
   }
 }
 
+/// No decision of anybody's.
+void fixHostWrites(const GapTable& table, FixedActions& fixed) {
+  for (size_t g = 0; g < table.gaps().size(); ++g) {
+    if (!table.gaps()[g].mustHost) continue;
+    fixed.actions[g] = GapAction::kHost;
+    fixed.isFixed[g] = true;
+  }
+}
+
 }  // namespace
 
 ir::Expected<FixedActions> fixActions(const GapTable& table) {
@@ -37,12 +46,17 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
                      .isFixed = std::vector<bool>(table.gaps().size(), false),
                      .isPinned = std::vector<bool>(table.gaps().size(), false)};
   fixSegments(table, fixed);
+  fixHostWrites(table, fixed);
   const Problem& problem = table.problem();
   for (const Pin& pin : problem.pins) {
     bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];
       if (!matchesGlob(pin.pattern, problem.graph.storage(gap.storage).name)) continue;
+      if (gap.mustHost) {
+        isPossible = isPossible || pin.action == GapAction::kHost;
+        continue;
+      }
       const bool possible = pin.action == GapAction::kKeep ||
                             (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
                             (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);

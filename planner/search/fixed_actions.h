@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What people decide, as actions that the search may not touch: pins by name, pinned rows of an
-// edited plan, and whole segments that are recomputed.
+// Actions that the search may not touch: what people decide (pins by name, pinned rows of an edited
+// plan, whole segments that are recomputed), and gaps in which a node on the host writes.
 #ifndef STOWAGE_PLANNER_SEARCH_FIXED_ACTIONS_H_
 #define STOWAGE_PLANNER_SEARCH_FIXED_ACTIONS_H_
 
@@ -12,7 +12,8 @@
 
 namespace stowage::planner {
 
-/// kKeep where nothing is fixed. A pinned row counts before a pin, and that before segments.
+/// kKeep where nothing is fixed. Where a node on the host writes nothing else counts; else a pinned
+/// row counts before a pin, and that before segments.
 struct FixedActions {
   Actions actions;
   std::vector<bool> isFixed;   // by gap

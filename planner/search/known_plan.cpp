@@ -6,6 +6,7 @@
 
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/expand.h"
+#include "planner/evaluate/launch_loads.h"
 
 namespace stowage::planner {
 

@@ -37,6 +37,13 @@ int64_t estimateTemporaries(const ir::Graph& graph, const ir::Node& node) {
   return bytes * kTemporaryPermille / 1000;
 }
 
+/// Limited by host memory, which copies use at the same time.
+Nanoseconds timeOnHost(const ir::Graph& graph, const ir::Target& target, ir::NodeId id) {
+  const bool isKnown = target.hostBandwidth > BytesPerSecond(0);
+  return transferTime(countBytes(graph, id),
+                      isKnown ? target.hostBandwidth : target.links.hostToDevice.bandwidth);
+}
+
 /// At the device's full rates.
 Nanoseconds timeAtPeak(const ir::Graph& graph, const ir::Target& target, ir::NodeId id) {
   const BytesPerSecond rate(flopRate(target, workDType(graph, graph.node(id))));
@@ -51,6 +58,10 @@ ir::OpCost estimateNode(const ir::Graph& graph, const ir::Target& target, ir::No
   cost.source = ir::CostSource::kRoofline;
   const ir::Node& node = graph.node(id);
   if (ir::lookUpOp(node.op).cost == ir::CostKind::kFree) return cost;
+  if (node.onHost && target.device == ir::DeviceKind::kCuda) {
+    cost.work = timeOnHost(graph, target, id);
+    return cost;
+  }
   cost.work = target.device == ir::DeviceKind::kCuda ? kernelTime(target, countWork(graph, id))
                                                      : timeAtPeak(graph, target, id);
   cost.temporary = roundUp(Bytes(estimateTemporaries(graph, node)), target.alignBytes);

@@ -6,8 +6,8 @@
 
 #include <utility>
 
+#include "planner/targets/arranged_costs.h"
 #include "planner/targets/roofline.h"
-#include "planner/targets/row_block_costs.h"
 
 namespace stowage::planner {
 
@@ -23,8 +23,8 @@ std::string plansCostsPath(const PlanFile& plan) {
 }
 
 ir::CostTable costsForPlan(const PlanFile& plan, const ir::Graph& graph, ir::CostTable table) {
-  if (plan.graph.rowBlocks <= 1) return table;
-  return findRowBlockCosts(graph, plan.target, table).table;
+  if (!plan.graph.hasOtherOps()) return table;
+  return findArrangedCosts(graph, plan.target, table).table;
 }
 
 bool isMadeFrom(const PlanFile& plan, const ir::CostTable& costs) {

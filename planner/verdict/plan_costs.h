@@ -29,8 +29,9 @@ std::string seenFrom(const std::string& planPath, const std::string& file);
 /// Where the plan says that its costs are; "" when it does not.
 std::string plansCostsPath(const PlanFile& plan);
 
-/// What a plan in row blocks was made from, if `table` has the costs of its step: costs that are
-/// not in the table are found as the planner finds them. Of other plans the table itself.
+/// What a plan in row blocks or with updates on the host was made from, if `table` has the costs of
+/// its step: costs that are not in the table are found as the planner finds them. Of other plans
+/// the table itself.
 ir::CostTable costsForPlan(const PlanFile& plan, const ir::Graph& graph, ir::CostTable table);
 /// Are these the costs that the plan was made from?
 bool isMadeFrom(const PlanFile& plan, const ir::CostTable& costs);

@@ -113,6 +113,15 @@ TEST(PlanJson, RowBlocksAreReadBackAndLeftOutWhenThereAreNone) {
   EXPECT_EQ(readBack(text).graph.rowBlocks, 16);
 }
 
+TEST(PlanJson, UpdatesOnTheHostAreReadBackAndLeftOutWhenThereAreNone) {
+  planner::PlanFile plan = makeSamplePlan();
+  EXPECT_EQ(writeToText(plan).find("host_updates"), std::string::npos);
+  plan.graph.hostUpdates = 25;
+  const std::string text = writeToText(plan);
+  EXPECT_NE(text.find("\"host_updates\":25"), std::string::npos);
+  EXPECT_EQ(readBack(text).graph.hostUpdates, 25);
+}
+
 TEST(PlanJson, TenRunsGiveTheSameBytes) {
   const std::string text = writeToText(makeSamplePlan());
   for (int i = 0; i < 10; ++i) EXPECT_EQ(writeToText(makeSamplePlan()), text);
@@ -274,7 +283,7 @@ INSTANTIATE_TEST_SUITE_P(
                    "in, node, op"},
         BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"colour\":{}",
                    "at /graph/colour: found an object, expected no such member: there are file, "
-                   "fingerprint, nodes, row_blocks, steps_captured, storages, text"},
+                   "fingerprint, host_updates, nodes, row_blocks, steps_captured, storages, text"},
         BrokenPlan{"\"bound_scope\":\"program,hoisted\"", "\"bound_scope\":\"\"",
                    "at /predicted/bound_scope: found \"\", expected a string that is not empty"},
         BrokenPlan{"\"why\":\"pinned\"", "\"why\":\"pin\xff\"", "invalid"}));

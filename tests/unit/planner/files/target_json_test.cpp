@@ -26,6 +26,7 @@ ir::Target makeTarget() {
   target.outside = Bytes(100);
   target.flopsPerSecond = {{ir::DType::kF32, 5}, {ir::DType::kBF16, 6}};
   target.memoryBandwidth = BytesPerSecond(7);
+  target.hostBandwidth = BytesPerSecond(2);
   target.kernelOverhead = Nanoseconds(8);
   target.links = {
       .deviceToHost = link(3), .hostToDevice = link(4), .diskRead = link(5), .diskWrite = link(6)};

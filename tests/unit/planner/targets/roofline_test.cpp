@@ -43,6 +43,23 @@ TEST(Roofline, TheWorkedStepByItsBytes) {
   EXPECT_EQ(costOf(step.graph(), makeTarget(), 2).source, ir::CostSource::kRoofline);
 }
 
+// It reads 2 x 400 B and writes 400 B, through the host's memory and with no kernel; without a rate
+// of the host, as the link carries them. A CPU's host is the CPU.
+TEST(Roofline, AnUpdateOnTheHostTakesItsBytesThroughHostMemory) {
+  const ir::Graph graph =
+      orFail(ir::parseGraph("graph @host version=1 {\n  input %g : f32[100]\n"
+                            "  parameter %w : f32[100]\noptimizer \"\":\n"
+                            "  %w = aten.add_.Tensor(inout %w, %g, -1) on host\n}\n"));
+  ir::Target target = makeTarget();
+  EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(1200 + 7));
+  target.device = ir::DeviceKind::kCuda;
+  target.hostBandwidth = BytesPerSecond(500'000'000);
+  EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(2400));
+  target.hostBandwidth = BytesPerSecond(0);
+  target.links.hostToDevice.bandwidth = BytesPerSecond(100'000'000);
+  EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(12'000));
+}
+
 // 2 * 4 * 5 * 3 operations on 4 * (12 + 15 + 20) bytes. At half the rate the arithmetic is longer.
 TEST(Roofline, ANodeTakesTheLongerOfItsArithmeticAndItsBytes) {
   const ir::Graph graph =

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "planner/targets/row_block_costs.h"
+#include "planner/targets/arranged_costs.h"
 
 #include <llvm/ADT/StringExtras.h>
 
@@ -62,6 +62,12 @@ Nanoseconds medianLaunch(const ir::CostTable& table) {
   return *middle;
 }
 
+/// Of a node on the host, that of the same node on the device.
+llvm::StringRef withoutHost(llvm::StringRef signature) {
+  signature.consume_front("host ");
+  return signature;
+}
+
 /// `rows` of `of`, rounded up; both positive, so that no product overflows.
 int64_t shareOf(int64_t amount, int64_t rows, int64_t of) {
   return amount / of * rows + (amount % of * rows + of - 1) / of;
@@ -69,9 +75,9 @@ int64_t shareOf(int64_t amount, int64_t rows, int64_t of) {
 
 }  // namespace
 
-RowBlockCosts findRowBlockCosts(const ir::Graph& graph, const ir::Target& target,
+ArrangedCosts findArrangedCosts(const ir::Graph& graph, const ir::Target& target,
                                 const ir::CostTable& table) {
-  RowBlockCosts found{.table = table};
+  ArrangedCosts found{.table = table};
   found.table.bySignature.clear();
   const ir::CostTable estimate = rooflineCosts(graph, target);
   const bool isEstimate = table.source == ir::CostSource::kRoofline;
@@ -82,6 +88,13 @@ RowBlockCosts findRowBlockCosts(const ir::Graph& graph, const ir::Target& target
     const auto known = table.bySignature.find(signature);
     if (known != table.bySignature.end()) {
       found.table.bySignature.emplace(signature, known->second);
+      continue;
+    }
+    const llvm::StringRef onDevice = withoutHost(signature);
+    const auto twin = table.bySignature.find(onDevice.str());
+    const bool isCpu = target.device == ir::DeviceKind::kCpu;
+    if (isCpu && onDevice.size() < signature.size() && twin != table.bySignature.end()) {
+      found.table.bySignature.emplace(signature, twin->second);
       continue;
     }
     ++found.estimated;
