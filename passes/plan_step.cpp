@@ -10,12 +10,9 @@
 
 #include "ir/schedule/fingerprint.h"
 #include "passes/lower.h"
-#include "passes/normalise/block_rows.h"
-#include "passes/normalise/defer_updates.h"
-#include "passes/normalise/hoist_updates.h"
 #include "passes/normalise/order_by_layer.h"
 #include "planner/evaluate/timing.h"
-#include "planner/targets/row_block_costs.h"
+#include "planner/targets/arranged_costs.h"
 
 namespace stowage::passes {
 
@@ -30,6 +27,15 @@ ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other
   const bool wasHost = known->infeasible()->space == "host";
   const bool isSmaller = other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
   return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
+}
+
+/// The one of `orders` in which gradients are there first: the host then has the most time. What is
+/// deferred to the next step is no update of this one.
+Order orderBesideHost(llvm::ArrayRef<Order> orders) {
+  for (const Order order : {Order::kByLayer, Order::kHoisted}) {
+    if (llvm::is_contained(orders, order)) return order;
+  }
+  return Order::kProgram;
 }
 
 /// Does by-layer order differ from the hoisted one?
@@ -67,68 +73,8 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   return ir::success();
 }
 
-const char* orderName(Order order) {
-  switch (order) {
-    case Order::kProgram:
-      return "program";
-    case Order::kHoisted:
-      return "hoisted";
-    case Order::kByLayer:
-      return "by-layer";
-    case Order::kDeferred:
-      return "deferred";
-  }
-  return "";
-}
-
-std::optional<Order> findOrder(llvm::StringRef name) {
-  for (const Order order : kAllOrders) {
-    if (name == orderName(order)) return order;
-  }
-  return std::nullopt;
-}
-
-std::string scopeOfRowBlocks(int64_t rowBlocks) {
-  return rowBlocks > 1 ? ",row-blocks=" + std::to_string(rowBlocks) : "";
-}
-
 const ir::CostTable& costsOf(const PlannedStep& planned, const ir::CostTable& given) {
   return planned.costs ? *planned.costs : given;
-}
-
-ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_t rowBlocks) {
-  PassState state;
-  state.graph = graph;
-  ir::Expected<PassReport> blocked = BlockRows(BlockRowsOptions{rowBlocks}).run(state);
-  if (!blocked) return blocked.takeError();
-  if (order == Order::kProgram) return std::move(state.graph);
-  if (order == Order::kByLayer) {
-    ir::Expected<PassReport> layered = OrderByLayer().run(state);
-    if (!layered) return layered.takeError();
-  }
-  ir::Expected<PassReport> hoisted = HoistUpdates().run(state);
-  if (!hoisted) return hoisted.takeError();
-  if (order != Order::kDeferred) return std::move(state.graph);
-  ir::Expected<PassReport> deferred = DeferUpdates().run(state);
-  if (!deferred) return deferred.takeError();
-  return std::move(state.graph);
-}
-
-ir::Expected<std::vector<int64_t>> findRowBlocks(const ir::Graph& graph,
-                                                 const std::vector<int64_t>& wanted) {
-  std::vector<int64_t> sorted = wanted;
-  std::sort(sorted.begin(), sorted.end());
-  std::vector<int64_t> found;
-  size_t nodes = graph.nodes().size();
-  for (const int64_t blocks : sorted) {
-    ir::Expected<ir::Graph> blocked = arrangeGraph(graph, Order::kProgram, blocks);
-    if (!blocked) return blocked.takeError();
-    // More blocks are more nodes.
-    if (blocked->nodes().size() == nodes) continue;
-    nodes = blocked->nodes().size();
-    found.push_back(blocks);
-  }
-  return found;
 }
 
 /// What all variants are made from.
@@ -142,9 +88,10 @@ struct StepPlanner::Source {
 struct StepPlanner::Variant {
   Order order = Order::kProgram;
   int64_t rowBlocks = 1;
+  int64_t hostUpdates = 0;
   ir::Graph graph;
   std::string fingerprint;
-  std::shared_ptr<const ir::CostTable> costs;  // of row blocks
+  std::shared_ptr<const ir::CostTable> costs;  // of row blocks, or with updates on the host
   int64_t estimatedCosts = 0;
   std::optional<planner::Problem> problem;
   /// Nothing: another variant has the same graph, or pins name what is not there in row blocks.
@@ -197,19 +144,33 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
   }
   for (const int64_t blocks : rowBlocks) {
     for (const Order order : orders) {
-      auto variant = std::make_unique<Variant>();
-      variant->order = order;
-      variant->rowBlocks = blocks;
-      if (ir::Error error = made.prepare(*variant)) return error;
-      made.variants_.push_back(std::move(variant));
+      if (ir::Error error = made.addVariant(order, blocks, 0)) return error;
+    }
+  }
+  if (options.graphMode != ir::GraphMode::kNone || !options.pinnedRows.empty()) return made;
+  const Order order = orderBesideHost(orders);
+  for (const int64_t share : options.hostUpdates) {
+    for (const int64_t blocks : rowBlocks) {
+      if (ir::Error error = made.addVariant(order, blocks, share)) return error;
     }
   }
   return made;
 }
 
+ir::Error StepPlanner::addVariant(Order order, int64_t rowBlocks, int64_t hostUpdates) {
+  auto variant = std::make_unique<Variant>();
+  variant->order = order;
+  variant->rowBlocks = rowBlocks;
+  variant->hostUpdates = hostUpdates;
+  if (ir::Error error = prepare(*variant)) return error;
+  variants_.push_back(std::move(variant));
+  return ir::success();
+}
+
 ir::Error StepPlanner::prepare(Variant& variant) {
   const Source& source = *source_;
-  ir::Expected<ir::Graph> arranged = arrangeGraph(source.graph, variant.order, variant.rowBlocks);
+  ir::Expected<ir::Graph> arranged =
+      arrangeGraph(source.graph, variant.order, variant.rowBlocks, variant.hostUpdates);
   if (!arranged) return arranged.takeError();
   variant.graph = std::move(*arranged);
   variant.fingerprint = ir::fingerprint(variant.graph);
@@ -217,9 +178,9 @@ ir::Error StepPlanner::prepare(Variant& variant) {
     return other->planner && other->fingerprint == variant.fingerprint;
   });
   if (isKnown) return ir::success();
-  if (variant.rowBlocks > 1) {
-    planner::RowBlockCosts costs =
-        planner::findRowBlockCosts(variant.graph, source.target, source.costs);
+  if (variant.rowBlocks > 1 || variant.hostUpdates > 0) {
+    planner::ArrangedCosts costs =
+        planner::findArrangedCosts(variant.graph, source.target, source.costs);
     variant.costs = std::make_shared<const ir::CostTable>(std::move(costs.table));
     variant.estimatedCosts = costs.estimated;
   }
@@ -324,7 +285,8 @@ std::string StepPlanner::orders() const {
   std::string names;
   for (const auto& variant : variants_) {
     const bool isUsual = variant->order == Order::kProgram || variant->order == Order::kHoisted;
-    if (variant->rowBlocks > 1 || (!isUsual && !variant->planner)) continue;
+    if (variant->rowBlocks > 1 || variant->hostUpdates > 0 || (!isUsual && !variant->planner))
+      continue;
     names += (names.empty() ? "" : ",") + std::string(orderName(variant->order));
   }
   return names;
@@ -360,22 +322,25 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
       chosen.graph, source_->target, search.best->timetable, budget, source_->options.graphMode);
   if (!schedule) return schedule.takeError();
-  // The published bound holds for all orders of the chosen row blocks: kernels of other blocks take
-  // other times.
+  // The published bound holds for all orders of the chosen row blocks and share of updates on the
+  // host: kernels of others take other times.
   for (const Prospect& prospect : prospects) {
-    if (prospect.variant->rowBlocks != chosen.rowBlocks) continue;
+    const Variant& other = *prospect.variant;
+    if (other.rowBlocks != chosen.rowBlocks || other.hostUpdates != chosen.hostUpdates) continue;
     search.best->bound = std::min(search.best->bound, prospect.bound.stepTime);
   }
   schedule->predicted.bound = search.best->bound;
-  return PlannedStep{.order = chosen.order,
-                     .rowBlocks = chosen.rowBlocks,
-                     .graph = chosen.graph,
-                     .schedule = std::move(*schedule),
-                     .result = std::move(*search.best),
-                     .boundScope = orders() + scopeOfRowBlocks(chosen.rowBlocks),
-                     .costs = chosen.costs,
-                     .estimatedCosts = chosen.estimatedCosts,
-                     .wasEnded = search.wasEnded};
+  return PlannedStep{
+      .order = chosen.order,
+      .rowBlocks = chosen.rowBlocks,
+      .hostUpdates = chosen.hostUpdates,
+      .graph = chosen.graph,
+      .schedule = std::move(*schedule),
+      .result = std::move(*search.best),
+      .boundScope = orders() + scopeBesideOrders(chosen.rowBlocks, chosen.hostUpdates),
+      .costs = chosen.costs,
+      .estimatedCosts = chosen.estimatedCosts,
+      .wasEnded = search.wasEnded};
 }
 
 ir::Expected<PlannedStep> planStep(const ir::Graph& graph, const ir::Target& target,

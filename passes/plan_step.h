@@ -4,9 +4,10 @@
 // order; the one in which each optimizer update runs as early as legal; of steps with micro-batches
 // the one that also runs them layer by layer; and of steps whose updates are held to the end of
 // backward the one that defers them into the next step (passes/normalise/defer_updates.h). Each as
-// captured and in several numbers of row blocks (passes/normalise/block_rows.h). Each of these is a
-// graph of its own with its own frontier; the fastest plan wins (the more promising graph's when
-// equal). A graph is left out only if it has no faster plan (planner::Planner::leastTime), so
+// captured and in several numbers of row blocks (passes/normalise/block_rows.h), and, if that is
+// allowed, with shares of the updates on the host (passes/normalise/host_updates.h). Each of these
+// is a graph of its own with its own frontier; the fastest plan wins (the more promising graph's
+// when equal). A graph is left out only if it has no faster plan (planner::Planner::leastTime), so
 // whatever a smaller budget can use, a larger one has too: more budget never hurts. In: a
 // normalised graph, costs, a target, what is allowed. Out: the chosen graph with a schedule of it.
 // Not here: files, capture, running.
@@ -15,7 +16,6 @@
 
 #include <llvm/ADT/ArrayRef.h>
 
-#include <array>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -28,21 +28,11 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
+#include "passes/arrange_graph.h"
 #include "planner/plan.h"
 #include "planner/problem/problem.h"
 
 namespace stowage::passes {
-
-enum class Order : uint8_t {
-  kProgram,  // as captured
-  kHoisted,  // updates as early as legal
-  kByLayer,  // micro-batches layer by layer, and updates as early as legal
-  kDeferred  // updates as early as legal; in the next step where that is the end of backward
-};
-inline constexpr std::array<Order, 4> kAllOrders = {Order::kProgram, Order::kHoisted,
-                                                    Order::kByLayer, Order::kDeferred};
-const char* orderName(Order order);
-std::optional<Order> findOrder(llvm::StringRef name);
 
 struct PlanStepOptions {
   Bytes budget;  // the device arena, exactly
@@ -54,6 +44,10 @@ struct PlanStepOptions {
   std::vector<Order> orders = {kAllOrders.begin(), kAllOrders.end()};
   /// Numbers of row blocks that may be used besides none; empty: none. Not with `pinnedRows`.
   std::vector<int64_t> rowBlocks = {16, 64};
+  /// Shares of the updates that may run on the host besides none, in per cent of the parameters'
+  /// bytes; empty: none. Such a step has other bits: those of the host's kernels. Not with a CUDA
+  /// graph or `pinnedRows`.
+  std::vector<int64_t> hostUpdates = {};
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
   /// considered: a graph ends before the first update.
   ir::GraphMode graphMode = ir::GraphMode::kNone;
@@ -67,29 +61,20 @@ struct PlanStepOptions {
 
 struct PlannedStep {
   Order order = Order::kProgram;
-  int64_t rowBlocks = 1;  // 1: none
-  ir::Graph graph;        // in that order and in these blocks: what the schedule's node ids mean
+  int64_t rowBlocks = 1;    // 1: none
+  int64_t hostUpdates = 0;  // per cent; 0: none
+  ir::Graph graph;          // in that order and in these blocks: what the schedule's node ids mean
   ir::Schedule schedule;
   planner::PlanResult result;
   std::string boundScope;  // what result.bound holds for: "program,hoisted,row-blocks=16"
-  /// With row blocks: the costs of this graph. Null: the caller's table has them.
+  /// With row blocks or updates on the host: the costs of this graph. Null: the caller's table has
+  /// them.
   std::shared_ptr<const ir::CostTable> costs;
   int64_t estimatedCosts = 0;  // rows of `costs` that the caller's table does not have
   bool wasEnded = false;       // by `isOver`: a faster plan may have been missed
 };
-/// What a bound says of row blocks: ",row-blocks=16"; "" of none.
-std::string scopeOfRowBlocks(int64_t rowBlocks);
 /// The costs that a step was planned with: its own, or the caller's.
 const ir::CostTable& costsOf(const PlannedStep& planned, const ir::CostTable& given);
-
-/// The graph that plans of `order` and of so many row blocks are about. `graph` must be normalised.
-/// Equal input, equal output.
-ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_t rowBlocks = 1);
-
-/// The numbers among `wanted` that give graphs of their own, in rising order: none where nothing
-/// pays, and one of those that give the same blocks.
-ir::Expected<std::vector<int64_t>> findRowBlocks(const ir::Graph& graph,
-                                                 const std::vector<int64_t>& wanted);
 
 /// Plans one step for any number of budgets and reuses what earlier calls computed. The answer for
 /// a budget does not depend on earlier calls. `graph`, `target` and `costs` must outlive it.
@@ -111,6 +96,7 @@ class StepPlanner {
   struct Search;
   struct Prospect;
   StepPlanner();
+  ir::Error addVariant(Order order, int64_t rowBlocks, int64_t hostUpdates);
   ir::Error prepare(Variant& variant);
   /// Of all graphs, the most promising first.
   std::vector<Prospect> findProspects(Bytes budget);

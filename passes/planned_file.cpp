@@ -16,6 +16,7 @@ planner::PlanFile makePlanFile(const PlannedStep& planned, const ir::Target& tar
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;
   file.graph.rowBlocks = planned.rowBlocks;
+  file.graph.hostUpdates = planned.hostUpdates;
   return file;
 }
 
@@ -28,7 +29,8 @@ ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner
     return ArrangedGraph{.graph = graph, .order = Order::kProgram};
   }
   for (const Order order : kAllOrders) {
-    ir::Expected<ir::Graph> arranged = arrangeGraph(graph, order, plan.graph.rowBlocks);
+    ir::Expected<ir::Graph> arranged =
+        arrangeGraph(graph, order, plan.graph.rowBlocks, plan.graph.hostUpdates);
     if (!arranged) return arranged.takeError();
     const std::string fingerprint = ir::fingerprint(*arranged);
     if (fingerprint == plan.graph.fingerprint) {

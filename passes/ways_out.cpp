@@ -8,7 +8,7 @@
 #include <utility>
 
 #include "planner/bound/half_batch.h"
-#include "planner/targets/row_block_costs.h"
+#include "planner/targets/arranged_costs.h"
 
 namespace stowage::passes {
 
@@ -83,8 +83,8 @@ ir::Expected<std::optional<Way>> tryHalfBatch(const RefusedStep& step,
   if (!blocks->empty()) {
     ir::Expected<ir::Graph> blocked = arrangeGraph(step.graph, Order::kProgram, blocks->back());
     if (!blocked) return blocked.takeError();
-    const planner::RowBlockCosts shares =
-        planner::findRowBlockCosts(*blocked, step.target, step.costs);
+    const planner::ArrangedCosts shares =
+        planner::findArrangedCosts(*blocked, step.target, step.costs);
     const std::optional<planner::HalfBatch> less =
         halve(*blocked, step.target, shares.table, step.options);
     if (less) half->least = std::min(half->least, less->least);

@@ -16,7 +16,10 @@ namespace stowage::passes {
 
 namespace {
 
-bool isOptimizers(const ir::Node& node) { return node.phase == ir::Phase::kOptimizer; }
+/// On the host an update belongs to its step.
+bool isOptimizers(const ir::Node& node) {
+  return node.phase == ir::Phase::kOptimizer && !node.onHost;
+}
 
 /// State that a step gives new bytes without reading the old ones: "" if there is none.
 std::string findOverwrittenState(const ir::Graph& graph) {

@@ -6,8 +6,8 @@
 #include "ir/schedule/fingerprint.h"
 #include "ir/text/parser.h"
 #include "ir/verify/verify.h"
+#include "planner/targets/arranged_costs.h"
 #include "planner/targets/roofline.h"
-#include "planner/targets/row_block_costs.h"
 
 namespace stowage::passes {
 namespace {
@@ -270,7 +270,7 @@ TEST_F(PlanRowBlocks, CostsOfBlocksAreSharesOfMeasuredOnes) {
   }
   ir::Expected<ir::Graph> blocked = arrangeGraph(graph_, Order::kProgram, 4);
   ASSERT_TRUE(static_cast<bool>(blocked));
-  const planner::RowBlockCosts found = planner::findRowBlockCosts(*blocked, target_, measured);
+  const planner::ArrangedCosts found = planner::findArrangedCosts(*blocked, target_, measured);
   EXPECT_GT(found.estimated, 3);
   int shares = 0;
   for (size_t i = 0; i < blocked->nodes().size(); ++i) {
