@@ -109,7 +109,7 @@ ir::Expected<passes::PlannedStep> planWith(Step::Impl& step,
   const auto isSame = [&](const passes::PlanStepOptions& kept) {
     return kept.allowed == options.allowed && kept.limits == options.limits &&
            kept.pins == options.pins && kept.orders == options.orders &&
-           kept.rowBlocks == options.rowBlocks;
+           kept.rowBlocks == options.rowBlocks && kept.hostUpdates == options.hostUpdates;
   };
   if (!step.planner || !isSame(step.planner->options)) {
     step.planner.reset();

@@ -3,6 +3,7 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <cstring>
 #include <string>
@@ -29,6 +30,9 @@ struct CpuDevice::Shared {
   MappedArena host;
   StepAllocator allocator;
   AllocationSource allocations;
+  // Ops on the host work in place; the little that they allocate is the process's.
+  StepAllocator hostAllocator;
+  AllocationSource hostAllocations;
   // Each copying stream's own.
   ThrottledLink toHost;
   ThrottledLink toDevice;
@@ -39,6 +43,7 @@ struct CpuDevice::Shared {
         device(std::move(deviceArena)),
         host(std::move(hostArena)),
         allocator(device.base(), device.bytes(), given.alignBytes),
+        hostAllocator(host.base(), host.bytes(), given.alignBytes),
         toHost(makeLink(Stream::kDeviceToHost)),
         toDevice(makeLink(Stream::kHostToDevice)) {}
   ~Shared() { ArenaRegistration::remove(allocator); }
@@ -46,9 +51,10 @@ struct CpuDevice::Shared {
   Shared& operator=(const Shared&) = delete;
 
   void prepareThread(Stream stream) {
-    if (stream != Stream::kCompute) return;
+    const bool onHost = stream == Stream::kHostCompute;
+    if (stream != Stream::kCompute && !onHost) return;
     at::set_num_threads(options.intraOpThreads);
-    registerAllocatingThreads(&allocations);
+    if (!onHost) registerAllocatingThreads(&allocations);
   }
 
   MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
@@ -69,15 +75,20 @@ constexpr const char* kHostArena = "the host arena";
 
 class CpuProgram : public QueuedProgram {
  public:
+  /// `hostLauncher`: null if nothing runs on the host.
   CpuProgram(const ProgramSource& source, CpuDevice::Shared& device,
-             std::unique_ptr<Launcher> launcher)
+             std::unique_ptr<Launcher> launcher, std::unique_ptr<Launcher> hostLauncher)
       : QueuedProgram(source, device.streams, device.host.base()),
         device_(device),
-        launcher_(std::move(launcher)) {}
+        launcher_(std::move(launcher)),
+        hostLauncher_(std::move(hostLauncher)) {}
 
  private:
-  ir::Error runNow(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
-    return launcher_->launch(command, scalars, device_.allocator, device_.allocations);
+  ir::Error runNow(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars) override {
+    if (source().schedule.command(id).stream == Stream::kHostCompute) {
+      return hostLauncher_->launch(id, scalars, device_.hostAllocator, device_.hostAllocations);
+    }
+    return launcher_->launch(id, scalars, device_.allocator, device_.allocations);
   }
 
   ir::Error copyNow(ir::CommandId id) override {
@@ -92,12 +103,19 @@ class CpuProgram : public QueuedProgram {
 
   CpuDevice::Shared& device_;
   std::unique_ptr<Launcher> launcher_;
+  std::unique_ptr<Launcher> hostLauncher_;
 };
+
+bool runsOnHost(const ir::Schedule& schedule) {
+  return llvm::any_of(schedule.commands, [](const ir::Command& command) {
+    return command.stream == Stream::kHostCompute;
+  });
+}
 
 ir::Error checkStreams(const ir::Schedule& schedule) {
   for (const ir::Command& command : schedule.commands) {
     if (command.stream == Stream::kCompute || command.stream == Stream::kDeviceToHost ||
-        command.stream == Stream::kHostToDevice) {
+        command.stream == Stream::kHostToDevice || command.stream == Stream::kHostCompute) {
       continue;
     }
     return ir::makeError(
@@ -153,11 +171,22 @@ Bytes CpuDevice::arenaBytes(Space space) const {
 ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& source) {
   if (ir::Error error = checkTarget(source.target, shared_->options)) return error;
   if (ir::Error error = checkStreams(source.schedule)) return error;
-  auto launcher =
-      Launcher::make(source, c10::Device(c10::DeviceType::CPU),
-                     {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
+  const auto makeLauncher = [&](Stream stream) {
+    return Launcher::make(source, stream, c10::Device(c10::DeviceType::CPU),
+                          {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
+  };
+  auto launcher = makeLauncher(Stream::kCompute);
   if (!launcher) return launcher.takeError();
-  return std::make_unique<CpuProgram>(source, *shared_, std::move(*launcher));
+  std::unique_ptr<Launcher> hostLauncher;
+  if (runsOnHost(source.schedule)) {
+    // Its ops have a team of threads of their own.
+    if (ir::Error error = checkOpThreads(shared_->options.intraOpThreads)) return error;
+    auto made = makeLauncher(Stream::kHostCompute);
+    if (!made) return made.takeError();
+    hostLauncher = std::move(*made);
+  }
+  return std::make_unique<CpuProgram>(source, *shared_, std::move(*launcher),
+                                      std::move(hostLauncher));
 }
 
 ir::Error CpuDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {

@@ -13,6 +13,7 @@
 #include "runtime/cuda/cuda_program.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_state.h"
+#include "runtime/cuda/host_ops.h"
 #include "runtime/cuda/placed_workspaces.h"
 #include "runtime/cuda/used_memory.h"
 #include "runtime/torch/deterministic_mode.h"
@@ -53,7 +54,7 @@ ir::Error checkTarget(const ir::Target& target) {
 ir::Error checkCommands(const ProgramSource& source) {
   for (const ir::Command& command : source.schedule.commands) {
     if (command.stream != Stream::kCompute && command.stream != Stream::kDeviceToHost &&
-        command.stream != Stream::kHostToDevice) {
+        command.stream != Stream::kHostToDevice && command.stream != Stream::kHostCompute) {
       return ir::makeError(
           ir::ErrorCode::kUnsupported,
           std::string("the CUDA device has no stream '") + ir::streamName(command.stream) + "'");
@@ -80,10 +81,8 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
   if (!device) return device.takeError();
   auto host = PinnedArena::allocate(options.hostBytes, options.pinning, options.mostHostBytes);
   if (!host) return host.takeError();
-  auto out = CopyStream::make();
-  if (!out) return out.takeError();
-  auto in = CopyStream::make();
-  if (!in) return in.takeError();
+  auto streams = CopyStreams::make();
+  if (!streams) return streams.takeError();
   auto compute = callTorch("making the compute stream", [] {
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     installServedCudaAllocator();
@@ -91,7 +90,7 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
   });
   if (!compute) return compute.takeError();
   auto state = std::make_unique<CudaState>(std::move(*device), std::move(*host), options.alignBytes,
-                                           *compute, std::move(*out), std::move(*in));
+                                           *compute, std::move(*streams));
   if (ir::Error error = CudaArenaRegistration::add(state->allocator)) return error;
   return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
 }
@@ -110,11 +109,14 @@ ir::Expected<std::unique_ptr<Program>> CudaDevice::load(const ProgramSource& sou
   if (ir::Error error = checkTarget(source.target)) return error;
   if (ir::Error error = checkCommands(source)) return error;
   if (ir::Error error = placeWorkspaces(*state_, source.schedule)) return error;
-  auto launcher =
-      Launcher::make(source, c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device()),
-                     {state_->device.base(), state_->host.base()}, makeCudaRngKeeper());
+  const ArenaBases bases{state_->device.base(), state_->host.base()};
+  auto launcher = Launcher::make(source, Stream::kCompute,
+                                 c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device()),
+                                 bases, makeCudaRngKeeper());
   if (!launcher) return launcher.takeError();
-  return makeCudaProgram(source, *state_, std::move(*launcher));
+  auto hostOps = HostOps::make(source, bases, state_->host.bytes(), state_->hostFailure);
+  if (!hostOps) return hostOps.takeError();
+  return makeCudaProgram(source, *state_, std::move(*launcher), std::move(*hostOps));
 }
 
 ir::Error CudaDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
@@ -178,7 +180,8 @@ ir::Error CudaDevice::growHost(Bytes bytes) { return state_->host.grow(bytes, {}
 
 ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
-  for (const Stream stream : {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice}) {
+  for (const Stream stream :
+       {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kHostCompute}) {
     dropError(state_->check(cudaStreamSynchronize(state_->raw(stream)),
                             "a kernel or a copy of the step"));
   }

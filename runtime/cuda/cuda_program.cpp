@@ -4,7 +4,6 @@
 #include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -12,6 +11,7 @@
 #include <vector>
 
 #include "runtime/cuda/cuda_activity.h"
+#include "runtime/cuda/device_clock.h"
 #include "runtime/cuda/injected_faults.h"
 #include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/placed_workspaces.h"
@@ -83,45 +83,23 @@ void handOut(void* data) {
   std::memcpy(delivery->to.data(), delivery->from, delivery->to.size());
 }
 
-/// Kernels' times in a trace are stretched by a few per cent on some machines; how long all of them
-/// took together is known from events.
-class DeviceClock {
- public:
-  /// `between`: two moments that lie `together` apart, by the driver's clock; 0: unknown.
-  DeviceClock(ActivitySpan between, Nanoseconds together, const ActivityTrace& trace)
-      : trace_(trace), first_(between.begin) {
-    if (together == Nanoseconds(0) || between.end <= between.begin) return;
-    speed_ = static_cast<double>(together.value()) /
-             static_cast<double>((between.end - between.begin).value());
-  }
-
-  Nanoseconds sinceBegin(Nanoseconds time) const {
-    const auto passed = static_cast<double>((time - first_).value());
-    return trace_.sinceBegin(first_) + Nanoseconds(std::llround(passed * speed_));
-  }
-
- private:
-  const ActivityTrace& trace_;
-  Nanoseconds first_;
-  double speed_ = 1;
-};
-
 class CudaProgram : public Program {
   /// Libraries are loaded and a graph is recorded in the steps before.
   static constexpr int64_t kSteady = 2;
 
  public:
   CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
-              CudaEvents events, CudaEvents segmentEnds)
+              std::unique_ptr<HostOps> hostOps, CudaEvents events, CudaEvents segmentEnds)
       : source_(source),
         device_(device),
         launcher_(std::move(launcher)),
+        hostOps_(std::move(hostOps)),
         events_(std::move(events)),
         segmentEnds_(std::move(segmentEnds)),
         ranges_(source) {
     const std::vector<ir::Command>& commands = source_.schedule.commands;
     for (size_t i = 0; i < commands.size(); ++i) {
-      if (commands[i].kind != ir::CommandKind::kRun) continue;
+      if (commands[i].stream != Stream::kCompute) continue;
       lastLaunch_ = ir::CommandId(i);
       if (!firstLaunch_.isValid()) firstLaunch_ = lastLaunch_;
     }
@@ -180,6 +158,7 @@ class CudaProgram : public Program {
 
   ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
     const NvtxRanges::Scope range(ranges_, command);
+    if (isOnHost(command)) return runOnHost(command, scalars);
     const c10::cuda::CUDAStreamGuard guard(device_.compute);
     faults_.delay(device_.compute.stream());
     faults_.allocate();
@@ -268,6 +247,22 @@ class CudaProgram : public Program {
   }
 
  private:
+  bool isOnHost(ir::CommandId command) const {
+    return source_.schedule.command(command).stream == Stream::kHostCompute;
+  }
+
+  ir::Error runOnHost(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) {
+    const cudaStream_t stream = device_.raw(Stream::kHostCompute);
+    faults_.delay(stream);
+    ir::CommandTimes* times = nullptr;
+    if (timedStep_ != nullptr) times = &timedStep_->commands[command.index()].emplace();
+    if (times != nullptr) times->launchBegin = ActivityTrace::now();
+    ir::Error error = device_.check(hostOps_->enqueue(stream, command, scalars, times),
+                                    "starting an update on the host");
+    if (times != nullptr) times->launchEnd = ActivityTrace::now();
+    return error;
+  }
+
   bool isRecording() const { return graph_ && graph_->isRecording(); }
   cudaEvent_t segmentEnd(EventRef event) const { return segmentEnds_.at({0, event.step}); }
 
@@ -310,7 +305,7 @@ class CudaProgram : public Program {
     std::optional<ActivitySpan> between;
     for (size_t step = 0; step < times_.size(); ++step) {
       for (size_t i = 0; i < source_.schedule.commands.size(); ++i) {
-        if (source_.schedule.commands[i].kind != ir::CommandKind::kRun) continue;
+        if (source_.schedule.commands[i].stream != Stream::kCompute) continue;
         const auto span = spans.find(numberOf(step, i));
         if (span == spans.end()) continue;
         const bool isFirst = step == 0 && ir::CommandId(i) == firstLaunch_;
@@ -340,6 +335,11 @@ class CudaProgram : public Program {
       for (size_t i = 0; i < times_[step].commands.size(); ++i) {
         std::optional<ir::CommandTimes>& times = times_[step].commands[i];
         if (!times) continue;
+        if (isOnHost(ir::CommandId(i))) {  // by this clock from the first
+          *times = {trace->sinceBegin(times->launchBegin), trace->sinceBegin(times->launchEnd),
+                    trace->sinceBegin(times->begin), trace->sinceBegin(times->end)};
+          continue;
+        }
         const auto span = spans->find(numberOf(step, i));
         if (span == spans->end()) {
           times.reset();  // it launched nothing
@@ -355,6 +355,7 @@ class CudaProgram : public Program {
   ProgramSource source_;
   CudaState& device_;
   std::unique_ptr<Launcher> launcher_;
+  std::unique_ptr<HostOps> hostOps_;
   CudaEvents events_;
   CudaEvents segmentEnds_;
   NvtxRanges ranges_;
@@ -378,13 +379,14 @@ class CudaProgram : public Program {
 
 ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& source,
                                                        CudaState& state,
-                                                       std::unique_ptr<Launcher> launcher) {
+                                                       std::unique_ptr<Launcher> launcher,
+                                                       std::unique_ptr<HostOps> hostOps) {
   auto events = CudaEvents::make(source.eventCount);
   if (!events) return events.takeError();
   auto segmentEnds = CudaEvents::make(1);
   if (!segmentEnds) return segmentEnds.takeError();
-  return std::make_unique<CudaProgram>(source, state, std::move(launcher), std::move(*events),
-                                       std::move(*segmentEnds));
+  return std::make_unique<CudaProgram>(source, state, std::move(launcher), std::move(hostOps),
+                                       std::move(*events), std::move(*segmentEnds));
 }
 
 }  // namespace stowage::runtime

@@ -8,15 +8,17 @@
 #include <memory>
 
 #include "runtime/cuda/cuda_state.h"
+#include "runtime/cuda/host_ops.h"
 #include "runtime/executor/device.h"
 #include "runtime/torch/launcher.h"
 
 namespace stowage::runtime {
 
-/// `state` outlives the program. Errors: kCuda.
+/// `state` outlives the program. `hostOps`: null if nothing runs on the host. Errors: kCuda.
 ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& source,
                                                        CudaState& state,
-                                                       std::unique_ptr<Launcher> launcher);
+                                                       std::unique_ptr<Launcher> launcher,
+                                                       std::unique_ptr<HostOps> hostOps);
 
 }  // namespace stowage::runtime
 

@@ -20,12 +20,13 @@
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/served_cuda_allocator.h"
+#include "runtime/executor/failure_latch.h"
 #include "runtime/memory/step_allocator.h"
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 
-/// A stream for copies, that does not wait for the default stream.
+/// A stream for copies or host functions, that does not wait for the default stream.
 class CopyStream {
  public:
   static ir::Expected<CopyStream> make() {
@@ -48,6 +49,22 @@ class CopyStream {
   cudaStream_t stream_;
 };
 
+struct CopyStreams {
+  CopyStream out;
+  CopyStream in;
+  CopyStream hostWork;
+
+  static ir::Expected<CopyStreams> make() {
+    auto out = CopyStream::make();
+    if (!out) return out.takeError();
+    auto in = CopyStream::make();
+    if (!in) return in.takeError();
+    auto hostWork = CopyStream::make();
+    if (!hostWork) return hostWork.takeError();
+    return CopyStreams{std::move(*out), std::move(*in), std::move(*hostWork)};
+  }
+};
+
 struct CudaState {
   DeviceArena device;
   PinnedArena host;
@@ -56,18 +73,21 @@ struct CudaState {
   c10::cuda::CUDAStream compute;
   CopyStream out;
   CopyStream in;
+  CopyStream hostWork;       // of host functions: updates on the host
+  FailureLatch hostFailure;  // of that stream
   std::optional<ir::PlanError> failure;
   /// What libtorch's own allocator had given away when steps were under way; nothing before.
   std::optional<int64_t> givenAway;
 
   CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes,
-            c10::cuda::CUDAStream computeStream, CopyStream outStream, CopyStream inStream)
+            c10::cuda::CUDAStream computeStream, CopyStreams streams)
       : device(std::move(deviceArena)),
         host(std::move(hostArena)),
         allocator(device.base(), device.bytes(), alignBytes),
         compute(computeStream),
-        out(std::move(outStream)),
-        in(std::move(inStream)) {}
+        out(std::move(streams.out)),
+        in(std::move(streams.in)),
+        hostWork(std::move(streams.hostWork)) {}
   ~CudaState() {
     dropWorkspaces(compute);
     CudaArenaRegistration::remove(allocator);
@@ -84,6 +104,8 @@ struct CudaState {
         return out.get();
       case ir::Stream::kHostToDevice:
         return in.get();
+      case ir::Stream::kHostCompute:
+        return hostWork.get();
       default:
         return compute.stream();
     }
@@ -102,6 +124,7 @@ struct CudaState {
       ir::PlanError found = ir::takePayload(std::move(error));
       if (!failure) failure = std::move(found);
     }
+    if (!failure && hostFailure.isSet()) failure = ir::takePayload(hostFailure.get());
     return failure ? ir::makeError(*failure) : ir::success();
   }
   ir::Error check(cudaError_t status, const char* what) { return fail(checkCuda(status, what)); }

@@ -17,13 +17,14 @@
 namespace stowage::runtime {
 
 ir::Expected<std::unique_ptr<Launcher>> Launcher::make(const ProgramSource& source,
-                                                       c10::Device device, ArenaBases bases,
+                                                       ir::Stream stream, c10::Device device,
+                                                       ArenaBases bases,
                                                        std::unique_ptr<RngKeeper> rng) {
   auto tensors = BoundTensors::make(source.graph, device);
   if (!tensors) return tensors.takeError();
   std::unique_ptr<Launcher> launcher(
       new Launcher(source, bases, std::move(*tensors), std::move(rng)));
-  if (ir::Error error = launcher->prepare()) return error;
+  if (ir::Error error = launcher->prepare(stream)) return error;
   return launcher;
 }
 
@@ -51,10 +52,11 @@ void Launcher::makeHostSlots() {
   }
 }
 
-ir::Error Launcher::prepare() {
+ir::Error Launcher::prepare(ir::Stream stream) {
   makeHostSlots();
   for (size_t i = 0; i < source_.schedule.commands.size(); ++i) {
-    if (source_.schedule.commands[i].kind != ir::CommandKind::kRun) continue;
+    const ir::Command& command = source_.schedule.commands[i];
+    if (command.kind != ir::CommandKind::kRun || command.stream != stream) continue;
     if (ir::Error error = prepareLaunch(ir::CommandId(i))) return error;
   }
   return ir::success();

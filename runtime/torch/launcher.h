@@ -5,7 +5,7 @@
 // checks that every result lies where the plan says with the type that the graph says. Nothing is
 // ever copied on the device to make that true: a result elsewhere is an error.
 // Shared by the devices that run libtorch's ops; the device decides on which thread and stream.
-// One thread launches.
+// A launcher is one stream's, and one thread launches.
 #ifndef STOWAGE_RUNTIME_TORCH_LAUNCHER_H_
 #define STOWAGE_RUNTIME_TORCH_LAUNCHER_H_
 
@@ -34,9 +34,11 @@ struct ArenaBases {
 
 class Launcher {
  public:
-  /// Prepares every run command. Errors: kUnsupported, kInvalidIr or kPlanMismatch naming the node.
+  /// Prepares every run command of the stream. `device`: where its ops run. Errors: kUnsupported,
+  /// kInvalidIr or kPlanMismatch naming the node.
   static ir::Expected<std::unique_ptr<Launcher>> make(const ProgramSource& source,
-                                                      c10::Device device, ArenaBases bases,
+                                                      ir::Stream stream, c10::Device device,
+                                                      ArenaBases bases,
                                                       std::unique_ptr<RngKeeper> rng);
   /// Runs a command to its end. `allocator` serves it through `allocations`.
   ir::Error launch(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars,
@@ -57,7 +59,7 @@ class Launcher {
 
   Launcher(const ProgramSource& source, ArenaBases bases, BoundTensors tensors,
            std::unique_ptr<RngKeeper> rng);
-  ir::Error prepare();
+  ir::Error prepare(ir::Stream stream);
   void makeHostSlots();
   ir::Error prepareLaunch(ir::CommandId command);
   ir::Expected<int32_t> findCall(const ir::Command& command);
