@@ -38,8 +38,10 @@ ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const Plann
   passes::PlannedStep planned;
   planned.order = plan.order;
   planned.rowBlocks = plan.file.graph.rowBlocks;
+  planned.hostUpdates = plan.file.graph.hostUpdates;
   planned.graph = plan.graph;
-  planned.boundScope = passes::orderName(plan.order) + passes::scopeOfRowBlocks(planned.rowBlocks);
+  planned.boundScope = passes::orderName(plan.order) +
+                       passes::scopeBesideOrders(planned.rowBlocks, planned.hostUpdates);
   planned.result.bound = planner::computeLowerBound(*problem, plan.file.budget).stepTime;
   planned.schedule = std::move(*schedule);
   planned.schedule.predicted.bound = planned.result.bound;

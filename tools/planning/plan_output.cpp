@@ -89,10 +89,11 @@ ir::Expected<std::string> makePlanText(const PlanOutput& output) {
 
 namespace {
 
-/// Of the step without row blocks, whose kernels take less time; 0 where the costs do not say.
+/// Of the step without row blocks, whose kernels take less time, and with all updates on the
+/// device; 0 where the costs do not say.
 Nanoseconds unlimitedTime(const PlanOutput& output) {
   if (output.inputs.unlimited > Nanoseconds(0)) return output.inputs.unlimited;
-  if (output.planned.rowBlocks == 1) return Nanoseconds(0);
+  if (output.planned.rowBlocks == 1 && output.planned.hostUpdates == 0) return Nanoseconds(0);
   ir::Expected<ir::NodeCosts> costs =
       ir::resolveCosts(output.inputs.graph, output.inputs.costs, output.inputs.options.graphMode);
   if (costs) return costs->totalTime();
@@ -124,11 +125,15 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     if (output.planned.order == passes::Order::kByLayer)
       os << "order      micro-batches by layer\n";
     if (output.planned.rowBlocks > 1) os << "row blocks " << output.planned.rowBlocks << '\n';
+    if (output.planned.hostUpdates > 0) {
+      os << "on host    the updates of " << output.planned.hostUpdates
+         << " % of the parameters' bytes, with the bits of the host's kernels\n";
+    }
     if (output.planned.estimatedCosts > 0 &&
         output.inputs.costs.source != ir::CostSource::kRoofline) {
       os << "           " << output.planned.estimatedCosts
-         << " ops in row blocks have no measured costs: scaled from the whole ops, or estimated "
-            "('stowage profile' measures them)\n";
+         << " ops in row blocks or on the host have no measured costs: scaled from the whole ops, "
+            "or estimated ('stowage profile' measures those in row blocks)\n";
     }
     printPolicies(output.policies, output.planned.schedule.predicted.stepTime, os);
     if (output.planned.wasEnded)
@@ -146,6 +151,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
     json["row_blocks"] = output.planned.rowBlocks;
+    json["host_updates_percent"] = output.planned.hostUpdates;
     json["stopped_by_time_limit"] = output.planned.wasEnded;
     if (!output.policies.empty()) json["policies"] = policiesJson(output.policies);
     printJson(json);

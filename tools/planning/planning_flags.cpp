@@ -25,8 +25,15 @@ ir::Error badFlag(std::string text) {
 }
 
 /// --allow offload,recompute,in-place-reuse,reorder,row-blocks: what is not listed is not done.
+/// What changes bits, host-step, is never done unless listed; alone it comes on top of all the
+/// others.
 ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
+  const std::vector<int64_t> shares(passes::kHostShares.begin(), passes::kHostShares.end());
+  if (text.trim() == "host-step") {
+    options.hostUpdates = shares;
+    return ir::success();
+  }
   options.allowed = {.offload = false, .disk = false, .recompute = false, .inPlaceReuse = false};
   options.orders = {passes::Order::kProgram};
   const std::vector<int64_t> rowBlocks = std::move(options.rowBlocks);
@@ -49,10 +56,12 @@ ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
       options.orders = passes::PlanStepOptions().orders;
     else if (name == "row-blocks")
       options.rowBlocks = rowBlocks;
+    else if (name == "host-step")
+      options.hostUpdates = shares;
     else if (name != "none") {
       return badFlag("--allow: " + describeUnknown("word", name.str(), "a comma list of",
                                                    {"offload", "recompute", "in-place-reuse",
-                                                    "reorder", "row-blocks", "none"}));
+                                                    "reorder", "row-blocks", "host-step", "none"}));
     }
   }
   return ir::success();

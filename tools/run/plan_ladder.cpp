@@ -65,10 +65,9 @@ ir::Expected<passes::PlannedStep> planAnew(const LoadedPlan& plan, PlanningInput
                                            const CommonFlags& flags) {
   const Waiting waiting(!flags.quiet, "planning for " + formatBytes(plan.file.budget));
   // An embedded graph is in the plan's order, whichever that is. Ops were measured for the plan's
-  // row blocks only.
-  const int64_t rowBlocks = plan.file.graph.rowBlocks;
+  // row blocks and updates on the host only.
   inputs.options.rowBlocks.clear();
-  if (plan.graphPath.empty() || rowBlocks > 1) {
+  if (plan.graphPath.empty() || plan.file.graph.hasOtherOps()) {
     inputs.options.orders = {passes::Order::kProgram};
   } else {
     inputs.graph = plan.step;
@@ -79,7 +78,10 @@ ir::Expected<passes::PlannedStep> planAnew(const LoadedPlan& plan, PlanningInput
   }
   ir::Expected<passes::PlannedStep> planned =
       passes::planStep(inputs.graph, inputs.target, inputs.costs, inputs.options);
-  if (planned) planned->rowBlocks = rowBlocks;
+  if (planned) {
+    planned->rowBlocks = plan.file.graph.rowBlocks;
+    planned->hostUpdates = plan.file.graph.hostUpdates;
+  }
   return planned;
 }
 

@@ -41,6 +41,16 @@ ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& c
                  path);
 }
 
+/// The device is no measure for what runs on the host.
+void addHostRows(const ir::Graph& graph, const ir::CostTable& from, ir::CostTable& table) {
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (!graph.nodes()[i].onHost) continue;
+    const std::string signature = ir::nodeSignature(graph, ir::NodeId(i));
+    const auto row = from.bySignature.find(signature);
+    if (row != from.bySignature.end()) table.bySignature.insert(*row);
+  }
+}
+
 /// A copy's slowest link and longest latency that a throttled run waits for.
 constexpr BytesPerSecond kSlowestLink(int64_t{1} << 20);
 constexpr Nanoseconds kLongestLatency(1'000'000'000);
@@ -102,11 +112,11 @@ ir::Expected<CostsHere> measureAllocations(const CostsRequest& request) {
   if (!request.costs.empty()) {
     ir::Expected<planner::CostFile> known = loadCosts(request.costs);
     if (!known) return known.takeError();
-    const std::string different = differentCosts(
-        plan.file, request.costs, planner::costsForPlan(plan.file, plan.graph, known->table));
-    remark(different, request.flags);
+    const ir::CostTable own = planner::costsForPlan(plan.file, plan.graph, known->table);
+    remark(differentCosts(plan.file, request.costs, own), request.flags);
     if (ir::Error error = checkMeasuredHere(plan.file.target, *known, request.costs)) return error;
     options.known = std::move(known->table);
+    addHostRows(plan.graph, own, options.known);
     costs.hasLinks = true;
   }
   ir::Expected<ir::CostTable> table =

@@ -17,8 +17,8 @@ namespace {
 ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
   // An embedded graph is in the plan's order already, whichever that is.
   for (const passes::Order order : passes::kAllOrders) {
-    ir::Expected<ir::Graph> graph =
-        passes::arrangeGraph(source.model->graph, order, plan.file.graph.rowBlocks);
+    ir::Expected<ir::Graph> graph = passes::arrangeGraph(
+        source.model->graph, order, plan.file.graph.rowBlocks, plan.file.graph.hostUpdates);
     if (!graph) return graph.takeError();
     source.graph = std::move(*graph);
     if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();

@@ -108,6 +108,10 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   os << fmt::format("links      offloads busy {:.0f} %, prefetches {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
                     shareOf(explained.inBusy, explained.stepTime));
+  if (explained.hostBusy.value() > 0) {
+    os << fmt::format("on host    updates keep the host busy {:.0f} % of the step\n",
+                      shareOf(explained.hostBusy, explained.stepTime));
+  }
   for (const StallPlace& stall : explained.stalls) {
     os << fmt::format("waits      {:>10}  before {}", formatDuration(stall.time),
                       graph.describeNode(stall.node));
@@ -146,7 +150,10 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const Plan
           {"waiting_ns", explained.waiting.value()},
           {"recompute_ns", explained.recomputeTime.value()},
           {"launch_wait_ns", explained.launchWaits.value()},
-          {"busy_ns", {{"d2h", explained.outBusy.value()}, {"h2d", explained.inBusy.value()}}},
+          {"busy_ns",
+           {{"d2h", explained.outBusy.value()},
+            {"h2d", explained.inBusy.value()},
+            {"host", explained.hostBusy.value()}}},
           {"stalls", stalls},
           {"helps", helpJson(help)}};
 }

@@ -78,9 +78,9 @@ ir::Error addCosts(const LowerFlags& flags, const LoadedPlan& plan, PlanningInpu
   return notMeasured(resolved.takeError(), stepPath(plan), inputs.costsPath);
 }
 
-/// Of the step itself, which has other ops than a plan in row blocks.
+/// Of the step itself, which has other ops than a plan in row blocks or with updates on the host.
 ir::Expected<ir::CostTable> costsOfStep(const LoadedPlan& plan, const PlanningInputs& inputs) {
-  if (plan.file.graph.rowBlocks <= 1) return inputs.costs;
+  if (!plan.file.graph.hasOtherOps()) return inputs.costs;
   if (inputs.costsPath.empty()) return planner::rooflineCosts(plan.step, plan.file.target);
   ir::Expected<planner::CostFile> file = loadCosts(inputs.costsPath);
   if (!file) return file.takeError();
@@ -96,7 +96,7 @@ ir::Error measureUnplanned(const LoadedPlan& plan, PlanningInputs& inputs) {
       ir::resolveCosts(plan.step, *table, plan.file.schedule.graphMode);
   if (!costs) return notMeasured(costs.takeError(), stepPath(plan), inputs.costsPath);
   inputs.keepAll = ir::computeUnplannedPeak(plan.step, inputs.target, *costs);
-  if (plan.file.graph.rowBlocks > 1) inputs.unlimited = costs->totalTime();
+  if (plan.file.graph.hasOtherOps()) inputs.unlimited = costs->totalTime();
   return ir::success();
 }
 

@@ -153,6 +153,16 @@ struct Training {
   const runtime::TrainingNotes& notes;
 };
 
+ir::Error checkComparable(const RunFlags& flags, const planner::PlanFile& plan) {
+  const bool isOther = plan.target.device == ir::DeviceKind::kCuda && plan.graph.hostUpdates > 0;
+  if (!flags.compare || !isOther) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "--compare-unplanned: the plan runs the updates of " +
+                           std::to_string(plan.graph.hostUpdates) +
+                           " % of the parameters' bytes on the host, whose kernels give other bits "
+                           "than the GPU's: expected a plan made without --allow host-step");
+}
+
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
 ir::Expected<runtime::Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
                                                    const runtime::RunRecord& run) {
@@ -228,6 +238,7 @@ VerbResult runRun(const RunFlags& flags) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--throttle-links goes with steps for the CPU: a GPU's links are there");
   }
+  if (ir::Error error = checkComparable(flags, plan->file)) return error;
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
   remark(describeMemoryCount(plan->file.target), flags);
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
