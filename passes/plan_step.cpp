@@ -59,6 +59,11 @@ ir::Error checkGraphMode(const ir::Graph& graph, ir::GraphMode mode) {
   }
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     const ir::NodeId node(i);
+    if (graph.node(node).onHost) {
+      return ir::makeError(ir::ErrorCode::kInfeasible, "a CUDA graph cannot hold node " +
+                                                           graph.describeNode(node) +
+                                                           ", which runs on the host (rule V25)");
+    }
     if (mode == ir::GraphMode::kNoUpdate && ir::endsGraph(graph.node(node))) break;
     for (const ir::Access& access : graph.accesses(node)) {
       const ir::Storage& storage = graph.storage(access.storage);
@@ -94,7 +99,7 @@ struct StepPlanner::Variant {
   std::shared_ptr<const ir::CostTable> costs;  // of row blocks, or with updates on the host
   int64_t estimatedCosts = 0;
   std::optional<planner::Problem> problem;
-  /// Nothing: another variant has the same graph, or pins name what is not there in row blocks.
+  /// Nothing: another variant has the same graph, or pins do not fit this one.
   std::optional<planner::Planner> planner;
 };
 
@@ -188,17 +193,21 @@ ir::Error StepPlanner::prepare(Variant& variant) {
   ir::Expected<planner::Problem> problem = planner::makeProblem(
       variant.graph, source.target, variant.costs ? *variant.costs : source.costs, options.allowed,
       options.limits, options.pins, options.graphMode);
-  if (!problem) {
-    ir::PlanError error = ir::takePayload(problem.takeError());
-    const bool isPin = variant.rowBlocks > 1 && error.code() == ir::ErrorCode::kInvalidArgument;
-    return isPin ? ir::success() : ir::makeError(std::move(error));
-  }
+  if (!problem) return withoutVariant(variant, problem.takeError());
   variant.problem.emplace(std::move(*problem));
   variant.problem->pinnedRows = options.pinnedRows;
   ir::Expected<planner::Planner> planner = planner::Planner::make(*variant.problem);
-  if (!planner) return planner.takeError();
+  if (!planner) return withoutVariant(variant, planner.takeError());
   variant.planner.emplace(std::move(*planner));
   return ir::success();
+}
+
+/// What is pinned as captured may not be there, or not be possible, in another arrangement.
+ir::Error StepPlanner::withoutVariant(const Variant& variant, ir::Error error) {
+  ir::PlanError found = ir::takePayload(std::move(error));
+  const bool isOther = variant.rowBlocks > 1 || variant.hostUpdates > 0;
+  const bool isPin = isOther && found.code() == ir::ErrorCode::kInvalidArgument;
+  return isPin ? ir::success() : ir::makeError(std::move(found));
 }
 
 /// What speaks for a graph before it is planned.

@@ -98,6 +98,7 @@ class StepPlanner {
   StepPlanner();
   ir::Error addVariant(Order order, int64_t rowBlocks, int64_t hostUpdates);
   ir::Error prepare(Variant& variant);
+  static ir::Error withoutVariant(const Variant& variant, ir::Error error);
   /// Of all graphs, the most promising first.
   std::vector<Prospect> findProspects(Bytes budget);
   static void findSlowest(llvm::ArrayRef<Prospect> prospects, Search& search);

@@ -12,6 +12,7 @@ struct StorageUse {
   NodeId firstHostWrite;
   NodeId deviceWrite;  // the last one
   NodeId lastDeviceRead;
+  bool isOnDevice() const { return deviceWrite.isValid() || lastDeviceRead.isValid(); }
 };
 
 class FaultFinder {
@@ -55,17 +56,22 @@ class FaultFinder {
   void checkAccess(NodeId id, const Access& access) {
     const Storage& storage = graph_.storage(access.storage);
     const StorageUse& use = uses_[access.storage.index()];
-    const bool isLaunchThreads = storage.home == Space::kHost && use.deviceWrite.isValid();
-    if (isLaunchThreads) return add(id, "uses " + nameOf(access.storage) + ", left on the host");
+    const bool changes = graph_.lastVersion(access.storage) > 0;
+    if (storage.home == Space::kHost && use.isOnDevice() && changes) {
+      return add(id, "uses " + nameOf(access.storage) +
+                         ", which ops of the device find on the host when they are launched");
+    }
     if (!access.writes() && !use.firstHostWrite.isValid()) return checkRead(id, access);
     if (!storage.persistent && (!access.reads() || storage.role == Role::kInput)) {
       return add(id, "makes " + nameOf(access.storage));
     }
-    if (storage.output) return add(id, "writes " + nameOf(access.storage) + ", which is delivered");
-    const bool isHandedOver = !storage.persistent && use.deviceWrite < use.firstHostWrite;
+    if (storage.output) return add(id, "uses " + nameOf(access.storage) + ", which is delivered");
+    if (storage.bytes == Bytes(0)) return add(id, "uses " + nameOf(access.storage) + ", no bytes");
+    const bool isHandedOver =
+        !storage.persistent && use.deviceWrite < use.firstHostWrite && use.deviceWrite < id;
     if (use.deviceWrite.isValid() && !isHandedOver) {
-      return add(id, "writes " + nameOf(access.storage) + ", as " +
-                         graph_.describeNode(use.deviceWrite) + " does on the device");
+      return add(id, "uses " + nameOf(access.storage) + ", which " +
+                         graph_.describeNode(use.deviceWrite) + " writes on the device");
     }
     if (use.firstHostWrite == id && use.lastDeviceRead > id) {
       add(id, "writes " + nameOf(access.storage) + ", which " +

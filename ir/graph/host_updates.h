@@ -7,9 +7,10 @@
 //   - What persists and a node on the host writes, only nodes on the host write. So the host always
 //     has the newest bytes of it. What the step makes for itself is handed over to the host once.
 //     After the first write there, no node on the device uses either in this step.
-//   - What it reads besides, the step never writes, or has written for the last time. What an op of
-//     a GPU leaves on the host is not among it: it is there when the op is launched, not when it
-//     runs.
+//   - What it reads besides, the step never writes, or has written for the last time. What changes
+//   in
+//     host memory and an op of a GPU uses there is not among it: such an op reads and writes it
+//     when it is launched, not when it runs.
 #ifndef STOWAGE_IR_GRAPH_HOST_UPDATES_H_
 #define STOWAGE_IR_GRAPH_HOST_UPDATES_H_
 

@@ -55,6 +55,7 @@ ir::Node cutNode(const ir::Node& node, Bucket bucket) {
   ir::Node part;
   part.op = node.op;
   part.phase = node.phase;
+  part.onHost = node.onHost;
   part.scope = node.scope;
   for (const ir::Argument& argument : node.args) {
     part.args.push_back(cutArgument(argument, bucket));

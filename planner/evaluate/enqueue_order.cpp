@@ -216,6 +216,10 @@ class Orderer {
                    std::max(hostStart_[i], hostEnd_[i]));
       }
     }
+    // The host may be steps behind: then the place is taken all the time.
+    for (ir::TickRange& range : result_.hosts) {
+      if (range.end - range.begin > result_.period) range = {.begin = 0, .end = result_.period};
+    }
   }
 
   void extendHost(int32_t liveRange, int64_t tick) {

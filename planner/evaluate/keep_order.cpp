@@ -26,13 +26,17 @@ void keepOutputs(const Expansion& x, CopySchedule& copies) {
 void keepHostRuns(const Expansion& x, CopySchedule& copies) {
   for (size_t i = 0; i < x.hostRuns.size(); ++i) {
     ComputePosition& start = copies.host[i].start;
-    enqueueBefore(x.launchCount(), start);
     for (const int32_t offload : x.hostRuns[i].offloads) {
-      start = std::max(start, copies.out[static_cast<size_t>(offload)].start);
+      // In the frame of its own launch, which may be a period later.
+      const auto index = static_cast<size_t>(offload);
+      const int64_t shift = x.offloads[index].after / x.launchCount() * x.launchCount();
+      const ComputePosition& copy = copies.out[index].start;
+      start = std::max(start, ComputePosition{copy.launch - shift, copy.offset});
     }
     for (const int32_t run : x.hostRuns[i].before) {
       start = std::max(start, copies.host[static_cast<size_t>(run)].start);
     }
+    enqueueBefore(x.launchCount(), start);
   }
 }
 

@@ -190,7 +190,7 @@ Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> re
                         const ir::Command& command, const ir::NodeCosts& costs,
                         int64_t alignBytes) {
   if (command.kind == ir::CommandKind::kRun) {
-    const bool onHost = command.stream == ir::Stream::kHostCompute;
+    const bool onHost = graph.node(command.node).onHost;
     return onHost ? costs.hostWork[command.node.index()] : costs.nodes[command.node.index()].work;
   }
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);

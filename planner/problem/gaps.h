@@ -77,6 +77,10 @@ class GapTable {
   /// `result`? Else they stay until the recompute: what is small beside the result, or is not
   /// recomputable.
   bool recomputesDeadInput(ir::StorageId input, size_t touch, ir::StorageId result) const;
+  /// Does a node on the host write it? Then the host has its newest bytes.
+  bool isWrittenOnHost(ir::StorageId storage) const {
+    return !hostWrites_[storage.index()].empty();
+  }
   /// Written in each step on the device, so the host's copy grows stale.
   bool isWritten(ir::StorageId storage) const;
 

@@ -19,6 +19,16 @@ bool isAlwaysSo(const GapTable& table, const Pin& pin) {
   return false;
 }
 
+/// Of "keep", the first storage that matches and gets its bytes on the host; "": none.
+std::string findWrittenOnHost(const GapTable& table, const Pin& pin) {
+  const auto& storages = table.problem().graph.storages();
+  for (size_t i = 0; i < storages.size() && pin.action == GapAction::kKeep; ++i) {
+    const bool matches = storages[i].persistent && matchesGlob(pin.pattern, storages[i].name);
+    if (matches && table.isWrittenOnHost(ir::StorageId(i))) return storages[i].name;
+  }
+  return "";
+}
+
 /// With segments everything is fixed: what is not recomputed is kept.
 void fixSegments(const GapTable& table, FixedActions& fixed) {
   const int32_t segments = table.problem().allowed.segments;
@@ -49,6 +59,12 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
   fixHostWrites(table, fixed);
   const Problem& problem = table.problem();
   for (const Pin& pin : problem.pins) {
+    const std::string onHost = findWrittenOnHost(table, pin);
+    if (!onHost.empty()) {
+      return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                           "pin '" + describePin(pin) + "': found '" + onHost +
+                               "', which an update on the host writes there");
+    }
     bool isPossible = pin.action == GapAction::kKeep || isAlwaysSo(table, pin);
     for (size_t g = 0; g < table.gaps().size(); ++g) {
       const Gap& gap = table.gaps()[g];

@@ -17,11 +17,11 @@ namespace {
 
 constexpr int kSparedShare = 4;  // one of so many processors
 
-/// libtorch would give the thread its own number with its first parallel loop.
+/// libtorch gives a thread its own number when it is first asked, by a parallel loop or here.
 void prepareTeam() {
   static thread_local bool isPrepared = false;
   if (std::exchange(isPrepared, true)) return;
-  at::init_num_threads();
+  (void)at::get_num_threads();
   const int processors = omp_get_num_procs();
   omp_set_num_threads(std::max(1, processors - processors / kSparedShare));
 }

@@ -1,18 +1,19 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/planning/plan_output.h"
-#include "planner/report/plan_summary.h"
 
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "ir/base/affix.h"
 #include "ir/text/printer.h"
 #include "passes/planned_file.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_json.h"
+#include "planner/report/plan_summary.h"
 #include "planner/verdict/plan_verdict.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
@@ -89,6 +90,21 @@ ir::Expected<std::string> makePlanText(const PlanOutput& output) {
 
 namespace {
 
+/// Bytes of the parameters that the step updates: all, or those on the host.
+Bytes updatedBytes(const ir::Graph& graph, bool onHost) {
+  std::set<ir::StorageId> updated;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (onHost && !graph.nodes()[i].onHost) continue;
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
+      if (isParameter && access.writes()) updated.insert(access.storage);
+    }
+  }
+  Bytes bytes;
+  for (const ir::StorageId id : updated) bytes += graph.storage(id).bytes;
+  return bytes;
+}
+
 /// Of the step without row blocks, whose kernels take less time, and with all updates on the
 /// device; 0 where the costs do not say.
 Nanoseconds unlimitedTime(const PlanOutput& output) {
@@ -126,8 +142,9 @@ VerbResult writePlanOutput(const PlanOutput& output) {
       os << "order      micro-batches by layer\n";
     if (output.planned.rowBlocks > 1) os << "row blocks " << output.planned.rowBlocks << '\n';
     if (output.planned.hostUpdates > 0) {
-      os << "on host    the updates of " << output.planned.hostUpdates
-         << " % of the parameters' bytes, with the bits of the host's kernels\n";
+      os << "on host    updates of " << formatBytes(updatedBytes(output.planned.graph, true))
+         << " of " << formatBytes(updatedBytes(output.planned.graph, false))
+         << " of parameters, with the bits of the host's kernels\n";
     }
     if (output.planned.estimatedCosts > 0 &&
         output.inputs.costs.source != ir::CostSource::kRoofline) {
@@ -151,7 +168,7 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
     json["row_blocks"] = output.planned.rowBlocks;
-    json["host_updates_percent"] = output.planned.hostUpdates;
+    json["host_updated_bytes"] = updatedBytes(output.planned.graph, true).value();
     json["stopped_by_time_limit"] = output.planned.wasEnded;
     if (!output.policies.empty()) json["policies"] = policiesJson(output.policies);
     printJson(json);

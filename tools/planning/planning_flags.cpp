@@ -101,6 +101,10 @@ ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
     return badFlag(std::string("--launch ") + text + ": expected a target for CUDA, found '" +
                    inputs.target.profile + "'");
   }
+  if (*mode != ir::GraphMode::kNone && !inputs.options.hostUpdates.empty()) {
+    return badFlag("--launch " + text +
+                   ": a CUDA graph cannot hold updates on the host, found --allow host-step");
+  }
   inputs.options.graphMode = *mode;
   return ir::success();
 }
@@ -166,7 +170,9 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "host memory the plan may use, e.g. 100GiB; default: no limit");
   command.add_option(
       "--allow", flags.allow,
-      "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all");
+      "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all. "
+      "With "
+      "host-step (alone: on top of all) updates may run on the host, whose bits are not a GPU's");
   command.add_option(
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', or 'state:*layers.*=keep' for "
