@@ -5,11 +5,10 @@
 // What makes that possible, by versions and not by names:
 //   - The node is the optimizer's, draws nothing, and makes no storage: it changes what there is.
 //   - What persists and a node on the host writes, only nodes on the host write. So the host always
-//     has the newest bytes of it. What the step makes for itself is handed over to the host once.
+//     has the newest bytes of it. What the step makes for itself is copied to the host once.
 //     After the first write there, no node on the device uses either in this step.
-//   - What it reads besides, the step never writes, or has written for the last time. What changes
-//   in
-//     host memory and an op of a GPU uses there is not among it: such an op reads and writes it
+//   - What it reads besides, the step never writes, or has written for the last time. Host memory
+//     that changes and that an op of a GPU uses is not among it: such an op reads and writes it
 //     when it is launched, not when it runs.
 #ifndef STOWAGE_IR_GRAPH_HOST_UPDATES_H_
 #define STOWAGE_IR_GRAPH_HOST_UPDATES_H_
@@ -22,9 +21,8 @@
 
 namespace stowage::ir {
 
-/// Would every node with a mark in `onHost` (by node) run on the host, all the others on the
-/// device, what stands against it: nodes in order, each with a reason such as "reads 'w', which
-/// ...".
+/// What stands against running the nodes marked in `onHost` (by node) on the host and all others
+/// on the device: nodes in order, each with a reason such as "reads 'w', which ...".
 std::vector<std::pair<NodeId, std::string>> findHostFaults(const Graph& graph,
                                                            const std::vector<bool>& onHost);
 

@@ -2,10 +2,10 @@
 //
 // When copies run: offloads from the last write on, prefetches as early as the bytes allow.
 #include "planner/evaluate/copy_schedule.h"
-#include "planner/evaluate/launch_loads.h"
 
 #include <gtest/gtest.h>
 
+#include "planner/evaluate/launch_loads.h"
 #include "tests/unit/planner/small_problem.h"
 
 namespace stowage::planner {
