@@ -2,6 +2,7 @@
 #include "tools/cli/number_flag.h"
 
 #include <charconv>
+#include <cmath>
 #include <cstdint>
 #include <optional>
 
@@ -31,6 +32,13 @@ std::string describeBadRate(const std::string& text) {
   return rate && *rate >= 0 && *rate <= 1e9
              ? ""
              : "found '" + text + "', expected a number from 0 to 1e9";
+}
+
+std::string describeBadSeconds(const std::string& text) {
+  const auto seconds = readNumber<double>(text);
+  return seconds && std::isfinite(*seconds) && *seconds > 0
+             ? ""
+             : "found '" + text + "', expected seconds above 0";
 }
 
 }  // namespace stowage::tools

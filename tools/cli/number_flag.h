@@ -13,6 +13,8 @@ namespace stowage::tools {
 std::string describeBadSeed(const std::string& text);
 /// The same for a learning rate: a number from 0 to 1e9.
 std::string describeBadRate(const std::string& text);
+/// The same for a time: a number of seconds above 0.
+std::string describeBadSeconds(const std::string& text);
 
 }  // namespace stowage::tools
 

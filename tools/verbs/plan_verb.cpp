@@ -2,15 +2,12 @@
 //
 // stowage plan step.stow --budget 24GiB -o plan.json: the verdict first, then the file.
 #include <fmt/format.h>
-#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringRef.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
-#include <chrono>
-#include <cmath>
-#include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -22,11 +19,13 @@
 #include "planner/report/plan_summary.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/exit_code.h"
+#include "tools/cli/number_flag.h"
 #include "tools/cli/progress.h"
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
 #include "tools/planning/plan_output.h"
 #include "tools/planning/planning_flags.h"
+#include "tools/planning/time_limit.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -102,23 +101,10 @@ std::string describeSearch(Nanoseconds best, Nanoseconds bound) {
                      formatDuration(bound), planner::formatExcess(best, bound, /*sign=*/false));
 }
 
-/// What is wrong with it; "" for a time.
-std::string checkSeconds(const std::string& text) {
-  double seconds = 0;
-  if (llvm::to_float(text, seconds) && std::isfinite(seconds) && seconds > 0) return "";
-  return "found '" + text + "', expected seconds above 0";
-}
-
-std::function<bool()> timer(double seconds) {
-  if (seconds <= 0) return nullptr;
-  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
-  return [end] { return std::chrono::steady_clock::now() >= end; };
-}
-
 ir::Expected<passes::PlannedStep> search(const PlanFlags& flags, std::optional<Policy> policy,
                                          PlanningInputs& inputs) {
   Waiting waiting(!flags.quiet, "planning for " + formatBytes(inputs.options.budget));
-  inputs.options.isOver = timer(flags.timeLimit);
+  inputs.options.isOver = TimeLimit(flags.timeLimit).isOver();
   inputs.options.found = [&](Nanoseconds best, Nanoseconds bound) {
     waiting.setNews(describeSearch(best, bound));
   };
@@ -245,7 +231,7 @@ Verb addPlanVerb(CLI::App& app) {
       ->add_option("--time-limit", flags->timeLimit,
                    "seconds after which the fastest plan so far is the answer, as soon as there is "
                    "one; then it depends on how fast this machine plans; default: none")
-      ->check(checkSeconds)
+      ->check(describeBadSeconds)
       ->excludes(compare);
   command->add_flag("--embed", flags->embed, "put the graph's text into the plan file");
   addCommonFlags(*command, *flags, /*writesFiles=*/true);

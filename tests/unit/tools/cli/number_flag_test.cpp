@@ -22,5 +22,13 @@ TEST(NumberFlag, RatesAreNumbersInTheirRange) {
   }
 }
 
+TEST(NumberFlag, SecondsAreAboveZero) {
+  for (const char* good : {"0.5", "10", "1e300"}) EXPECT_EQ(describeBadSeconds(good), "");
+  for (const char* bad : {"", "0", "-1", "soon", "nan", "inf"}) {
+    EXPECT_EQ(describeBadSeconds(bad),
+              std::string("found '") + bad + "', expected seconds above 0");
+  }
+}
+
 }  // namespace
 }  // namespace stowage::tools
