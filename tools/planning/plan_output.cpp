@@ -6,7 +6,6 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 
 #include "ir/base/affix.h"
 #include "ir/text/printer.h"
@@ -19,6 +18,7 @@
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/files/whole_file.h"
+#include "tools/planning/graph_summary.h"
 
 namespace stowage::tools {
 
@@ -89,21 +89,6 @@ ir::Expected<std::string> makePlanText(const PlanOutput& output) {
 }
 
 namespace {
-
-/// Bytes of the parameters that the step updates: all, or those on the host.
-Bytes updatedBytes(const ir::Graph& graph, bool onHost) {
-  std::set<ir::StorageId> updated;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (onHost && !graph.nodes()[i].onHost) continue;
-    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
-      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
-      if (isParameter && access.writes()) updated.insert(access.storage);
-    }
-  }
-  Bytes bytes;
-  for (const ir::StorageId id : updated) bytes += graph.storage(id).bytes;
-  return bytes;
-}
 
 /// Of the step without row blocks, whose kernels take less time, and with all updates on the
 /// device; 0 where the costs do not say.

@@ -24,7 +24,9 @@ enum class Policy : uint8_t {
   kOffloadOnly,    // nothing is recomputed
   kRecomputeOnly,  // nothing is moved
   kFullRecompute,  // whole segments of forward run again in backward; nothing is moved
-  kStreamStates    // parameters and optimizer states are on the host between their uses
+  kStreamStates,   // parameters and optimizer states are on the host between their uses
+  kHostStepOnly,   // all updates are on the host where that helps; nothing else leaves the device
+  kAll             // each tensor by itself: a plan without a policy
 };
 const char* policyName(Policy policy);
 /// Errors: kInvalidArgument with the nearest name.
@@ -36,8 +38,26 @@ std::string listPolicies();
 /// pinned. Full recompute has several ways: numbers of segments.
 std::vector<passes::PlanStepOptions> narrowTo(Policy policy, const PlanningInputs& inputs);
 
-/// The fastest plan under `policy` for the budget of the inputs. Errors: as passes::planStep; the
-/// infeasible error with the smallest budget.
+/// Errors: kInvalidArgument saying why no update of the step may run on the host.
+ir::Error checkHostUpdates(const PlanningInputs& inputs);
+
+/// Plans one step in several ways, the fastest of which counts, for any number of budgets.
+class PolicyPlanner {
+ public:
+  /// `inputs` must outlive it. Errors: as passes::StepPlanner::make, and as checkHostUpdates for
+  /// kHostStepOnly.
+  static ir::Expected<PolicyPlanner> make(Policy policy, const PlanningInputs& inputs);
+  /// By the options of the inputs, with these alone.
+  static ir::Expected<PolicyPlanner> make(const std::vector<passes::PlanStepOptions>& ways,
+                                          const PlanningInputs& inputs);
+  /// Errors: as passes::planStep; the infeasible error with the smallest budget.
+  ir::Expected<passes::PlannedStep> plan(Bytes budget);
+
+ private:
+  std::vector<passes::StepPlanner> ways_;
+};
+
+/// The fastest plan under `policy` for the budget of the inputs. Errors: as PolicyPlanner.
 ir::Expected<passes::PlannedStep> planBy(Policy policy, const PlanningInputs& inputs);
 
 /// One policy's answer for the budget of the inputs.
@@ -46,8 +66,9 @@ struct PolicyAnswer {
   std::optional<Nanoseconds> stepTime;  // none: nothing fits
   std::optional<Bytes> smallestBudget;  // of the device that works, where nothing fits
   std::string reason;                   // why there is no plan, if not for the device's bytes
+  Bytes hostUpdated;  // of parameters whose updates are on the host, with other bits than a GPU's
 };
-/// All policies. Errors: all but kInfeasible and kInvalidArgument, which are answers.
+/// All policies but kAll. Errors: all but kInfeasible and kInvalidArgument, which are answers.
 ir::Expected<std::vector<PolicyAnswer>> comparePolicies(const PlanningInputs& inputs, bool quiet);
 
 /// A line for each; `stepTime`: of the plan beside them.

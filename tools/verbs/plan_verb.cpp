@@ -25,6 +25,7 @@
 #include "tools/files/whole_file.h"
 #include "tools/planning/plan_output.h"
 #include "tools/planning/planning_flags.h"
+#include "tools/planning/policies.h"
 #include "tools/planning/time_limit.h"
 #include "tools/verbs/verbs.h"
 
@@ -62,6 +63,7 @@ ir::Expected<std::optional<Policy>> readPolicy(const PlanFlags& flags) {
   if (flags.policy.empty()) return std::nullopt;
   ir::Expected<Policy> policy = parsePolicy(flags.policy);
   if (!policy) return policy.takeError();
+  if (*policy == Policy::kAll) return std::nullopt;
   return *policy;
 }
 

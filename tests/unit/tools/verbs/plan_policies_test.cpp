@@ -29,9 +29,10 @@ TEST(PlanPolicies, AreComparedWithThePlanAndPlannedBy) {
   const json answer = json::parse(compared.text);
   std::map<std::string, json> byName;
   for (const json& policy : answer["policies"]) byName[policy["policy"]] = policy;
-  ASSERT_EQ(byName.size(), 5U) << compared.text;
+  ASSERT_EQ(byName.size(), 6U) << compared.text;
   EXPECT_FALSE(byName["keep-all"]["fits"]);
   EXPECT_GT(byName["keep-all"]["smallest_budget_bytes"], answer["budget_bytes"]);
+  EXPECT_FALSE(byName["host-step-only"]["fits"]);
   for (const char* name : {"offload-only", "stream-states"}) {
     ASSERT_TRUE(byName[name]["fits"]) << name;
     EXPECT_GE(byName[name]["step_ns"], answer["predicted"]["compute_ns"]) << name;
