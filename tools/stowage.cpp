@@ -38,9 +38,10 @@ constexpr const char* kStoppedCodes =
     " 129, 130, 143: stopped by SIGHUP, SIGINT, SIGTERM after a whole step.";
 
 std::vector<Verb> addVerbs(CLI::App& app) {
-  return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),    addSweepVerb(app),
-          addFitVerb(app),     addLowerVerb(app),   addExplainVerb(app), addVerifyVerb(app),
-          addRunVerb(app),     addDemoVerb(app),    addDoctorVerb(app),  addSchemaVerb(app)};
+  return {addCaptureVerb(app), addProfileVerb(app), addPlanVerb(app),  addAdviseVerb(app),
+          addSweepVerb(app),   addFitVerb(app),     addLowerVerb(app), addExplainVerb(app),
+          addVerifyVerb(app),  addRunVerb(app),     addDemoVerb(app),  addDoctorVerb(app),
+          addSchemaVerb(app)};
 }
 
 constexpr const char* kEmptyValue = "found an empty value, expected one that is not";

@@ -13,6 +13,7 @@ Verb addCaptureVerb(CLI::App& app);
 Verb addProfileVerb(CLI::App& app);
 Verb addPlanVerb(CLI::App& app);
 Verb addSweepVerb(CLI::App& app);
+Verb addAdviseVerb(CLI::App& app);
 Verb addFitVerb(CLI::App& app);
 Verb addLowerVerb(CLI::App& app);
 Verb addExplainVerb(CLI::App& app);
