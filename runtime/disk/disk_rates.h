@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What the disk below a folder carries, past the page cache: large blocks written and read by
-// several threads at once, each direction alone, as a tier for tensors uses a disk. Memory that
-// looks like a disk (tmpfs) is refused, since its rate is another thing's.
+// What the disk below a folder carries, measured through the file that a tier for tensors uses
+// (DiskFile): each direction alone, then both at once. Memory that looks like a disk (tmpfs) is
+// refused, since its rate is another thing's.
 #ifndef STOWAGE_RUNTIME_DISK_DISK_RATES_H_
 #define STOWAGE_RUNTIME_DISK_DISK_RATES_H_
 
@@ -17,6 +17,7 @@ namespace stowage::runtime {
 struct DiskRates {
   ir::LinkRate write;  // until the disk says that the bytes are on it
   ir::LinkRate read;
+  int bothPermille = 1000;  // how much of its rate each direction keeps while the other runs
 };
 
 inline constexpr Bytes kDiskSample(int64_t{1} << 30);

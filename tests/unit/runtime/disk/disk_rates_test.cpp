@@ -3,9 +3,7 @@
 // A disk's rates are those of a disk, and nothing is left of the measurement.
 #include "runtime/disk/disk_rates.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <atomic>
@@ -14,6 +12,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/disk_folder.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/scratch_folder.h"
 
@@ -24,44 +23,25 @@ namespace fs = std::filesystem;
 
 constexpr Bytes kSample(int64_t{16} << 20);
 
-/// Below the working directory: folders for temporary files are memory on some machines.
-class DiskRatesTest : public testing::Test {
+class DiskRatesTest : public tests::DiskTest {
  protected:
-  DiskRatesTest() { fs::create_directory(folder_); }
-  ~DiskRatesTest() override { fs::remove_all(folder_); }
-
   static void expectRefused(const std::string& folder, Bytes sample, ir::ErrorCode code,
                             const std::string& words) {
-    ir::Expected<DiskRates> rates = measureDisk(folder, sample);
-    ASSERT_FALSE(static_cast<bool>(rates));
-    const ir::PlanError error = ir::takePayload(rates.takeError());
-    EXPECT_EQ(error.code(), code);
-    EXPECT_NE(error.text().find("disk '" + folder + "'"), std::string::npos) << error.text();
-    EXPECT_NE(error.text().find(words), std::string::npos) << error.text();
+    expectDiskError(measureDisk(folder, sample).takeError(), folder, code, words);
   }
-
-  fs::path folder_ = fs::current_path() / ("disk_rates" + std::to_string(getpid()));
 };
 
-/// May files here be read past the page cache?
-bool takesDirectReads(const fs::path& folder) {
-  const std::string path = folder / "probe";
-  const int file = open(path.c_str(), O_CREAT | O_RDWR | O_DIRECT, 0600);
-  if (file < 0) return false;
-  close(file);
-  unlink(path.c_str());
-  return true;
-}
-
 TEST_F(DiskRatesTest, AreMeasuredAndNothingIsLeft) {
-  if (!takesDirectReads(folder_)) GTEST_SKIP() << "no O_DIRECT in " << folder_;
+  if (!takesDirectReads()) GTEST_SKIP() << "no O_DIRECT in " << folder_;
   const DiskRates rates = tests::orFail(measureDisk(folder_, kSample));
   for (const ir::LinkRate& rate : {rates.write, rates.read}) {
     EXPECT_GT(rate.bandwidth, BytesPerSecond(1'000'000));
     EXPECT_LT(rate.bandwidth, BytesPerSecond(1'000'000'000'000));
     EXPECT_GT(rate.latency, Nanoseconds(0));
   }
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_GE(rates.bothPermille, 1);
+  EXPECT_LE(rates.bothPermille, 1000);
+  EXPECT_TRUE(isEmpty());
 }
 
 TEST_F(DiskRatesTest, MemoryIsNoDisk) {
@@ -87,7 +67,7 @@ TEST_F(DiskRatesTest, MoreThanTheDiskHoldsIsRefused) {
   expectRefused(folder_, all + all, ir::ErrorCode::kEnvironment, "cannot reserve its file");
   isOver = true;
   watch.join();
-  EXPECT_TRUE(fs::is_empty(folder_));
+  EXPECT_TRUE(isEmpty());
   EXPECT_GT(leastFree, before.available / 2) << "other programs find the disk full meanwhile";
 }
 
