@@ -11,12 +11,10 @@
 #include <array>
 
 #include "ir/graph/check_graph.h"
-#include "ir/verify/verify.h"
 #include "passes/normalise/hoist_updates.h"
 #include "passes/normalise/host_updates.h"
 #include "passes/plan_step.h"
-#include "runtime/fake/fake_device.h"
-#include "tests/support/fake_training.h"
+#include "tests/support/expect_sound.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
 
@@ -60,22 +58,7 @@ class HostStep {
 
   void expectRight(const passes::PlannedStep& planned, Bytes budget) const {
     const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
-    for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
-                                          .schedule = planned.schedule,
-                                          .target = target_,
-                                          .costs = &costs,
-                                          .budget = budget})) {
-      ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
-                    << " " << violation.message;
-    }
-    for (const Nanoseconds most : {Nanoseconds(0), Nanoseconds(100'000)}) {
-      runtime::FakeDevice device(planned.schedule.arenas,
-                                 {.seed = seed_, .most = most, .commands = {}});
-      EXPECT_EQ(compareWithReference(
-                    device, {planned.graph, planned.schedule, target_, &costs, nullptr}, kSteps),
-                "")
-          << "seed " << seed_ << ", " << budget.value() << " bytes, delays " << most.value();
-    }
+    expectSound({planned.graph, planned.schedule, target_, costs, budget, seed_}, kSteps);
   }
 
  private:

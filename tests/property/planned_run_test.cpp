@@ -12,11 +12,11 @@
 #include <cstdlib>
 #include <vector>
 
-#include "ir/verify/verify.h"
 #include "passes/plan_step.h"
 #include "planner/evaluate/timing.h"
 #include "runtime/executor/enqueue_plan.h"
 #include "runtime/fake/fake_device.h"
+#include "tests/support/expect_sound.h"
 #include "tests/support/fake_training.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/random_graph.h"
@@ -85,16 +85,8 @@ class PlannedRun {
 
   void expectRight(Bytes budget, Met& met) const {
     const passes::PlannedStep planned = orFail(plan(budget));
-    expectProven(planned, budget);
     const ir::NodeCosts costs = costsOf(planned);
-    for (const Nanoseconds most : {Nanoseconds(0), Nanoseconds(100'000)}) {
-      runtime::FakeDevice device(planned.schedule.arenas,
-                                 {.seed = seed_, .most = most, .commands = {}});
-      EXPECT_EQ(compareWithReference(
-                    device, {planned.graph, planned.schedule, target_, &costs, nullptr}, kSteps),
-                "")
-          << "seed " << seed_ << ", " << budget.value() << " bytes, delays " << most.value();
-    }
+    expectSound({planned.graph, planned.schedule, target_, costs, budget, seed_}, kSteps);
     met.shares.push_back(playedShare(planned, costs));
     EXPECT_GE(met.shares.back(), 0.99) << "seed " << seed_;
     met.add(planned.schedule);
@@ -109,8 +101,8 @@ class PlannedRun {
     const passes::PlannedStep planned = orFail(plan(budget, mode));
     EXPECT_EQ(planned.schedule.graphMode, mode);
     expectOneBoundary(planned, mode);
-    expectProven(planned, budget);
     const ir::NodeCosts costs = costsOf(planned);
+    expectProven({planned.graph, planned.schedule, target_, costs, budget, seed_});
     runtime::FakeDevice device(planned.schedule.arenas,
                                {.seed = seed_, .most = Nanoseconds(100'000), .commands = {}});
     RecordingDevice recording(device);
@@ -138,18 +130,6 @@ class PlannedRun {
     EXPECT_EQ(planner::findMeetings(planned.graph, mode, planned.schedule.commands).back(),
               enqueued.firstUpdate < commands ? enqueued.firstUpdate : 0)
         << "seed " << seed_;
-  }
-
-  void expectProven(const passes::PlannedStep& planned, Bytes budget) const {
-    const ir::NodeCosts costs = costsOf(planned);
-    for (const ir::Violation& violation : ir::verify({.graph = planned.graph,
-                                          .schedule = planned.schedule,
-                                          .target = target_,
-                                          .costs = &costs,
-                                          .budget = budget})) {
-      ADD_FAILURE() << "seed " << seed_ << ", " << budget.value() << " bytes: V" << violation.rule
-                    << " " << violation.message;
-    }
   }
 
   /// What a step takes by the fake device's clock, its host's included, as a share of the
