@@ -280,9 +280,11 @@ class PlanMaker {
       const Command& command = schedule_.commands[i];
       if (command.kind == CommandKind::kCopy) {
         filled[i] = hasBytes[command.from.index()];
-        if (filled[i]) hasBytes[command.to.index()] = true;
+        hasBytes[command.to.index()] = filled[i];
       } else if (plan_.records[i].isDeferred == runsDeferred) {
         for (const ResidencyId id : command.out) hasBytes[id.index()] = true;
+      } else {  // what was there before is of no use
+        for (const ResidencyId id : definedBy(command)) hasBytes[id.index()] = false;
       }
     }
     return filled;
