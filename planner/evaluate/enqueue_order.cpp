@@ -195,13 +195,14 @@ class Orderer {
     }
   }
 
+  // What goes on to disk has its places on the host later (disk_copies.*).
   // Bytes that leave the host again are there from the offload to the last prefetch, what a node on
   // the host reads until it is over; all others have a place of their own.
   void orderHosts() {
     result_.hosts.resize(x_.hostAtBoundary.size());
     const auto& storages = table_.problem().graph.storages();
     for (size_t i = 0; i < x_.hostAtBoundary.size(); ++i) {
-      if (!x_.hostAtBoundary[i].needed) continue;
+      if (!x_.hostAtBoundary[i].needed || x_.onDisk[i]) continue;
       const bool isOwn = x_.hostAtBoundary[i].always || storages[i].persistent ||
                          storages[i].output || table_.isHostOnly(ir::StorageId(i));
       if (isOwn) result_.hosts[i] = {.begin = 0, .end = result_.period};
@@ -223,8 +224,9 @@ class Orderer {
   }
 
   void extendHost(int32_t liveRange, int64_t tick) {
-    ir::TickRange& range =
-        result_.hosts[x_.liveRanges[static_cast<size_t>(liveRange)].storage.index()];
+    const size_t storage = x_.liveRanges[static_cast<size_t>(liveRange)].storage.index();
+    if (x_.onDisk[storage]) return;
+    ir::TickRange& range = result_.hosts[storage];
     if (range.begin == 0 && range.end == result_.period) return;
     if (range.isEmpty()) range = {.begin = tick, .end = tick + 1};
     range.begin = std::min(range.begin, tick);

@@ -17,9 +17,10 @@
 namespace stowage::planner {
 
 struct EnqueuedCommand {
-  enum class Kind : uint8_t { kLaunch, kOffload, kPrefetch, kHostRun };
+  enum class Kind : uint8_t { kLaunch, kOffload, kPrefetch, kHostRun, kDiskWrite, kDiskRead };
   Kind kind = Kind::kLaunch;
-  int32_t index = 0;  // of the launch, offload, prefetch or host run
+  int32_t index = 0;  // of the launch, offload, prefetch or host run; for the disk: of the offload
+                      // whose bytes are written, of the prefetch whose bytes are read
 };
 
 struct EnqueueOrder {

@@ -29,8 +29,10 @@ Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t
     draft.order = findEnqueueOrder(table, draft.expansion, draft.copies);
   }
   planHostAddresses(table, draft.order, addresses);
+  const DiskCopies disk =
+      addDiskCopies(table, draft.expansion, addresses.hostPeak, draft.order.commands);
   Timetable timetable =
-      writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, actions});
+      writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, disk, actions});
   timetable.prefetchLimit = Bytes(prefetchLimit);
   return timetable;
 }
@@ -47,6 +49,26 @@ int64_t lowerPrefetchLimit(int64_t prefetchLimit, int64_t budget, int64_t peak) 
   if (prefetchLimit > budget) return budget;
   return prefetchLimit - std::max(peak - budget, budget / kParts + 1);
 }
+
+namespace {
+
+// What goes to disk in one gap does so in all.
+ir::Error checkDisk(const GapTable& table, const Actions& actions) {
+  std::vector<bool> onHost(table.problem().graph.storages().size(), false);
+  for (size_t g = 0; g < actions.size(); ++g) {
+    if (actions[g] == ir::GapAction::kHost) onHost[table.gaps()[g].storage.index()] = true;
+  }
+  for (size_t g = 0; g < actions.size(); ++g) {
+    const ir::StorageId storage = table.gaps()[g].storage;
+    if (actions[g] != ir::GapAction::kDisk || !onHost[storage.index()]) continue;
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "storage '" + table.problem().graph.storage(storage).name +
+                             "': found both 'host' and 'disk' for its gaps, expected one of them");
+  }
+  return ir::success();
+}
+
+}  // namespace
 
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions) {
   Actions actions(table.gaps().size(), ir::GapAction::kKeep);
@@ -69,6 +91,7 @@ ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decision
     }
     actions[found] = row.action;
   }
+  if (ir::Error error = checkDisk(table, actions)) return error;
   return actions;
 }
 

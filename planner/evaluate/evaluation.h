@@ -48,7 +48,8 @@ ir::Expected<Timetable> evaluateActions(const GapTable& table, const Actions& ac
 /// a part of the budget at least.
 int64_t lowerPrefetchLimit(int64_t prefetchLimit, int64_t budget, int64_t peak);
 
-/// Errors: kInvalidArgument for a row that names no gap.
+/// Errors: kInvalidArgument for a row that names no gap, and for a storage with rows of both host
+/// and disk.
 ir::Expected<Actions> actionsOf(const GapTable& table, const Decisions& decisions);
 
 }  // namespace stowage::planner

@@ -64,6 +64,7 @@ class Expander {
       if (gap.mustHost) continue;
       const bool legal = actions_[g] == GapAction::kKeep ||
                          (actions_[g] == GapAction::kHost && gap.mayHost) ||
+                         (actions_[g] == GapAction::kDisk && gap.mayDisk) ||
                          (actions_[g] == GapAction::kRecompute && gap.mayRecompute);
       if (legal) continue;
       return refuse(gap.storage, std::string("found action '") + gapActionName(actions_[g]) +
@@ -75,6 +76,10 @@ class Expander {
 
   void begin() {
     const size_t storages = graph_.storages().size();
+    out_.onDisk.assign(storages, false);
+    for (size_t g = 0; g < actions_.size(); ++g) {
+      if (actions_[g] == GapAction::kDisk) out_.onDisk[table_.gaps()[g].storage.index()] = true;
+    }
     holdings_.resize(storages);
     recomputes_.assign(graph_.nodes().size(), 0);
     original_.assign(graph_.nodes().size(), -1);

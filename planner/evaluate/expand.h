@@ -78,7 +78,7 @@ struct Prefetch {
   bool ofThisStep = false;  // the host has the bytes only from the step boundary on: an input's
 };
 
-/// Does the host hold a storage's bytes when a step begins?
+/// Does the host, or the disk for what goes there, hold a storage's bytes when a step begins?
 struct HostSource {
   bool needed = false;   // the storage has a place on the host
   bool always = false;   // never written by the device: filled from outside or by nodes on the host
@@ -96,6 +96,9 @@ struct Expansion {
   std::vector<llvm::SmallVector<int32_t, 2>> history;
   /// By storage: what gives the host the bytes that are valid at the step boundary.
   std::vector<HostSource> hostAtBoundary;
+  /// By storage: some gap sends it to disk. Then all its copies go through the host to or from
+  /// disk.
+  std::vector<bool> onDisk;
   /// By gap: its bytes were brought back (a tail's only are if a recompute asks for them).
   std::vector<bool> ended;
   /// By gap: the prefetch that ends it; -1: none does.

@@ -21,7 +21,8 @@ class Writer {
   Timetable write() {
     result_.joined = problem_.graphMode == ir::GraphMode::kWhole;
     result_.devicePeak = Bytes(p_.addresses.devicePeak);
-    result_.hostPeak = Bytes(p_.addresses.hostPeak);
+    result_.hostPeak = Bytes(p_.disk.hostPeak);
+    result_.diskPeak = Bytes(p_.disk.diskPeak);
     writeReserved();
     writeDecisions();
     writeResidencies();
@@ -48,19 +49,27 @@ class Writer {
       result_.decisions.rows.push_back({.storage = gap.storage,
                                         .gapBegin = gap.begin,
                                         .gapEnd = gap.end,
-                                        .action = p_.actions[g]});
+                                        .action = actionOf(g)});
       gapOfRow_.push_back(g);
     }
+  }
+
+  // What goes to disk in one gap does so in all.
+  ir::GapAction actionOf(size_t gap) const {
+    const bool isOnDisk = x_.onDisk[p_.table.gaps()[gap].storage.index()];
+    const bool isHost = p_.actions[gap] == ir::GapAction::kHost;
+    return isOnDisk && isHost ? ir::GapAction::kDisk : p_.actions[gap];
   }
 
   // Why each action is what it is, as the timetable shows it (words: planner/README.md).
   void writeReasons() {
     for (size_t i = 0; i < gapOfRow_.size(); ++i) {
       ir::DecisionRow& row = result_.decisions.rows[i];
-      row.why = row.action == ir::GapAction::kHost ? whyHost(gapOfRow_[i]) : whyAgain(gapOfRow_[i]);
+      const bool isMoved = row.action != ir::GapAction::kRecompute;
+      row.why = isMoved ? whyMoved(gapOfRow_[i]) : whyAgain(gapOfRow_[i]);
     }
   }
-  const char* whyHost(size_t gap) const {
+  const char* whyMoved(size_t gap) const {
     const int32_t prefetch = x_.endingPrefetch[gap];
     if (prefetch < 0) return "hidden";
     const int32_t source = x_.prefetches[static_cast<size_t>(prefetch)].source;
@@ -87,7 +96,7 @@ class Writer {
   void writeResidencies() {
     hosts_.resize(x_.hostAtBoundary.size());
     for (size_t i = 0; i < hosts_.size(); ++i) {
-      if (!x_.hostAtBoundary[i].needed) continue;
+      if (!x_.hostAtBoundary[i].needed || x_.onDisk[i]) continue;
       hosts_[i] = addResidency(ir::StorageId(i), ir::Space::kHost, p_.addresses.hosts[i]);
     }
     residencies_.resize(x_.liveRanges.size());
@@ -99,6 +108,27 @@ class Writer {
         residencies_[i] = addResidency(range.storage, ir::Space::kDevice, p_.addresses.offsets[i]);
       }
     }
+    writeDiskResidencies();
+  }
+
+  void writeDiskResidencies() {
+    extents_.resize(p_.disk.extents.size());
+    for (size_t i = 0; i < extents_.size(); ++i) {
+      if (p_.disk.extents[i] < 0) continue;
+      extents_[i] = addResidency(ir::StorageId(i), ir::Space::kDisk, p_.disk.extents[i]);
+    }
+    written_.resize(x_.offloads.size());
+    for (size_t i = 0; i < written_.size(); ++i) {
+      if (p_.disk.writes[i] < 0) continue;
+      const ir::StorageId storage = storageOf(x_.offloads[i].liveRange);
+      written_[i] = addResidency(storage, ir::Space::kHost, p_.disk.writes[i]);
+    }
+    read_.resize(x_.prefetches.size());
+    for (size_t i = 0; i < read_.size(); ++i) {
+      if (p_.disk.reads[i] < 0) continue;
+      const ir::StorageId storage = storageOf(x_.prefetches[i].liveRange);
+      read_[i] = addResidency(storage, ir::Space::kHost, p_.disk.reads[i]);
+    }
   }
 
   void writeBoundary() {
@@ -107,8 +137,9 @@ class Writer {
       const bool isInput = storages[i].role == ir::Role::kInput;
       if (!storages[i].persistent && !isInput) continue;
       ir::BoundaryEntry entry{.storage = ir::StorageId(i)};
-      const bool onHost = isHostValid(i);
-      if (onHost) entry.at.push_back(hosts_[i]);
+      const bool isBelow = isHostValid(i);
+      if (isBelow) entry.at.push_back(x_.onDisk[i] ? extents_[i] : hosts_[i]);
+      addReadEarly(entry);
       bool onDevice = false;
       if (!isInput && !p_.table.isHostOnly(entry.storage)) {
         for (const int32_t liveRange : boundaryLiveRanges(i)) {
@@ -116,9 +147,18 @@ class Writer {
           onDevice = true;
         }
       }
-      entry.dirty = storages[i].persistent && onDevice && !onHost;
+      entry.dirty = storages[i].persistent && onDevice && !isBelow;
       std::sort(entry.at.begin(), entry.at.end());
       result_.boundary.push_back(std::move(entry));
+    }
+  }
+
+  // What was read from disk for this step in the step before.
+  void addReadEarly(ir::BoundaryEntry& entry) const {
+    for (size_t i = 0; i < x_.prefetches.size(); ++i) {
+      if (p_.disk.readsEarly[i] && storageOf(x_.prefetches[i].liveRange) == entry.storage) {
+        entry.at.push_back(read_[i]);
+      }
     }
   }
 
@@ -166,17 +206,25 @@ class Writer {
         case EnqueuedCommand::Kind::kOffload: {
           const int32_t liveRange = x_.offloads[index].liveRange;
           outActions_[index] = result_.actions.size();
-          addCopy(ir::Stream::kDeviceToHost, residencyId(liveRange), hostId(liveRange));
+          addCopy(ir::Stream::kDeviceToHost, residencyId(liveRange), offloadedTo(index));
           result_.bytesOut += Bytes(bytesOf(liveRange));
           break;
         }
         case EnqueuedCommand::Kind::kPrefetch: {
           const int32_t liveRange = x_.prefetches[index].liveRange;
           prefetchActions_[index] = result_.actions.size();
-          addCopy(ir::Stream::kHostToDevice, hostId(liveRange), residencyId(liveRange));
+          addCopy(ir::Stream::kHostToDevice, prefetchedFrom(index), residencyId(liveRange));
           result_.bytesIn += Bytes(bytesOf(liveRange));
           break;
         }
+        case EnqueuedCommand::Kind::kDiskWrite:
+          addCopy(ir::Stream::kDiskWrite, written_[index],
+                  extents_[storageOf(x_.offloads[index].liveRange).index()]);
+          break;
+        case EnqueuedCommand::Kind::kDiskRead:
+          addCopy(ir::Stream::kDiskRead,
+                  extents_[storageOf(x_.prefetches[index].liveRange).index()], read_[index]);
+          break;
       }
     }
   }
@@ -184,12 +232,18 @@ class Writer {
   ir::ResidencyId residencyId(int32_t liveRange) const {
     return residencies_[static_cast<size_t>(liveRange)];
   }
-  ir::ResidencyId hostId(int32_t liveRange) const {
-    return hosts_[x_.liveRanges[static_cast<size_t>(liveRange)].storage.index()];
+  ir::StorageId storageOf(int32_t liveRange) const {
+    return x_.liveRanges[static_cast<size_t>(liveRange)].storage;
   }
-  int64_t bytesOf(int32_t liveRange) const {
-    return p_.table.bytes(x_.liveRanges[static_cast<size_t>(liveRange)].storage);
+  ir::ResidencyId offloadedTo(size_t offload) const {
+    if (written_[offload].isValid()) return written_[offload];
+    return hosts_[storageOf(x_.offloads[offload].liveRange).index()];
   }
+  ir::ResidencyId prefetchedFrom(size_t prefetch) const {
+    if (read_[prefetch].isValid()) return read_[prefetch];
+    return hosts_[storageOf(x_.prefetches[prefetch].liveRange).index()];
+  }
+  int64_t bytesOf(int32_t liveRange) const { return p_.table.bytes(storageOf(liveRange)); }
 
   void addLaunch(const Launch& launch, int64_t tempOffset) {
     ir::Command command{.kind = ir::CommandKind::kRun, .stream = ir::Stream::kCompute};
@@ -273,7 +327,10 @@ class Writer {
         if (last) isBlamed_[*last] = true;
         const bool isOut =
             last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
-        (isOut ? result_.stalls.deviceToHost : result_.stalls.hostToDevice) += action.start - free;
+        Nanoseconds& stall = last && waitedForDisk(dependencies, *last) ? result_.stalls.disk
+                             : isOut ? result_.stalls.deviceToHost
+                                     : result_.stalls.hostToDevice;
+        stall += action.start - free;
         result_.stallsAt.push_back({.isOut = isOut, .time = action.start - free});
       }
       free = action.end;
@@ -290,6 +347,17 @@ class Writer {
     const auto first = result_.actions.begin();
     return static_cast<size_t>(std::max_element(first, first + static_cast<int64_t>(command), end) -
                                first);
+  }
+
+  // A copy that started when the disk was done.
+  bool waitedForDisk(const Dependencies& dependencies, size_t copy) const {
+    const std::optional<size_t> last = lastWait(dependencies, copy);
+    if (!last) return false;
+    const TimedAction& other = result_.actions[*last];
+    const bool isDisk = other.command.stream == ir::Stream::kDiskRead ||
+                        other.command.stream == ir::Stream::kDiskWrite;
+    const Nanoseconds start = result_.actions[copy].start;
+    return isDisk && (other.end == start || other.end - result_.stepTime == start);
   }
 
   std::optional<size_t> lastWait(const Dependencies& dependencies, size_t command) const {
@@ -312,6 +380,9 @@ class Writer {
   Timetable result_;
   std::vector<ir::ResidencyId> residencies_;  // by live range
   std::vector<ir::ResidencyId> hosts_;        // by storage
+  std::vector<ir::ResidencyId> extents_;      // by storage: on disk
+  std::vector<ir::ResidencyId> written_;      // by offload: on the host, on the way to disk
+  std::vector<ir::ResidencyId> read_;         // by prefetch: on the host, on the way from disk
   std::vector<size_t> gapOfRow_;              // by decision row
   std::vector<size_t> prefetchActions_;       // by prefetch: its action
   std::vector<size_t> outActions_;            // by offload

@@ -8,6 +8,7 @@
 
 #include "planner/evaluate/address_plan.h"
 #include "planner/evaluate/copy_schedule.h"
+#include "planner/evaluate/disk_copies.h"
 #include "planner/evaluate/enqueue_order.h"
 #include "planner/evaluate/evaluation.h"
 #include "planner/evaluate/expand.h"
@@ -21,6 +22,7 @@ struct EvaluationParts {
   const CopySchedule& copies;
   const EnqueueOrder& order;
   const AddressPlan& addresses;
+  const DiskCopies& disk;
   const Actions& actions;
 };
 

@@ -83,9 +83,11 @@ bool GapTable::isRecomputable(size_t node) const {
 void GapTable::findHostWrites() {
   const ir::Graph& graph = problem_->graph;
   hostWrites_.resize(graph.storages().size());
+  usedOnHost_.resize(graph.storages().size());
   for (size_t i = 0; i < nodeCount(); ++i) {
     if (!graph.nodes()[i].onHost) continue;
     for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      usedOnHost_[access.storage.index()] = true;
       if (access.writes()) {
         hostWrites_[access.storage.index()].push_back(static_cast<int64_t>(i));
       }
@@ -98,6 +100,15 @@ bool GapTable::isWrittenOnHost(const Gap& gap) const {
   return llvm::any_of(hostWrites_[gap.storage.index()], [&](int64_t write) {
     return (gap.begin < write && write < gap.end) || write + nodes < gap.end;
   });
+}
+
+// What nodes on the host use, and what the caller gives or gets, has a place on the host. Copies in
+// a CUDA graph cannot wait for a disk.
+bool GapTable::mayDisk(ir::StorageId id) const {
+  const ir::Storage& storage = problem_->graph.storage(id);
+  return problem_->allowed.disk && problem_->limits.disk > Bytes(0) &&
+         problem_->graphMode == ir::GraphMode::kNone && !usedOnHost_[id.index()] &&
+         storage.role != ir::Role::kInput && !storage.output;
 }
 
 void GapTable::addGaps(ir::StorageId id) {
@@ -116,6 +127,7 @@ void GapTable::addGaps(ir::StorageId id) {
     const bool useful = movable && gap.live && gap.end > gap.begin + 1;
     gap.mustHost = movable && gap.live && isWrittenOnHost(gap);
     gap.mayHost = gap.mustHost || (useful && problem_->allowed.offload);
+    gap.mayDisk = useful && !gap.mustHost && mayDisk(id);
     gap.mayRecompute = useful && problem_->allowed.recompute && chainBegin_.back() >= 0;
     gaps_.push_back(gap);
   }

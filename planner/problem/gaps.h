@@ -31,6 +31,7 @@ struct Gap {
                       // nodes for a tail
   bool live = false;  // the bytes are needed at its end: neither a tail nor before a whole write
   bool mayHost = false;
+  bool mayDisk = false;
   bool mayRecompute = false;
   bool mustHost = false;  // a node on the host gives it new bytes there meanwhile
 };
@@ -89,6 +90,7 @@ class GapTable {
   bool isRecomputable(size_t node) const;
   void findHostWrites();
   bool isWrittenOnHost(const Gap& gap) const;
+  bool mayDisk(ir::StorageId storage) const;
   void addGaps(ir::StorageId storage);
   int32_t findChain(ir::StorageId storage, size_t touch) const;
 
@@ -103,6 +105,7 @@ class GapTable {
   std::vector<bool> recomputable_;
   std::vector<bool> isRandom_;
   std::vector<bool> hostOnly_;
+  std::vector<bool> usedOnHost_;                           // by storage: nodes on the host touch it
   std::vector<llvm::SmallVector<int64_t, 1>> hostWrites_;  // by storage: nodes on the host
   int64_t reservedBytes_ = 0;
 };

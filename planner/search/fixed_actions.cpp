@@ -75,6 +75,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
       }
       const bool possible = pin.action == GapAction::kKeep ||
                             (pin.action == GapAction::kHost && gap.mayHost && gap.live) ||
+                            (pin.action == GapAction::kDisk && gap.mayDisk && gap.live) ||
                             (pin.action == GapAction::kRecompute && gap.mayRecompute && gap.live);
       if (!possible) continue;
       isPossible = true;

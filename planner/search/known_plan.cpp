@@ -19,6 +19,7 @@ constexpr int64_t kSimulationError = 64;
 KnownPlan summarise(const Timetable& timetable, Actions actions) {
   return {.peak = timetable.devicePeak.value(),
           .hostPeak = timetable.hostPeak.value(),
+          .diskPeak = timetable.diskPeak.value(),
           .time = timetable.stepTime.value(),
           .moved = (timetable.bytesOut + timetable.bytesIn).value(),
           .prefetchLimit = timetable.prefetchLimit.value(),

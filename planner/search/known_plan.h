@@ -15,6 +15,7 @@ namespace stowage::planner {
 struct KnownPlan {
   int64_t peak = 0;  // of the device arena
   int64_t hostPeak = 0;
+  int64_t diskPeak = 0;  // 0: nothing goes to disk
   int64_t time = 0;
   int64_t moved = 0;          // bytes copied in a step, both ways
   int64_t prefetchLimit = 0;  // bytes that prefetches may fill: given to evaluateActions

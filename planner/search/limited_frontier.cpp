@@ -147,7 +147,46 @@ const KnownPlan* LimitedFrontier::findBest(int64_t budget, int64_t slowest) {
   if (limit() < ownBytes_) return nullptr;
   if (best->hostPeak <= limit()) return best;
   best = findWithin(budget);
+  if (hasDisk()) best = findOnDisk(budget, slowest, best);
   return best != nullptr && best->time < slowest ? best : nullptr;
+}
+
+bool LimitedFrontier::hasDisk() const {
+  return table_->problem().allowed.disk && table_->problem().limits.disk > Bytes(0);
+}
+
+const LimitedFrontier::Spilled& LimitedFrontier::spilled(const KnownPlan& plan, int64_t budget) {
+  const SpillKey key{limit(), table_->problem().limits.disk.value(), budget};
+  const auto [at, isNew] = spilled_.try_emplace(key);
+  if (isNew) {
+    Spilled& made = at->second;
+    made.plan = spillToDisk(*table_, frontier_.search().fixed(), plan, made.leastHost);
+  }
+  return at->second;
+}
+
+const KnownPlan* LimitedFrontier::findOnDisk(int64_t budget, int64_t slowest,
+                                             const KnownPlan* best) {
+  const auto consider = [&](const KnownPlan& base, int64_t from) {
+    const std::optional<KnownPlan>& plan = spilled(base, from).plan;
+    if (plan && plan->peak <= budget && (best == nullptr || isBetter(*plan, *best))) best = &*plan;
+  };
+  const auto isTooSlow = [&](int64_t time) {
+    return time >= slowest || (best != nullptr && time >= best->time);
+  };
+  for (size_t i = frontier_.firstAbove(budget); i-- > 0;) {
+    if (!frontier_.isMain(i)) continue;
+    const int64_t from = frontier_.grid()[i];
+    // What neither the device nor the host holds is on disk; the less budget, the more.
+    if (isTooSlow(leastDiskTime(table_->problem(), stayingBytes_ - from - limit()))) return best;
+    const KnownPlan* base = frontier_.findInPools(from);
+    if (base == nullptr) break;
+    if (isTooSlow(base->time)) return best;
+    consider(*base, from);
+    if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
+  }
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan, -plan.peak);
+  return best;
 }
 
 const KnownPlan* LimitedFrontier::findQuickly(int64_t budget) {
@@ -203,7 +242,12 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
     }
     if (const HostChain* made = chain(cell)) consider(made->last());
   }
-  for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
+  for (const KnownPlan& plan : frontier_.lowest()) {
+    consider(plan);
+    if (!hasDisk() || plan.peak > budget) continue;
+    const int64_t host = spilled(plan, -plan.peak).leastHost;
+    if (least.plan == nullptr || host < least.bytes) least = {&plan, host};
+  }
   return least;
 }
 
@@ -215,7 +259,12 @@ LowestPlan LimitedFrontier::findLowest() {
     if (plan.hostPeak > limit()) return;
     if (lowest.plan == nullptr || from < lowest.budget) lowest = {&plan, from};
   };
-  for (const KnownPlan& plan : frontier_.lowest()) consider(plan, plan.peak);
+  for (const KnownPlan& plan : frontier_.lowest()) {
+    consider(plan, plan.peak);
+    if (!hasDisk()) continue;
+    const std::optional<KnownPlan>& onDisk = spilled(plan, -plan.peak).plan;
+    if (onDisk) consider(*onDisk, onDisk->peak);
+  }
   for (Cell& cell : cells_) {
     if (lowest.plan != nullptr && cell.begin >= lowest.budget) break;
     if (hostNeed(cell.end) > limit()) continue;
@@ -238,6 +287,7 @@ int64_t LimitedFrontier::findAnswerableHost(int64_t budget, int64_t wanted) {
 
 KnownPlan LimitedFrontier::settle(const KnownPlan& plan, int64_t budget) {
   const BudgetSearch& search = frontier_.search();
+  if (plan.diskPeak > 0) return plan;
   KnownPlan settled = search.settle(plan, budget, limit());
   if (!isLimited() || settled.hostPeak >= plan.hostPeak) return settled;
   const int64_t least = std::min(plan.hostPeak, findAnswerableHost(budget, settled.hostPeak));

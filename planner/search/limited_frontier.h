@@ -10,12 +10,17 @@
 // The smallest limit for B is the least host memory of these plans. An answer drops needless
 // transfers, but never goes below that least: the next larger budget has other plans and may need
 // more. So the host bytes of an answer are always a feasible limit.
+// With a disk, answers without a limit to the main grid budgets up to B answer too, with what is
+// too much for the host on disk (planner/search/disk_spill.h). That set also only grows with B.
 #ifndef STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 #define STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 
+#include <map>
 #include <optional>
+#include <tuple>
 #include <vector>
 
+#include "planner/search/disk_spill.h"
 #include "planner/search/frontier.h"
 #include "planner/search/host_chain.h"
 
@@ -49,6 +54,7 @@ class LimitedFrontier {
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
+  LowestPlan findLowestWithoutLimit() { return frontier_.findLowest(); }
   /// The smallest limit with which `budget` has an answer; no plan if none has.
   LeastHost findLeastHost(int64_t budget);
   /// All that can be an answer, by falling peak, each faster than the lower ones.
@@ -60,6 +66,16 @@ class LimitedFrontier {
   const BoundSolver& solver() const { return frontier_.search().solver(); }
 
  private:
+  /// By the problem's limits when it was asked for, and the grid budget.
+  using SpillKey = std::tuple<int64_t, int64_t, int64_t>;
+  struct Spilled {
+    std::optional<KnownPlan> plan;
+    int64_t leastHost = INT64_MAX;  // of the plans that were tried
+  };
+  bool hasDisk() const;
+  const Spilled& spilled(const KnownPlan& plan, int64_t budget);
+  /// The fastest of `best` and the plans with a disk.
+  const KnownPlan* findOnDisk(int64_t budget, int64_t slowest, const KnownPlan* best);
   struct Answer {
     const KnownPlan* plan = nullptr;
     int64_t from = 0;  // the smallest budget of the cell that it answers
@@ -97,6 +113,7 @@ class LimitedFrontier {
   std::vector<Cell> cells_;   // rising
   int64_t stayingBytes_ = 0;  // at one node, on the device or the host: the most
   int64_t ownBytes_ = 0;      // on the host all the time, whatever the plan
+  std::map<SpillKey, Spilled> spilled_;
 };
 
 }  // namespace stowage::planner

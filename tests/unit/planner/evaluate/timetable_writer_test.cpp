@@ -18,10 +18,13 @@ using enum ir::GapAction;
 
 /// All parts in their order, without putting prefetches off.
 Timetable write(const GapTable& table, const Actions& actions, int64_t prefetchLimit) {
-  const Draft draft = llvm::cantFail(draftTimetable(table, actions, prefetchLimit));
+  Draft draft = llvm::cantFail(draftTimetable(table, actions, prefetchLimit));
   AddressPlan addresses = planAddresses(table, draft.device, draft.order.period, prefetchLimit);
   planHostAddresses(table, draft.order, addresses);
-  return writeTimetable({table, draft.expansion, draft.copies, draft.order, addresses, actions});
+  const DiskCopies disk =
+      addDiskCopies(table, draft.expansion, addresses.hostPeak, draft.order.commands);
+  return writeTimetable(
+      {table, draft.expansion, draft.copies, draft.order, addresses, disk, actions});
 }
 
 /// "n0 0-1": node 0 from 0 to 1 us; "d2h", "h2d": copies.

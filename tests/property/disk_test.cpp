@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// The disk below the host, on random steps: whatever is sent there by pins or for want of host
+// memory, plans are proven, keep to their limits, and give what the plain execution gives.
+#include <gtest/gtest.h>
+
+#include <llvm/ADT/STLExtras.h>
+
+#include <algorithm>
+
+#include "passes/plan_step.h"
+#include "tests/support/expect_sound.h"
+#include "tests/support/or_fail.h"
+#include "tests/support/random_graph.h"
+
+namespace stowage::tests {
+namespace {
+
+constexpr uint64_t kSeeds = 14;
+constexpr int kSteps = 4;
+constexpr Bytes kDisk(int64_t{1} << 40);
+
+int64_t diskCommands(const ir::Schedule& schedule) {
+  return llvm::count_if(schedule.commands, [](const ir::Command& command) {
+    return command.stream == ir::Stream::kDiskRead || command.stream == ir::Stream::kDiskWrite;
+  });
+}
+
+/// A random step, planned with a disk.
+class DiskStep {
+ public:
+  explicit DiskStep(uint64_t seed)
+      : seed_(seed),
+        target_(makeTestTarget()),
+        graph_(makeRandomStep(seed, {.maxLayers = 4})),
+        costs_(makeRandomCosts(graph_, seed)) {}
+
+  ir::Expected<passes::PlannedStep> plan(Bytes budget, Bytes host, Bytes disk,
+                                         std::vector<planner::Pin> pins = {}) const {
+    return passes::planStep(
+        graph_, target_, costs_,
+        {.budget = budget,
+         .allowed = {.disk = true, .recompute = seed_ % 4 < 2},
+         .limits = {.host = host, .disk = disk},
+         .pins = std::move(pins),
+         .orders = {seed_ % 2 == 0 ? passes::Order::kProgram : passes::Order::kHoisted},
+         .rowBlocks = {}});
+  }
+  ir::Expected<passes::PlannedStep> planWithoutLimit(Bytes budget) const {
+    return plan(budget, Bytes(INT64_MAX), Bytes(0));
+  }
+
+  Bytes smallestBudget() const {
+    ir::Expected<passes::PlannedStep> infeasible = planWithoutLimit(Bytes(1));
+    if (infeasible) return Bytes(1);
+    const ir::PlanError answer = ir::takePayload(infeasible.takeError());
+    return answer.infeasible() ? answer.infeasible()->smallestBudget : Bytes(1);
+  }
+
+  void expectRight(const passes::PlannedStep& planned, Bytes budget) const {
+    const ir::NodeCosts costs = orFail(ir::resolveCosts(planned.graph, costs_));
+    expectSound({planned.graph, planned.schedule, target_, costs, budget, seed_}, kSteps);
+  }
+
+ private:
+  uint64_t seed_;
+  ir::Target target_;
+  ir::Graph graph_;
+  ir::CostTable costs_;
+};
+
+// The smallest host limit of a refusal works, and nothing below it.
+TEST(DiskProperty, TakesWhatTheHostHasNoRoomFor) {
+  int64_t onDisk = 0;
+  int64_t lower = 0;
+  for (uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+    const DiskStep step(seed);
+    const Bytes smallest = step.smallestBudget();
+    for (const Bytes budget : {smallest, Bytes(smallest.value() * 3 / 2)}) {
+      const passes::PlannedStep free = orFail(step.planWithoutLimit(budget));
+      const int64_t host = free.result.timetable.hostPeak.value();
+      for (const Bytes limit : {Bytes(host * 2 / 3), Bytes(host / 3), Bytes(0)}) {
+        ir::Expected<passes::PlannedStep> planned = step.plan(budget, limit, kDisk);
+        Bytes kept = limit;
+        if (!planned) {
+          const ir::PlanError error = ir::takePayload(planned.takeError());
+          ASSERT_TRUE(error.infeasible()) << "seed " << seed << ": " << error.text();
+          ASSERT_EQ(error.infeasible()->space, "host") << "seed " << seed << ": " << error.text();
+          kept = error.infeasible()->smallestBudget;
+          ASSERT_GT(kept, limit);
+          planned = step.plan(budget, kept, kDisk);
+          ASSERT_TRUE(static_cast<bool>(planned)) << "seed " << seed << ": " << error.text() << "\n"
+                                                  << ir::takePayload(planned.takeError()).text();
+        }
+        EXPECT_LE(planned->result.timetable.hostPeak, kept) << "seed " << seed;
+        onDisk += diskCommands(planned->schedule);
+        lower += planned->result.timetable.diskPeak > Bytes(0) ? 1 : 0;
+        step.expectRight(*planned, budget);
+      }
+    }
+  }
+  EXPECT_GT(onDisk, 200);
+  EXPECT_GT(lower, 10);
+}
+
+TEST(DiskProperty, PinsSendThere) {
+  int64_t onDisk = 0;
+  for (uint64_t seed = 0; seed < kSeeds && !HasFailure(); ++seed) {
+    const DiskStep step(seed);
+    const Bytes budget(step.smallestBudget().value() * 2);
+    for (const char* pattern : {"*", "m*", "*1*"}) {
+      ir::Expected<passes::PlannedStep> planned =
+          step.plan(budget, Bytes(INT64_MAX), kDisk, {{pattern, ir::GapAction::kDisk}});
+      if (!planned) {
+        // A name may match nothing that can go there.
+        const ir::PlanError error = ir::takePayload(planned.takeError());
+        EXPECT_NE(error.text().find("pin"), std::string::npos) << error.text();
+        continue;
+      }
+      onDisk += diskCommands(planned->schedule);
+      step.expectRight(*planned, budget);
+    }
+  }
+  EXPECT_GT(onDisk, 200);
+}
+
+}  // namespace
+}  // namespace stowage::tests
