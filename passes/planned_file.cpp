@@ -13,6 +13,7 @@ planner::PlanFile makePlanFile(const PlannedStep& planned, const ir::Target& tar
       planner::makePlanFile(planned.graph, target, planned.schedule, options.budget);
   file.prefetchLimit = planned.result.timetable.prefetchLimit;
   if (options.limits.host < planner::Limits().host) file.hostLimit = options.limits.host;
+  if (options.allowed.disk && options.limits.disk > Bytes(0)) file.diskLimit = options.limits.disk;
   file.stalls = planned.result.timetable.stalls;
   file.boundScope = planned.boundScope;
   file.graph.rowBlocks = planned.rowBlocks;

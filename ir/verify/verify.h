@@ -92,6 +92,7 @@ struct VerifyInput {
       nullptr;   // for V17 (need of temporaries) and V30; null: those parts are skipped
   Bytes budget;  // V20: the device arena is exactly this; 0: not checked
   std::optional<Bytes> hostLimit = std::nullopt;  // V19: the host arena is at most this
+  std::optional<Bytes> diskLimit = std::nullopt;  // V19: the disk arena likewise
 };
 
 /// All violations, ordered by rule, then command. Empty: the schedule is proven.

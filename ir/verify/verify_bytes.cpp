@@ -21,7 +21,8 @@ class PlaceCheck {
 
   void run() {
     checkReserved();
-    checkHostLimit();
+    checkLimit(Space::kHost, facts_.hostLimit);
+    checkLimit(Space::kDisk, facts_.diskLimit);
     checkIsUseful(Space::kHost);
     checkIsUseful(Space::kDisk);
     for (size_t i = 0; i < facts_.schedule.residencies.size(); ++i) checkResidency(ResidencyId(i));
@@ -66,12 +67,11 @@ class PlaceCheck {
     }
   }
 
-  void checkHostLimit() {
-    const Bytes arena = facts_.schedule.arenaBytes(Space::kHost);
-    if (!facts_.hostLimit || arena <= *facts_.hostLimit) return;
-    report_.add(19, "host arena has " + std::to_string(arena.value()) +
-                        " bytes, expected at most the limit, " +
-                        std::to_string(facts_.hostLimit->value()));
+  void checkLimit(Space space, std::optional<Bytes> limit) {
+    const Bytes arena = facts_.schedule.arenaBytes(space);
+    if (!limit || arena <= *limit) return;
+    report_.add(19, std::string(spaceName(space)) + " arena has " + std::to_string(arena.value()) +
+                        " bytes, expected at most the limit, " + std::to_string(limit->value()));
   }
 
   /// An arena is taken whole: one far beyond what is ever put there is a slip of the pen. With the

@@ -38,6 +38,7 @@ Facts::Facts(const VerifyInput& input)
       costs(input.costs),
       budget(input.budget),
       hostLimit(input.hostLimit),
+      diskLimit(input.diskLimit),
       originals_(graph.nodes().size()),
       boundary_(graph.storages().size(), -1),
       held_(schedule.residencies.size(), 0) {

@@ -72,6 +72,7 @@ class Facts {
   const NodeCosts* costs;
   Bytes budget;
   std::optional<Bytes> hostLimit;
+  std::optional<Bytes> diskLimit;
 
   bool isAtLeast(Level level) const { return schedule.level >= level; }
   llvm::ArrayRef<Use> usesOf(CommandId command) const;

@@ -60,6 +60,7 @@ struct PlanFile {
   /// Bytes that prefetches may fill: `lower` needs it beside the decisions.
   Bytes prefetchLimit = kUnlimited;
   std::optional<Bytes> hostLimit;     // that --host set; the host arena is at most this
+  std::optional<Bytes> diskLimit;     // that --disk set, likewise; none: no disk
   ir::Schedule schedule;              // at level kSynced
   std::vector<DecisionLabel> labels;  // one per row of schedule.decisions
   Stalls stalls;

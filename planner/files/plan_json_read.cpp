@@ -242,8 +242,9 @@ class PlanReader {
       if (space != ir::Space::kDevice && !reader.has(name)) continue;
       const FieldReader arena = reader.field(name);
       const Bytes bytes = arena.field("arena_bytes").bytes();
-      if (space == ir::Space::kHost && arena.has("limit_bytes")) {
-        plan_.hostLimit = arena.field("limit_bytes").bytes();
+      if (space != ir::Space::kDevice && arena.has("limit_bytes")) {
+        std::optional<Bytes>& limit = space == ir::Space::kHost ? plan_.hostLimit : plan_.diskLimit;
+        limit = arena.field("limit_bytes").bytes();
         if (bytes == Bytes()) continue;  // nothing but the limit
       }
       plan_.schedule.arenas.push_back({.space = space, .bytes = bytes});

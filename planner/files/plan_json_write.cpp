@@ -69,23 +69,28 @@ class PlanWriter {
       writer_.key(ir::spaceName(arena.space)).beginObject();
       writer_.field("arena_bytes", arena.bytes);
       if (arena.space == ir::Space::kDevice) writeReserved();
-      if (arena.space == ir::Space::kHost) writeHostLimit();
+      writeLimit(limitOf(arena.space));
       writer_.endObject();
     }
-    if (plan_.hostLimit && !hasHostArena()) {
-      writer_.key(ir::spaceName(ir::Space::kHost)).beginObject().field("arena_bytes", Bytes());
-      writeHostLimit();
+    for (const ir::Space space : {ir::Space::kHost, ir::Space::kDisk}) {
+      if (!limitOf(space) || hasArena(space)) continue;
+      writer_.key(ir::spaceName(space)).beginObject().field("arena_bytes", Bytes());
+      writeLimit(limitOf(space));
       writer_.endObject();
     }
     writer_.endObject();
   }
 
-  bool hasHostArena() const {
+  bool hasArena(ir::Space space) const {
     return std::any_of(schedule_.arenas.begin(), schedule_.arenas.end(),
-                       [](const ir::Arena& arena) { return arena.space == ir::Space::kHost; });
+                       [&](const ir::Arena& arena) { return arena.space == space; });
   }
-  void writeHostLimit() {
-    if (plan_.hostLimit) writer_.field("limit_bytes", *plan_.hostLimit);
+  std::optional<Bytes> limitOf(ir::Space space) const {
+    if (space == ir::Space::kDevice) return std::nullopt;
+    return space == ir::Space::kHost ? plan_.hostLimit : plan_.diskLimit;
+  }
+  void writeLimit(std::optional<Bytes> limit) {
+    if (limit) writer_.field("limit_bytes", *limit);
   }
 
   void writeReserved() {

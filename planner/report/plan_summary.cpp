@@ -79,6 +79,14 @@ void countUpdates(const ir::Graph& graph, PlanCounts& counts) {
   counts.deferredParameters = static_cast<int64_t>(deferred.size());
 }
 
+void countCopy(const ir::Graph& graph, const ir::Schedule& schedule, const ir::Command& command,
+               PlanCounts& counts) {
+  const Bytes bytes = graph.storage(schedule.residency(command.from).storage).bytes;
+  ++counts.copies;
+  if (command.stream == ir::Stream::kDiskWrite) counts.diskWritten += bytes;
+  if (command.stream == ir::Stream::kDiskRead) counts.diskRead += bytes;
+}
+
 }  // namespace
 
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
@@ -107,7 +115,7 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
     }
   }
   for (const ir::Command& command : schedule.commands) {
-    if (command.kind == ir::CommandKind::kCopy) ++counts.copies;
+    if (command.kind == ir::CommandKind::kCopy) countCopy(graph, schedule, command, counts);
     if (command.recompute > 0) ++counts.recomputedLaunches;
     if (command.takes.isValid()) ++counts.reusedInPlace;
   }
@@ -122,6 +130,15 @@ void printDeferred(const PlanCounts& counts, llvm::raw_ostream& os) {
   os << "updates    of " << counts.deferredParameters << " of " << counts.updatedParameters
      << " parameters run in the next step, just before they are read; "
      << formatBytes(counts.pending) << " of gradients wait\n";
+}
+
+void printDisk(const ir::Schedule& schedule, const PlanCounts& counts, const Stalls& stalls,
+               llvm::raw_ostream& os) {
+  const Bytes disk = schedule.arenaBytes(ir::Space::kDisk);
+  if (disk.value() == 0) return;
+  os << "disk       writes " << formatBytes(counts.diskWritten) << ", reads "
+     << formatBytes(counts.diskRead) << " per step, holds " << formatBytes(disk)
+     << "; compute waits " << formatDuration(stalls.disk) << " for it\n";
 }
 
 }  // namespace
@@ -156,6 +173,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
   os << "moves      offloads " << formatBytes(claim.bytesOut) << ", prefetches "
      << formatBytes(claim.bytesIn) << " per step; host memory " << formatBytes(claim.hostPeakBytes)
      << '\n';
+  printDisk(summary.schedule, counts, summary.stalls, os);
 }
 
 Json planSummaryJson(const PlanSummary& summary) {
@@ -180,6 +198,11 @@ Json planSummaryJson(const PlanSummary& summary) {
                         {{"d2h", summary.stalls.deviceToHost.value()},
                          {"h2d", summary.stalls.hostToDevice.value()},
                          {"disk", summary.stalls.disk.value()}}}};
+  if (const Bytes disk = summary.schedule.arenaBytes(ir::Space::kDisk); disk.value() > 0) {
+    json["disk"] = {{"arena_bytes", disk.value()},
+                    {"written_bytes", counts.diskWritten.value()},
+                    {"read_bytes", counts.diskRead.value()}};
+  }
   if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
   json["resident_bytes"] = counts.resident.value();
   json["costs"] = {{"source", ir::costSourceName(summary.costs.source)}};

@@ -24,7 +24,9 @@ struct PlanCounts {
   int64_t offloadedStates = 0;  // storages that live across steps and leave the device in some gap
   int64_t offloadedActivations = 0;  // the same for what one step makes
   int64_t recomputed = 0;            // gaps that end in recomputes
-  int64_t toDisk = 0;
+  int64_t toDisk = 0;                // gaps
+  Bytes diskWritten;                 // in a step
+  Bytes diskRead;
   int64_t reusedInPlace = 0;
   int64_t copies = 0;
   int64_t recomputedLaunches = 0;

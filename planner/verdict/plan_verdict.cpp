@@ -110,7 +110,8 @@ ir::Expected<PlanVerdict> judgePlan(const PlanFile& plan, const ir::Graph& graph
                                    .target = plan.target,
                                    .costs = known,
                                    .budget = plan.budget,
-                                   .hostLimit = plan.hostLimit});
+                                   .hostLimit = plan.hostLimit,
+                                   .diskLimit = plan.diskLimit});
   ClaimCheck(plan, graph, known, verdict.violations).run();
   llvm::stable_sort(verdict.violations,
                     [](const ir::Violation& x, const ir::Violation& y) { return x.rule < y.rule; });
