@@ -11,6 +11,7 @@
 
 #include "runtime/cpu/thread_trial.h"
 #include "runtime/cpu/throttled_link.h"
+#include "runtime/disk/disk_file.h"
 #include "runtime/executor/queued_program.h"
 #include "runtime/memory/mapped_arena.h"
 #include "runtime/memory/step_allocator.h"
@@ -28,6 +29,7 @@ struct CpuDevice::Shared {
   CpuDeviceOptions options;
   MappedArena device;
   MappedArena host;
+  std::unique_ptr<DiskFile> disk;  // null: none
   StepAllocator allocator;
   AllocationSource allocations;
   // Ops on the host work in place; the little that they allocate is the process's.
@@ -95,9 +97,15 @@ class CpuProgram : public QueuedProgram {
     const ir::Command& command = source().schedule.command(id);
     const ir::Residency& from = source().schedule.residency(command.from);
     const ir::Residency& to = source().schedule.residency(command.to);
+    const Bytes bytes = source().graph.storage(from.storage).bytes;
+    if (from.space == Space::kDisk) {
+      return device_.disk->read(from.offset, device_.at(to.space, to.offset), bytes.value());
+    }
+    if (to.space == Space::kDisk) {
+      return device_.disk->write(to.offset, device_.at(from.space, from.offset), bytes.value());
+    }
     device_.link(command.stream)
-        .copy(device_.at(to.space, to.offset), device_.at(from.space, from.offset),
-              source().graph.storage(from.storage).bytes);
+        .copy(device_.at(to.space, to.offset), device_.at(from.space, from.offset), bytes);
     return ir::success();
   }
 
@@ -114,10 +122,7 @@ bool runsOnHost(const ir::Schedule& schedule) {
 
 ir::Error checkStreams(const ir::Schedule& schedule) {
   for (const ir::Command& command : schedule.commands) {
-    if (command.stream == Stream::kCompute || command.stream == Stream::kDeviceToHost ||
-        command.stream == Stream::kHostToDevice || command.stream == Stream::kHostCompute) {
-      continue;
-    }
+    if (command.stream != Stream::kCollective) continue;
     return ir::makeError(
         ir::ErrorCode::kUnsupported,
         std::string("the CPU device has no stream '") + ir::streamName(command.stream) + "'");
@@ -156,6 +161,12 @@ ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions&
   if (ir::Error error = checkThreadMemory(options.intraOpThreads + 1)) return error;
   installServedAllocator();
   auto shared = std::make_unique<Shared>(options, std::move(*device), std::move(*host));
+  if (options.disk.bytes > Bytes(0)) {
+    auto disk =
+        DiskFile::create(options.disk.folder, options.disk.bytes, {.verify = options.disk.verify});
+    if (!disk) return disk.takeError();
+    shared->disk = std::move(*disk);
+  }
   if (ir::Error error = ArenaRegistration::add(shared->allocator)) return error;
   return std::unique_ptr<CpuDevice>(new CpuDevice(std::move(shared)));
 }
@@ -165,7 +176,8 @@ CpuDevice::CpuDevice(std::unique_ptr<Shared> shared) : shared_(std::move(shared)
 CpuDevice::~CpuDevice() = default;
 
 Bytes CpuDevice::arenaBytes(Space space) const {
-  return space == Space::kDisk ? Bytes(0) : shared_->arena(space).bytes();
+  if (space == Space::kDisk) return shared_->disk ? shared_->disk->bytes() : Bytes(0);
+  return shared_->arena(space).bytes();
 }
 
 ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& source) {
@@ -190,11 +202,17 @@ ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& sour
 }
 
 ir::Error CpuDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+  if (space == Space::kDisk) {
+    return shared_->disk->write(offset, bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
   std::memcpy(shared_->at(space, offset), bytes.data(), bytes.size());
   return ir::success();
 }
 
 ir::Error CpuDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+  if (space == Space::kDisk) {
+    return shared_->disk->read(offset, bytes.data(), static_cast<int64_t>(bytes.size()));
+  }
   std::memcpy(bytes.data(), shared_->at(space, offset), bytes.size());
   return ir::success();
 }

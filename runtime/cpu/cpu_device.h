@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The CPU as a device: libtorch's CPU ops inside an arena of exactly the budget, host memory as a
-// second arena, copies between them by threads that can be slowed down to a link's speed. The whole
-// product runs on it anywhere.
+// second arena, copies between them by threads that can be slowed down to a link's speed, a file as
+// the third. The whole product runs on it anywhere.
 // Streams are threads (runtime/executor/stream_queue.h), each made when first used. One thread runs
 // all compute commands, because libtorch's OpenMP workers belong to the thread that starts them: it
 // has a fixed number of intra-op threads, and only it and its workers are served from the plan.
@@ -13,6 +13,7 @@
 #include <optional>
 
 #include "ir/schedule/target.h"
+#include "runtime/disk/disk_place.h"
 #include "runtime/executor/device.h"
 
 namespace stowage::runtime {
@@ -21,6 +22,7 @@ struct CpuDeviceOptions {
   Bytes deviceBytes;  // the budget
   Bytes hostBytes;
   Bytes mostHostBytes;  // that growHost may be asked for
+  DiskPlace disk;       // 0 bytes: none
   int intraOpThreads = 1;
   int64_t alignBytes = 512;
   /// Rates that copies are slowed down to; without: as fast as memory.

@@ -53,8 +53,7 @@ ir::Error checkTarget(const ir::Target& target) {
 
 ir::Error checkCommands(const ProgramSource& source) {
   for (const ir::Command& command : source.schedule.commands) {
-    if (command.stream != Stream::kCompute && command.stream != Stream::kDeviceToHost &&
-        command.stream != Stream::kHostToDevice && command.stream != Stream::kHostCompute) {
+    if (command.stream == Stream::kCollective) {
       return ir::makeError(
           ir::ErrorCode::kUnsupported,
           std::string("the CUDA device has no stream '") + ir::streamName(command.stream) + "'");
@@ -91,6 +90,12 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
   if (!compute) return compute.takeError();
   auto state = std::make_unique<CudaState>(std::move(*device), std::move(*host), options.alignBytes,
                                            *compute, std::move(*streams));
+  if (options.disk.bytes > Bytes(0)) {
+    auto disk =
+        DiskFile::create(options.disk.folder, options.disk.bytes, {.verify = options.disk.verify});
+    if (!disk) return disk.takeError();
+    state->disk = std::move(*disk);
+  }
   if (ir::Error error = CudaArenaRegistration::add(state->allocator)) return error;
   return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
 }
@@ -100,7 +105,7 @@ CudaDevice::CudaDevice(std::unique_ptr<CudaState> state) : state_(std::move(stat
 CudaDevice::~CudaDevice() { dropError(synchronize()); }
 
 Bytes CudaDevice::arenaBytes(Space space) const {
-  if (space == Space::kDisk) return Bytes(0);
+  if (space == Space::kDisk) return state_->disk ? state_->disk->bytes() : Bytes(0);
   return space == Space::kHost ? state_->host.bytes() : state_->device.bytes();
 }
 
@@ -114,12 +119,16 @@ ir::Expected<std::unique_ptr<Program>> CudaDevice::load(const ProgramSource& sou
                                  c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device()),
                                  bases, makeCudaRngKeeper());
   if (!launcher) return launcher.takeError();
-  auto hostOps = HostOps::make(source, bases, state_->host.bytes(), state_->hostFailure);
+  auto hostOps = HostOps::make(source, bases, state_->host.bytes());
   if (!hostOps) return hostOps.takeError();
   return makeCudaProgram(source, *state_, std::move(*launcher), std::move(*hostOps));
 }
 
 ir::Error CudaDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
+  if (space == Space::kDisk) {
+    return state_->fail(
+        state_->disk->write(offset, bytes.data(), static_cast<int64_t>(bytes.size())));
+  }
   uint8_t* to = state_->at(space, offset);
   if (space == Space::kHost) {
     std::memcpy(to, bytes.data(), bytes.size());
@@ -136,6 +145,10 @@ ir::Error CudaDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t>
 }
 
 ir::Error CudaDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
+  if (space == Space::kDisk) {
+    return state_->fail(
+        state_->disk->read(offset, bytes.data(), static_cast<int64_t>(bytes.size())));
+  }
   const uint8_t* from = state_->at(space, offset);
   if (space == Space::kHost) {
     std::memcpy(bytes.data(), from, bytes.size());
@@ -166,6 +179,9 @@ ir::Error CudaDevice::fill(Space space, llvm::ArrayRef<uint8_t> pattern) {
 
 ir::Error CudaDevice::move(Space from, int64_t fromOffset, Space to, int64_t toOffset,
                            Bytes bytes) {
+  if (from == Space::kDisk || to == Space::kDisk) {
+    return Device::move(from, fromOffset, to, toOffset, bytes);
+  }
   const char* what = "moving state between two plans";
   if (ir::Error error = state_->check(
           cudaMemcpyAsync(state_->at(to, toOffset), state_->at(from, fromOffset),
@@ -180,8 +196,8 @@ ir::Error CudaDevice::growHost(Bytes bytes) { return state_->host.grow(bytes, {}
 
 ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
-  for (const Stream stream :
-       {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kHostCompute}) {
+  dropError(state_->threads.drain());
+  for (const Stream stream : {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice}) {
     dropError(state_->check(cudaStreamSynchronize(state_->raw(stream)),
                             "a kernel or a copy of the step"));
   }

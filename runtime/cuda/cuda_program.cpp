@@ -5,13 +5,17 @@
 
 #include <algorithm>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <optional>
 #include <utility>
 #include <vector>
 
 #include "runtime/cuda/cuda_activity.h"
+#include "runtime/cuda/cuda_events.h"
 #include "runtime/cuda/device_clock.h"
+#include "runtime/cuda/hand_over.h"
+#include "runtime/cuda/host_streams.h"
 #include "runtime/cuda/injected_faults.h"
 #include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/placed_workspaces.h"
@@ -25,77 +29,25 @@ using ir::Stream;
 
 namespace {
 
-/// Also knows in which step each was last recorded for the host and the streams to wait for.
-class CudaEvents {
- public:
-  static ir::Expected<CudaEvents> make(int32_t count) {
-    CudaEvents events;
-    events.recordedIn_.assign(static_cast<size_t>(2 * count), -1);
-    for (int32_t i = 0; i < 2 * count; ++i) {
-      cudaEvent_t event = nullptr;
-      if (ir::Error error = checkCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
-                                      "making an event")) {
-        return error;
-      }
-      events.events_.push_back(event);
-    }
-    return events;
-  }
-  CudaEvents() = default;
-  CudaEvents(CudaEvents&& other) noexcept
-      : events_(std::exchange(other.events_, {})), recordedIn_(std::move(other.recordedIn_)) {}
-  CudaEvents& operator=(CudaEvents&&) = delete;
-  ~CudaEvents() {
-    for (cudaEvent_t event : events_) (void)cudaEventDestroy(event);
-  }
-  /// Steps take turns: this one's, and the one before.
-  cudaEvent_t at(EventRef ref) const { return events_[placeOf(ref)]; }
-  void noteRecorded(EventRef ref) { recordedIn_[placeOf(ref)] = ref.step; }
-  /// False for one that was only recorded in a graph.
-  bool isRecorded(EventRef ref) const { return recordedIn_[placeOf(ref)] == ref.step; }
-
- private:
-  static size_t placeOf(EventRef ref) {
-    return static_cast<size_t>(2 * ref.event + (ref.step % 2));
-  }
-
-  std::vector<cudaEvent_t> events_;
-  std::vector<int64_t> recordedIn_;
-};
-
-struct HandedOut {
-  const uint8_t* from;
-  llvm::MutableArrayRef<uint8_t> to;
-};
-
-struct TakenIn {
-  llvm::ArrayRef<uint8_t> from;
-  uint8_t* to;
-};
-
-void takeIn(void* data) {
-  const std::unique_ptr<TakenIn> arrival(static_cast<TakenIn*>(data));
-  std::memcpy(arrival->to, arrival->from.data(), arrival->from.size());
-}
-
-void handOut(void* data) {
-  const std::unique_ptr<HandedOut> delivery(static_cast<HandedOut*>(data));
-  std::memcpy(delivery->to.data(), delivery->from, delivery->to.size());
-}
-
 class CudaProgram : public Program {
   /// Libraries are loaded and a graph is recorded in the steps before.
   static constexpr int64_t kSteady = 2;
 
  public:
+  struct Events {
+    CudaEvents own;
+    CudaEvents segmentEnds;
+  };
   CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
-              std::unique_ptr<HostOps> hostOps, CudaEvents events, CudaEvents segmentEnds)
+              std::unique_ptr<HostOps> hostOps, std::unique_ptr<HostStreams> hostStreams,
+              Events events)
       : source_(source),
         device_(device),
         launcher_(std::move(launcher)),
         hostOps_(std::move(hostOps)),
-        events_(std::move(events)),
-        segmentEnds_(std::move(segmentEnds)),
+        hostStreams_(std::move(hostStreams)),
+        events_(std::move(events.own)),
+        segmentEnds_(std::move(events.segmentEnds)),
         ranges_(source) {
     const std::vector<ir::Command>& commands = source_.schedule.commands;
     for (size_t i = 0; i < commands.size(); ++i) {
@@ -147,11 +99,25 @@ class CudaProgram : public Program {
     const bool isOutside = isRecording() && event.step != step_;
     if (isOutside || !(isRecording() || events_.isRecorded(event))) return ir::success();
     if (faults_.dropsWait()) return ir::success();
+    const bool isHosts = isOnHost(event);
+    if (isHostStream(stream)) {
+      if (isHosts) hostStreams_->wait(stream, event);
+      if (!isHosts) hostStreams_->wait(stream, events_.at(event));
+      return ir::success();
+    }
+    if (isHosts) {
+      return device_.check(hostStreams_->wait(device_.raw(stream), event),
+                           "waiting for work on the host");
+    }
     return device_.check(cudaStreamWaitEvent(device_.raw(stream), events_.at(event), 0),
                          "waiting for an event");
   }
   ir::Error record(Stream stream, EventRef event) override {
     if (!isRecording()) events_.noteRecorded(event);
+    if (isHostStream(stream)) {
+      hostStreams_->record(stream, event);
+      return ir::success();
+    }
     return device_.check(cudaEventRecord(events_.at(event), device_.raw(stream)),
                          "recording an event");
   }
@@ -176,6 +142,7 @@ class CudaProgram : public Program {
     const ir::Residency& from = source_.schedule.residency(command.from);
     const ir::Residency& to = source_.schedule.residency(command.to);
     const auto bytes = static_cast<size_t>(source_.graph.storage(from.storage).bytes.value());
+    if (isHostStream(command.stream)) return copyOnHost(id);
     faults_.delay(device_.raw(command.stream));
     return timed(id, [&] {
       if (faults_.failsCopy()) return device_.check(cudaErrorECCUncorrectable, "starting a copy");
@@ -190,25 +157,23 @@ class CudaProgram : public Program {
   }
 
   ir::Error deliver(const Delivery& delivery) override {
-    auto handed = std::make_unique<HandedOut>(
-        HandedOut{device_.at(Space::kHost, delivery.hostOffset), delivery.to});
-    ir::Error error =
-        device_.check(cudaLaunchHostFunc(device_.raw(delivery.stream), handOut, handed.get()),
-                      "handing out an output");
-    if (!error) (void)handed.release();
-    return error;
+    const uint8_t* from = device_.at(Space::kHost, delivery.hostOffset);
+    return device_.check(handOver(device_.raw(delivery.stream), from, delivery.to),
+                         "handing out an output");
   }
 
   ir::Error accept(const Arrival& arrival) override {
-    auto taken = std::make_unique<TakenIn>(
-        TakenIn{arrival.from, device_.at(Space::kHost, arrival.hostOffset)});
-    ir::Error error = device_.check(
-        cudaLaunchHostFunc(device_.raw(arrival.stream), takeIn, taken.get()), "taking in an input");
-    if (!error) (void)taken.release();
-    return error;
+    uint8_t* to = device_.at(Space::kHost, arrival.hostOffset);
+    return device_.check(
+        handOver(device_.raw(arrival.stream), arrival.from.data(), {to, arrival.from.size()}),
+        "taking in an input");
   }
 
   ir::Error waitOnHost(EventRef event) override {
+    if (isOnHost(event)) {
+      hostStreams_->waitOnHost(event);
+      return device_.fail(ir::success());
+    }
     const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
     return device_.check(cudaEventSynchronize(awaited), "a kernel or a copy of the step");
   }
@@ -248,19 +213,45 @@ class CudaProgram : public Program {
 
  private:
   bool isOnHost(ir::CommandId command) const {
-    return source_.schedule.command(command).stream == Stream::kHostCompute;
+    return isHostStream(source_.schedule.command(command).stream);
   }
+  bool isOnHost(EventRef event) const { return hostStreams_ && hostStreams_->isOwn(event); }
 
   ir::Error runOnHost(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) {
-    const cudaStream_t stream = device_.raw(Stream::kHostCompute);
-    faults_.delay(stream);
-    ir::CommandTimes* times = nullptr;
-    if (timedStep_ != nullptr) times = &timedStep_->commands[command.index()].emplace();
-    if (times != nullptr) times->launchBegin = ActivityTrace::now();
-    ir::Error error = device_.check(hostOps_->enqueue(stream, command, scalars, times),
-                                    "starting an update on the host");
-    if (times != nullptr) times->launchEnd = ActivityTrace::now();
-    return error;
+    return pushOnHost(command, [this, command, values = scalars.vec()] {
+      return hostOps_->run(command, values);
+    });
+  }
+
+  ir::Error copyOnHost(ir::CommandId id) {
+    return pushOnHost(id, [this, id] {
+      const ir::Command& command = source_.schedule.command(id);
+      const ir::Residency& from = source_.schedule.residency(command.from);
+      const ir::Residency& to = source_.schedule.residency(command.to);
+      const int64_t bytes = source_.graph.storage(from.storage).bytes.value();
+      if (from.space == Space::kDisk) {
+        return device_.disk->read(from.offset, device_.at(to.space, to.offset), bytes);
+      }
+      return device_.disk->write(to.offset, device_.at(from.space, from.offset), bytes);
+    });
+  }
+
+  ir::Error pushOnHost(ir::CommandId command, std::function<ir::Error()> work) {
+    const Stream stream = source_.schedule.command(command).stream;
+    if (timedStep_ == nullptr) {
+      hostStreams_->push(stream, std::move(work));
+      return ir::success();
+    }
+    ir::CommandTimes& times = timedStep_->commands[command.index()].emplace();
+    times.launchBegin = ActivityTrace::now();
+    hostStreams_->push(stream, [&times, work = std::move(work)] {
+      times.begin = ActivityTrace::now();
+      ir::Error error = work();
+      times.end = ActivityTrace::now();
+      return error;
+    });
+    times.launchEnd = ActivityTrace::now();
+    return ir::success();
   }
 
   bool isRecording() const { return graph_ && graph_->isRecording(); }
@@ -355,7 +346,8 @@ class CudaProgram : public Program {
   ProgramSource source_;
   CudaState& device_;
   std::unique_ptr<Launcher> launcher_;
-  std::unique_ptr<HostOps> hostOps_;
+  std::unique_ptr<HostOps> hostOps_;          // null: nothing runs on the host
+  std::unique_ptr<HostStreams> hostStreams_;  // null: none
   CudaEvents events_;
   CudaEvents segmentEnds_;
   NvtxRanges ranges_;
@@ -385,8 +377,11 @@ ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& sour
   if (!events) return events.takeError();
   auto segmentEnds = CudaEvents::make(1);
   if (!segmentEnds) return segmentEnds.takeError();
-  return std::make_unique<CudaProgram>(source, state, std::move(launcher), std::move(hostOps),
-                                       std::move(*events), std::move(*segmentEnds));
+  auto hostStreams = HostStreams::make(source, state.threads);
+  if (!hostStreams) return hostStreams.takeError();
+  return std::make_unique<CudaProgram>(
+      source, state, std::move(launcher), std::move(hostOps), std::move(*hostStreams),
+      CudaProgram::Events{std::move(*events), std::move(*segmentEnds)});
 }
 
 }  // namespace stowage::runtime

@@ -10,6 +10,7 @@
 #include <c10/cuda/CUDAGuard.h>
 #include <c10/cuda/CUDAStream.h>
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -19,14 +20,16 @@
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
+#include "runtime/cuda/host_ops.h"
 #include "runtime/cuda/served_cuda_allocator.h"
-#include "runtime/executor/failure_latch.h"
+#include "runtime/disk/disk_file.h"
+#include "runtime/executor/queued_program.h"
 #include "runtime/memory/step_allocator.h"
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
 
-/// A stream for copies or host functions, that does not wait for the default stream.
+/// A stream for copies, that does not wait for the default stream.
 class CopyStream {
  public:
   static ir::Expected<CopyStream> make() {
@@ -52,16 +55,13 @@ class CopyStream {
 struct CopyStreams {
   CopyStream out;
   CopyStream in;
-  CopyStream hostWork;
 
   static ir::Expected<CopyStreams> make() {
     auto out = CopyStream::make();
     if (!out) return out.takeError();
     auto in = CopyStream::make();
     if (!in) return in.takeError();
-    auto hostWork = CopyStream::make();
-    if (!hostWork) return hostWork.takeError();
-    return CopyStreams{std::move(*out), std::move(*in), std::move(*hostWork)};
+    return CopyStreams{std::move(*out), std::move(*in)};
   }
 };
 
@@ -73,8 +73,11 @@ struct CudaState {
   c10::cuda::CUDAStream compute;
   CopyStream out;
   CopyStream in;
-  CopyStream hostWork;       // of host functions: updates on the host
-  FailureLatch hostFailure;  // of that stream
+  std::unique_ptr<DiskFile> disk;  // null: none
+  /// Threads of the streams that are none of CUDA's: updates on the host, the disk.
+  QueuedStreams threads{[](ir::Stream stream) {
+    if (stream == ir::Stream::kHostCompute) HostOps::prepareThread();
+  }};
   std::optional<ir::PlanError> failure;
   /// What libtorch's own allocator had given away when steps were under way; nothing before.
   std::optional<int64_t> givenAway;
@@ -86,8 +89,7 @@ struct CudaState {
         allocator(device.base(), device.bytes(), alignBytes),
         compute(computeStream),
         out(std::move(streams.out)),
-        in(std::move(streams.in)),
-        hostWork(std::move(streams.hostWork)) {}
+        in(std::move(streams.in)) {}
   ~CudaState() {
     dropWorkspaces(compute);
     CudaArenaRegistration::remove(allocator);
@@ -104,8 +106,6 @@ struct CudaState {
         return out.get();
       case ir::Stream::kHostToDevice:
         return in.get();
-      case ir::Stream::kHostCompute:
-        return hostWork.get();
       default:
         return compute.stream();
     }
@@ -124,7 +124,9 @@ struct CudaState {
       ir::PlanError found = ir::takePayload(std::move(error));
       if (!failure) failure = std::move(found);
     }
-    if (!failure && hostFailure.isSet()) failure = ir::takePayload(hostFailure.get());
+    if (!failure && threads.failure().isSet()) {
+      failure = ir::takePayload(threads.failure().get());
+    }
     return failure ? ir::makeError(*failure) : ir::success();
   }
   ir::Error check(cudaError_t status, const char* what) { return fail(checkCuda(status, what)); }

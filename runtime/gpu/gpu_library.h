@@ -15,6 +15,7 @@
 #include "ir/base/error.h"
 #include "ir/base/units.h"
 #include "ir/costs/cost_table.h"
+#include "runtime/disk/disk_place.h"
 #include "runtime/executor/device.h"
 
 namespace stowage::runtime {
@@ -44,6 +45,7 @@ struct GpuDeviceOptions {
   Bytes hostBytes;
   Bytes mostHostBytes;  // that growHost may be asked for
   Bytes outside;        // what else the process is expected to take on the device; kept free
+  DiskPlace disk;       // 0 bytes: none
   int64_t alignBytes = 512;
   /// Called while host memory is pinned.
   std::function<void(Bytes done, Bytes all)> pinning;

@@ -28,6 +28,10 @@ llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
 }
 
+DiskPlace diskPlace(const ir::Schedule& schedule, const RunnerOptions& options) {
+  return {options.diskFolder, schedule.arenaBytes(ir::Space::kDisk), options.verifyDisk};
+}
+
 bool mayDraw(const ir::Graph& graph) {
   return llvm::any_of(graph.nodes(), [](const ir::Node& node) {
     const ir::OpInfo& info = ir::lookUpOp(node.op);
@@ -58,6 +62,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions&
   cpu.deviceBytes = plan.schedule.arenaBytes(ir::Space::kDevice);
   cpu.hostBytes = plan.schedule.arenaBytes(ir::Space::kHost);
   cpu.mostHostBytes = options.mostHostBytes;
+  cpu.disk = diskPlace(plan.schedule, options);
   cpu.intraOpThreads = plan.target.intraOpThreads;
   cpu.alignBytes = plan.target.alignBytes;
   cpu.links = options.links;
@@ -71,6 +76,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions&
                            .hostBytes = plan.schedule.arenaBytes(ir::Space::kHost),
                            .mostHostBytes = options.mostHostBytes,
                            .outside = plan.target.outside,
+                           .disk = diskPlace(plan.schedule, options),
                            .alignBytes = plan.target.alignBytes,
                            .pinning = options.pinning});
 }

@@ -56,6 +56,9 @@ struct RunnerOptions {
   Runner* main = nullptr;
   /// Addresses of host memory that further runners may come to use.
   Bytes mostHostBytes;
+  /// Where the plan's disk arena is made, if it has one; the bytes are the plan's.
+  std::string diskFolder;
+  bool verifyDisk = false;  // checksums of what is written there, compared when it is read
   /// The files need not hold all: the rest is the capture's. What nothing asks for is no error.
   bool weightsMayLack = false;
   /// CUDA: called while host memory is pinned.
