@@ -16,6 +16,7 @@ namespace {
 
 using Way = ir::Infeasible::WayOut;
 
+constexpr const char* kDisk = "a disk";
 constexpr int64_t kNoticedPart = 20;  // of the smallest budget: half the batch must save that much
 
 struct Action {
@@ -51,7 +52,11 @@ std::optional<Way> tryVariation(const RefusedStep& step, const Variation& variat
                                 const ir::Infeasible& known) {
   ir::Expected<PlannedStep> planned =
       planStep(step.graph, step.target, step.costs, variation.options);
-  if (planned) return Way{.change = variation.change, .fits = true, .smallestBudget = {}};
+  if (planned) {
+    Way way{.change = variation.change, .fits = true, .smallestBudget = {}};
+    if (way.change == kDisk) way.change += " of " + formatBytes(planned->result.timetable.diskPeak);
+    return way;
+  }
   const ir::PlanError error = ir::takePayload(planned.takeError());
   const auto& other = error.infeasible();
   const bool isLess = other && other->space == known.space &&
@@ -116,6 +121,11 @@ ir::Expected<std::vector<Variation>> findVariations(const ir::Graph& graph,
     variations.back().options.limits.host = planner::Limits().host;
     if (variations.size() > 1) all.change += " and no limit of the host";
     all.options.limits.host = planner::Limits().host;
+    if (options.limits.disk == Bytes(0) && options.graphMode == ir::GraphMode::kNone) {
+      variations.push_back({.change = kDisk, .options = options});
+      variations.back().options.limits.disk = Bytes(INT64_MAX / 4);
+      variations.back().options.allowed.disk = true;
+    }
   }
   if (variations.size() > 1) variations.push_back(std::move(all));
   return variations;

@@ -24,9 +24,9 @@ ir::Error checkHost(const planner::Timetable& timetable, Bytes limit) {
 
 ir::Expected<passes::PlannedStep> lowerAgain(const LoadedPlan& plan, const PlanningInputs& inputs) {
   const ir::GraphMode mode = plan.file.schedule.graphMode;
-  ir::Expected<planner::Problem> problem =
-      planner::makeProblem(plan.graph, inputs.target, inputs.costs, /*allowed=*/{}, /*limits=*/{},
-                           /*pins=*/{}, mode);
+  ir::Expected<planner::Problem> problem = planner::makeProblem(
+      plan.graph, inputs.target, inputs.costs, {.disk = inputs.options.allowed.disk},
+      inputs.options.limits, /*pins=*/{}, mode);
   if (!problem) return problem.takeError();
   ir::Expected<planner::Timetable> timetable = planner::evaluateWithin(
       *problem, {.rows = plan.file.schedule.decisions}, plan.file.budget, plan.file.prefetchLimit);

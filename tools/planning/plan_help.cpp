@@ -9,6 +9,7 @@
 
 #include "passes/plan_step.h"
 #include "tools/cli/progress.h"
+#include "tools/planning/planning_flags.h"
 
 namespace stowage::tools {
 
@@ -53,10 +54,11 @@ Nanoseconds mostSaved(const LoadedPlan& plan, const planner::PlanExplanation& ex
 
 /// The plan's question: its graph, costs, limit of the host and pinned rows.
 ir::Expected<planner::Problem> problemOf(const LoadedPlan& plan, const ir::CostTable& costs) {
-  planner::Limits limits;
-  if (plan.file.hostLimit) limits.host = *plan.file.hostLimit;
-  ir::Expected<planner::Problem> problem = planner::makeProblem(
-      plan.graph, plan.file.target, costs, {}, limits, {}, plan.file.schedule.graphMode);
+  passes::PlanStepOptions options;
+  takeLimits(plan.file, options);
+  ir::Expected<planner::Problem> problem =
+      planner::makeProblem(plan.graph, plan.file.target, costs, options.allowed, options.limits, {},
+                           plan.file.schedule.graphMode);
   if (!problem) return problem.takeError();
   for (const ir::DecisionRow& row : plan.file.schedule.decisions) {
     if (row.pinned) problem->pinnedRows.push_back(row);

@@ -105,6 +105,9 @@ ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
     return badFlag("--launch " + text +
                    ": a CUDA graph cannot hold updates on the host, found --allow host-step");
   }
+  if (*mode != ir::GraphMode::kNone && inputs.options.limits.disk > Bytes(0)) {
+    return badFlag("--launch " + text + ": a CUDA graph cannot wait for a disk, found --disk");
+  }
   inputs.options.graphMode = *mode;
   return ir::success();
 }
@@ -168,6 +171,9 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "costs measured by 'stowage profile'; default: the profile's estimate");
   command.add_option("--host", flags.host,
                      "host memory the plan may use, e.g. 100GiB; default: no limit");
+  command.add_option("--disk", flags.disk,
+                     "bytes on disk the plan may use for what --host has no room for, e.g. 500GiB; "
+                     "default: none");
   command.add_option(
       "--allow", flags.allow,
       "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all. "
@@ -195,23 +201,48 @@ ir::Expected<planner::Pin> parsePin(const std::string& text) {
       ir::findGapAction(action == "device" ? "keep" : action);
   if (pattern.empty() || !found) {
     return badFlag("--pin: found '" + text +
-                   "', expected PATTERN=ACTION with ACTION keep, host, or recompute");
+                   "', expected PATTERN=ACTION with ACTION keep, host, disk or recompute");
   }
   pin.action = *found;
   return pin;
 }
 
-ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options) {
-  if (text.empty()) return ir::success();
+namespace {
+
+/// A number of bytes for `flag`, no share of anything.
+ir::Expected<Bytes> readLimit(const char* flag, const std::string& text) {
   ir::Expected<Size> size = parseSizeFlag(text);
   const bool isBytes = size && size->of == Size::Of::kAbsolute && !size->withOutside;
   if (!size) llvm::consumeError(size.takeError());
-  if (!isBytes) {
-    return badFlag("--host: found '" + text +
-                   "', expected a number of bytes such as 100GiB or 512MB");
-  }
-  options.limits.host = size->bytes;
+  if (isBytes) return size->bytes;
+  return badFlag(std::string(flag) + ": found '" + text +
+                 "', expected a number of bytes such as 100GiB or 512MB");
+}
+
+}  // namespace
+
+ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options) {
+  if (text.empty()) return ir::success();
+  ir::Expected<Bytes> limit = readLimit("--host", text);
+  if (!limit) return limit.takeError();
+  options.limits.host = *limit;
   return ir::success();
+}
+
+ir::Error readDiskLimit(const std::string& text, passes::PlanStepOptions& options) {
+  if (text.empty()) return ir::success();
+  ir::Expected<Bytes> limit = readLimit("--disk", text);
+  if (!limit) return limit.takeError();
+  options.limits.disk = *limit;
+  options.allowed.disk = true;
+  return ir::success();
+}
+
+void takeLimits(const planner::PlanFile& file, passes::PlanStepOptions& options) {
+  if (file.hostLimit) options.limits.host = *file.hostLimit;
+  if (!file.diskLimit) return;
+  options.limits.disk = *file.diskLimit;
+  options.allowed.disk = true;
 }
 
 void addGraphMemory(PlanningInputs& inputs) {
@@ -290,6 +321,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
   if (ir::Error error = readHostLimit(flags.host, inputs.options)) return error;
+  if (ir::Error error = readDiskLimit(flags.disk, inputs.options)) return error;
   if (ir::Error error = readLaunch(flags.launch, inputs)) return error;
   for (const std::string& text : flags.pins) {
     ir::Expected<planner::Pin> pin = parsePin(text);

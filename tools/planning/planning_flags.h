@@ -13,6 +13,7 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/target.h"
 #include "passes/plan_step.h"
+#include "planner/files/plan_file.h"
 #include "planner/report/plan_summary.h"
 #include "tools/cli/budget_flag.h"
 #include "tools/cli/verb.h"
@@ -24,6 +25,7 @@ struct PlanningFlags : CommonFlags {
   std::string target;
   std::string costs;
   std::string host;
+  std::string disk;
   std::string allow;
   std::vector<std::string> pins;
   int threads = 0;
@@ -46,6 +48,10 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags);
 
 /// --host: "" sets no limit. Errors: kInvalidArgument.
 ir::Error readHostLimit(const std::string& text, passes::PlanStepOptions& options);
+/// --disk: "" is no disk. Errors: kInvalidArgument.
+ir::Error readDiskLimit(const std::string& text, passes::PlanStepOptions& options);
+/// The limits that a plan was made with, for another plan or the same decisions again.
+void takeLimits(const planner::PlanFile& file, passes::PlanStepOptions& options);
 /// Adds what recorded CUDA graphs take beside the arena to the target's; once, when the launch mode
 /// is known.
 void addGraphMemory(PlanningInputs& inputs);
@@ -67,7 +73,8 @@ planner::SummaryCosts summaryCosts(const PlanningInputs& inputs);
 /// Fills in keepAll from graph, target and costs.
 ir::Error measureKeepAll(PlanningInputs& inputs);
 
-/// "NAME=ACTION" with ACTION keep, device (the same), host, recompute. Errors: kInvalidArgument.
+/// "NAME=ACTION" with ACTION keep, device (the same), host, disk, recompute. Errors:
+/// kInvalidArgument.
 ir::Expected<planner::Pin> parsePin(const std::string& text);
 
 }  // namespace stowage::tools

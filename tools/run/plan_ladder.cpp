@@ -40,7 +40,7 @@ PlanningInputs inputsFor(const LoadedPlan& plan, const CostsHere& costs) {
   inputs.costsTorchVersion = runtime::torchVersion();
   inputs.options.budget = plan.file.budget;
   inputs.options.graphMode = plan.file.schedule.graphMode;
-  if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
+  takeLimits(plan.file, inputs.options);
   return inputs;
 }
 

@@ -51,6 +51,22 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   return ir::makeError(std::move(problem));
 }
 
+ir::Error checkComparable(const planner::PlanFile& plan) {
+  const bool isOther = plan.target.device == ir::DeviceKind::kCuda && plan.graph.hostUpdates > 0;
+  if (!isOther) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "--compare-unplanned: the plan runs updates on the host, whose kernels give "
+                       "other bits than the GPU's: expected a plan made without --allow host-step");
+}
+
+ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& folder) {
+  const Bytes disk = plan.schedule.arenaBytes(ir::Space::kDisk);
+  if (disk == Bytes(0) || !folder.empty()) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "the plan keeps " + formatBytes(disk) +
+                           " on disk: expected --disk DIR, a folder on a disk with so much room");
+}
+
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
   const UsableMemory usable = usableMemory();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

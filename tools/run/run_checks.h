@@ -17,6 +17,12 @@ namespace stowage::tools {
 /// cores. Errors: kEnvironment, "V3: ...".
 ir::Error checkMachine(const planner::PlanFile& plan, int threads);
 
+/// For --compare-unplanned: the plan's step has the bits of the unplanned one. Errors:
+/// kInvalidArgument.
+ir::Error checkComparable(const planner::PlanFile& plan);
+/// A plan that keeps bytes on disk needs a `folder` for them; "": none. Errors: kInvalidArgument.
+ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& folder);
+
 /// Everything that one op touches fits this machine's memory. Errors: kEnvironment with the step's
 /// file and the op.
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph);

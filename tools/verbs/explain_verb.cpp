@@ -177,8 +177,9 @@ std::string costOf(const GapStory& gap) {
       return "recompute " + formatDuration(gap.recomputeTime);
     case ir::GapAction::kKeep:
       return "copies would take " + formatDuration(gap.copyTime);
-    case ir::GapAction::kHost:
     case ir::GapAction::kDisk:
+      return "copies to and from the host " + formatDuration(gap.copyTime);
+    case ir::GapAction::kHost:
       break;
   }
   return "copies " + formatDuration(gap.copyTime);

@@ -105,7 +105,7 @@ ir::Expected<PlanningInputs> makeInputs(const LowerFlags& flags, const LoadedPla
   inputs.graph = plan.graph;
   inputs.target = plan.file.target;
   inputs.options.budget = plan.file.budget;
-  if (plan.file.hostLimit) inputs.options.limits.host = *plan.file.hostLimit;
+  takeLimits(plan.file, inputs.options);
   if (ir::Error error = addCosts(flags, plan, inputs)) return error;
   if (!plan.graphPath.empty()) {
     if (ir::Error error = measureUnplanned(plan, inputs)) return error;

@@ -54,8 +54,11 @@ ir::Error readPinnedRows(const PlanFlags& flags, PlanningInputs& inputs) {
   }
   inputs.options.orders = {plan->order};
   if (flags.launch.empty()) inputs.options.graphMode = plan->file.schedule.graphMode;
-  if (flags.host.empty() && plan->file.hostLimit)
-    inputs.options.limits.host = *plan->file.hostLimit;
+  passes::PlanStepOptions given = inputs.options;
+  takeLimits(plan->file, given);
+  if (flags.host.empty()) inputs.options.limits.host = given.limits.host;
+  if (flags.disk.empty()) inputs.options.limits.disk = given.limits.disk;
+  inputs.options.allowed.disk = given.allowed.disk;
   return ir::success();
 }
 

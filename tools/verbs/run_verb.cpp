@@ -53,6 +53,8 @@ struct RunFlags : CommonFlags {
   std::vector<std::string> data;
   std::vector<std::string> weights;
   std::string save;
+  std::string disk;
+  bool verifyDisk = false;
   TimesFiles times;
   std::string resume;
   int64_t steps = 20;
@@ -153,14 +155,6 @@ struct Training {
   const runtime::TrainingNotes& notes;
 };
 
-ir::Error checkComparable(const RunFlags& flags, const planner::PlanFile& plan) {
-  const bool isOther = plan.target.device == ir::DeviceKind::kCuda && plan.graph.hostUpdates > 0;
-  if (!flags.compare || !isOther) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "--compare-unplanned: the plan runs updates on the host, whose kernels give "
-                       "other bits than the GPU's: expected a plan made without --allow host-step");
-}
-
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
 ir::Expected<runtime::Comparison> compareUnplanned(const RunFlags& flags, const Training& training,
                                                    const runtime::RunRecord& run) {
@@ -200,6 +194,8 @@ ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& tr
   if (flags.resume.empty()) planned.options.weights = flags.weights;
   planned.options.notes = training.notes;
   planned.options.checkEvery = flags.checkEvery;
+  planned.options.diskFolder = flags.disk;
+  planned.options.verifyDisk = flags.verifyDisk;
   if (flags.throttle) planned.options.links = training.costs.links;
   runtime::TrainingOptions options;
   options.seed = training.seed;
@@ -236,7 +232,10 @@ VerbResult runRun(const RunFlags& flags) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "--throttle-links goes with steps for the CPU: a GPU's links are there");
   }
-  if (ir::Error error = checkComparable(flags, plan->file)) return error;
+  if (flags.compare) {
+    if (ir::Error error = checkComparable(plan->file)) return error;
+  }
+  if (ir::Error error = checkDiskFolder(plan->file, flags.disk)) return error;
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
   remark(describeMemoryCount(plan->file.target), flags);
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
@@ -343,6 +342,12 @@ Verb addRunVerb(CLI::App& app) {
       ->needs("--save");
   command->add_option("--resume", flags->resume,
                       "folder of the checkpoint to go on from, under the same budget or another");
+  command->add_option("--disk", flags->disk,
+                      "folder for what the plan keeps on disk: a nameless file, gone at the end");
+  command
+      ->add_flag("--verify-disk", flags->verifyDisk,
+                 "compare checksums of what is read from disk with what was written")
+      ->needs("--disk");
   command
       ->add_option("--check-every", flags->checkEvery,
                    "compare every N-th step with the model's code, and the first 16; 0: none")
