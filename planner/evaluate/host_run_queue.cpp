@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "planner/evaluate/host_run_queue.h"
 
+#include <algorithm>
+
 namespace stowage::planner {
 
 HostRunQueue::HostRunQueue(const Expansion& expansion)
@@ -11,11 +13,17 @@ HostRunQueue::HostRunQueue(const Expansion& expansion)
                   [&](size_t i) { return int64_t{x_.prefetches[i].hostRun}; }),
       released_(x_.hostRuns.size(), -1),
       queued_(x_.hostRuns.size(), -1),
-      done_(x_.hostRuns.size(), -1) {
+      done_(x_.hostRuns.size(), -1),
+      deadlines_(x_.hostRuns.size(), x_.launchCount()) {
   if (x_.hostRuns.empty()) return;
   runsOf_.resize(x_.offloads.size());
   runsAfter_.resize(x_.hostRuns.size());
   offloaded_.assign(x_.offloads.size(), INT64_MIN);
+  for (const Prefetch& prefetch : x_.prefetches) {
+    if (prefetch.hostRun < 0) continue;
+    int64_t& deadline = deadlines_[static_cast<size_t>(prefetch.hostRun)];
+    deadline = std::min<int64_t>(deadline, prefetch.deadline);
+  }
   for (size_t i = 0; i < x_.hostRuns.size(); ++i) {
     for (const int32_t offload : x_.hostRuns[i].offloads) {
       runsOf_[static_cast<size_t>(offload)].push_back(static_cast<int32_t>(i));
@@ -65,7 +73,7 @@ void HostRunQueue::queue(int32_t run) {
   for (const int32_t other : x_.hostRuns[index].before) {
     if (done_[static_cast<size_t>(other)] < frame) return;
   }
-  ready_.push({frame * period + x_.hostRuns[index].after, run, frame});
+  ready_.push({frame * period + deadlines_[index], run, frame});
   queued_[index] = frame;
 }
 

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Which node on the host may run when, in the simulation of copies: in each period once its launch
-// is over, and the offloads and other nodes on the host that it waits for. Periods are counted in
-// frames.
+// is over, and the offloads and other nodes on the host that it waits for. Of those that may, the
+// one goes first whose bytes are prefetched first. Periods are counted in frames.
 #ifndef STOWAGE_PLANNER_EVALUATE_HOST_RUN_QUEUE_H_
 #define STOWAGE_PLANNER_EVALUATE_HOST_RUN_QUEUE_H_
 
@@ -49,7 +49,8 @@ class HostRunQueue {
   std::vector<llvm::SmallVector<int32_t, 1>> runsAfter_;  // by host run, likewise
   std::vector<int64_t> offloaded_;                        // by offload: latest frame that is over
   std::vector<int64_t> released_, queued_, done_;         // by host run: latest frame
-  using Key = std::tuple<int64_t, int32_t, int64_t>;      // (position, run, frame)
+  std::vector<int64_t> deadlines_;                        // by host run: of its first prefetch
+  using Key = std::tuple<int64_t, int32_t, int64_t>;      // (deadline, run, frame)
   std::priority_queue<Key, std::vector<Key>, std::greater<>> ready_;
 };
 

@@ -41,17 +41,17 @@ class Spill {
 
   std::optional<KnownPlan> run(int64_t& least) {
     const Limits& limits = table_.problem().limits;
+    const Actions all = leaveOnHost(0);
     std::optional<KnownPlan> best;
     for (const int64_t share : kRingShares) {
       const Actions actions = leaveOnHost(limits.host.value() - limits.host.value() / share);
       if (actions == last_) continue;
       last_ = actions;
-      const bool isAll = share == 1;
       const Useful useful{.time = best ? best->time : INT64_MAX};
       const Tried tried = tryActions(table_, actions, plan_.prefetchLimit, useful);
       if (!tried.plan || tried.plan->diskPeak > limits.disk.value()) continue;
       // With this limit it is tried again, and fits.
-      if (isAll) least = std::min(least, tried.plan->hostPeak);
+      if (actions == all) least = std::min(least, tried.plan->hostPeak);
       if (tried.plan->hostPeak > limits.host.value()) continue;
       if (!best || tried.plan->time < best->time) best = tried.plan;
     }

@@ -113,23 +113,18 @@ ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, in
   LeastHost need;
   LowestPlan lowest;
   if (frontier.isLimited()) need = frontier.findLeastHost(budget);
+  if (need.plan == nullptr) lowest = frontier.findLowest();
+  // When no plan at all keeps to the host's limit, the host is what is missing in any case.
+  const bool isHost = frontier.isLimited() && lowest.plan == nullptr;
+  if (isHost && need.plan == nullptr) need = frontier.findLeastHost(kUnlimited);
   if (need.plan != nullptr) {
     ir::PlanError error = hostInfeasible(table, budget, need);
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }
-  lowest = frontier.findLowest();
-  // The device lacks bytes whatever the host has, and the host would, too.
-  const bool lacksBoth = frontier.isLimited() && lowest.plan == nullptr;
-  if (lacksBoth) lowest = frontier.findLowestWithoutLimit();
   if (lowest.plan == nullptr) lowest = {&frontier.keepAll(), frontier.keepAll().peak};
   ir::Expected<ir::PlanError> error = deviceInfeasible(table, budget, lowest);
   if (!error) return error.takeError();
-  if (lacksBoth) {
-    const Bytes host(frontier.findLeastHost(lowest.budget).bytes);
-    error->note("with " + formatBytes(Bytes(lowest.budget)) + " it needs " + formatBytes(host) +
-                " of host memory, more than its limit of " + formatBytes(problem.limits.host));
-  }
   namePins(problem, budget, *error);
   return ir::makeError(std::move(*error));
 }

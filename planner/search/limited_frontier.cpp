@@ -146,8 +146,7 @@ const KnownPlan* LimitedFrontier::findBest(int64_t budget, int64_t slowest) {
   if (best == nullptr || !isLimited()) return best;
   if (limit() < ownBytes_) return nullptr;
   if (best->hostPeak <= limit()) return best;
-  best = findWithin(budget);
-  if (hasDisk()) best = findOnDisk(budget, slowest, best);
+  best = findWithin(budget, hasDisk() ? findOnDisk(budget, slowest) : nullptr);
   return best != nullptr && best->time < slowest ? best : nullptr;
 }
 
@@ -165,8 +164,8 @@ const LimitedFrontier::Spilled& LimitedFrontier::spilled(const KnownPlan& plan, 
   return at->second;
 }
 
-const KnownPlan* LimitedFrontier::findOnDisk(int64_t budget, int64_t slowest,
-                                             const KnownPlan* best) {
+const KnownPlan* LimitedFrontier::findOnDisk(int64_t budget, int64_t slowest) {
+  const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& base, int64_t from) {
     const std::optional<KnownPlan>& plan = spilled(base, from).plan;
     if (plan && plan->peak <= budget && (best == nullptr || isBetter(*plan, *best))) best = &*plan;
@@ -194,8 +193,7 @@ const KnownPlan* LimitedFrontier::findQuickly(int64_t budget) {
   return best == nullptr || best->hostPeak > limit() ? nullptr : best;
 }
 
-const KnownPlan* LimitedFrontier::findWithin(int64_t budget) {
-  const KnownPlan* best = nullptr;
+const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* best) {
   const auto consider = [&](const KnownPlan& plan) {
     if (plan.peak > budget || plan.hostPeak > limit()) return;
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
@@ -232,6 +230,15 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
     if (plan.peak > budget) return;
     if (least.plan == nullptr || plan.hostPeak < least.bytes) least = {&plan, plan.hostPeak};
   };
+  // A disk leaves hardly less to others.
+  if (hasDisk()) {
+    for (const KnownPlan& plan : frontier_.lowest()) {
+      if (plan.peak > budget) continue;
+      const int64_t host = spilled(plan, -plan.peak).leastHost;
+      if (least.plan == nullptr || host < least.bytes) least = {&plan, host};
+    }
+    return least;
+  }
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
     Cell& cell = cells_[i];
     const int64_t most = std::min(budget, cell.end);
@@ -242,12 +249,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
     }
     if (const HostChain* made = chain(cell)) consider(made->last());
   }
-  for (const KnownPlan& plan : frontier_.lowest()) {
-    consider(plan);
-    if (!hasDisk() || plan.peak > budget) continue;
-    const int64_t host = spilled(plan, -plan.peak).leastHost;
-    if (least.plan == nullptr || host < least.bytes) least = {&plan, host};
-  }
+  for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
   return least;
 }
 

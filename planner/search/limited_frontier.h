@@ -54,7 +54,6 @@ class LimitedFrontier {
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
-  LowestPlan findLowestWithoutLimit() { return frontier_.findLowest(); }
   /// The smallest limit with which `budget` has an answer; no plan if none has.
   LeastHost findLeastHost(int64_t budget);
   /// All that can be an answer, by falling peak, each faster than the lower ones.
@@ -74,8 +73,8 @@ class LimitedFrontier {
   };
   bool hasDisk() const;
   const Spilled& spilled(const KnownPlan& plan, int64_t budget);
-  /// The fastest of `best` and the plans with a disk.
-  const KnownPlan* findOnDisk(int64_t budget, int64_t slowest, const KnownPlan* best);
+  /// The fastest plan with a disk that fits and takes less than `slowest`; null if none is known.
+  const KnownPlan* findOnDisk(int64_t budget, int64_t slowest);
   struct Answer {
     const KnownPlan* plan = nullptr;
     int64_t from = 0;  // the smallest budget of the cell that it answers
@@ -95,7 +94,8 @@ class LimitedFrontier {
   int64_t hostNeed(int64_t peak) const;
   void findStayingBytes();
   void findOwnBytes();
-  const KnownPlan* findWithin(int64_t budget);
+  /// `best`, or a better plan with less on the host than the fastest.
+  const KnownPlan* findWithin(int64_t budget, const KnownPlan* best);
   /// A limit with which `budget` has an answer: of at most `wanted` bytes if one is at hand, else
   /// the lowest that is found in little time.
   int64_t findAnswerableHost(int64_t budget, int64_t wanted);

@@ -16,7 +16,7 @@
 namespace stowage::tests {
 namespace {
 
-constexpr uint64_t kSeeds = 14;
+constexpr uint64_t kSeeds = 6;
 constexpr int kSteps = 4;
 constexpr Bytes kDisk(int64_t{1} << 40);
 

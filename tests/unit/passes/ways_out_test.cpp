@@ -93,10 +93,13 @@ TEST_F(WaysOut, WhatIsAllowedAlreadyIsNoWayOut) {
   EXPECT_TRUE(tests::orFail(findVariations(graph_, {})).empty());
   PlanStepOptions options{.allowed = {.offload = false}, .limits = {.host = Bytes(kMiB)}};
   const std::vector<Variation> variations = tests::orFail(findVariations(graph_, options));
-  ASSERT_EQ(variations.size(), 3U);
+  ASSERT_EQ(variations.size(), 4U);
   EXPECT_EQ(variations[0].change, "allow offload");
   EXPECT_EQ(variations[1].change, "no limit of the host");
-  EXPECT_EQ(variations[2].change, "allow offload and no limit of the host");
+  EXPECT_EQ(variations[2].change, "a disk");
+  EXPECT_EQ(variations[3].change, "allow offload and no limit of the host");
+  options = {.allowed = {.disk = true}, .limits = {.host = Bytes(kMiB), .disk = Bytes(kMiB)}};
+  EXPECT_EQ(tests::orFail(findVariations(graph_, options)).size(), 1U);
 }
 
 }  // namespace

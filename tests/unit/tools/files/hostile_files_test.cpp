@@ -235,7 +235,7 @@ TEST_P(ScarceMemory, EndsInTimeWithAMessage) {
   }
   int refused = 0;
   int answered = 0;
-  for (int kibibytes = 380'000; kibibytes < 1'700'000; kibibytes += 40'000) {
+  for (int kibibytes = 380'000; kibibytes < 1'700'000; kibibytes += 60'000) {
     const Outcome outcome =
         stowage(arguments, "ulimit -v " + std::to_string(kibibytes) + "; timeout 60 ");
     if (outcome.says("error while loading shared libraries")) continue;

