@@ -11,6 +11,7 @@
 
 #include "ir/graph/op_table.h"
 #include "runtime/cpu/cpu_device.h"
+#include "runtime/disk/disk_place.h"
 #include "runtime/executor/boundary_state.h"
 #include "runtime/executor/host_state.h"
 #include "runtime/gpu/gpu_library.h"
