@@ -6,7 +6,9 @@
 
 #include <cuda_runtime_api.h>
 
+#include <atomic>
 #include <cstdint>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -15,12 +17,12 @@
 
 namespace stowage::runtime {
 
-/// Also knows in which step each was last recorded for the host and the streams to wait for.
+/// Also knows in which step each was last recorded. An event is recorded again only when the step
+/// two before is over, so one that belongs to a later step was finished in the earlier one.
 class CudaEvents {
  public:
   static ir::Expected<CudaEvents> make(int32_t count) {
-    CudaEvents events;
-    events.recordedIn_.assign(static_cast<size_t>(2 * count), -1);
+    CudaEvents events(2 * count);
     for (int32_t i = 0; i < 2 * count; ++i) {
       cudaEvent_t event = nullptr;
       if (ir::Error error = checkCuda(cudaEventCreateWithFlags(&event, cudaEventDisableTiming),
@@ -31,7 +33,6 @@ class CudaEvents {
     }
     return events;
   }
-  CudaEvents() = default;
   CudaEvents(CudaEvents&& other) noexcept
       : events_(std::exchange(other.events_, {})), recordedIn_(std::move(other.recordedIn_)) {}
   CudaEvents& operator=(CudaEvents&&) = delete;
@@ -40,17 +41,23 @@ class CudaEvents {
   }
   /// Steps take turns: this one's, and the one before.
   cudaEvent_t at(EventRef ref) const { return events_[placeOf(ref)]; }
-  void noteRecorded(EventRef ref) { recordedIn_[placeOf(ref)] = ref.step; }
-  /// False for one that was only recorded in a graph.
-  bool isRecorded(EventRef ref) const { return recordedIn_[placeOf(ref)] == ref.step; }
+  /// Before it is recorded.
+  void noteRecorded(EventRef ref) { recordedIn_[placeOf(ref)].store(ref.step); }
+  /// Does it belong to that step? False also for one that was only recorded in a graph. Any thread
+  /// may ask.
+  bool isRecorded(EventRef ref) const { return recordedIn_[placeOf(ref)].load() == ref.step; }
 
  private:
+  explicit CudaEvents(int32_t places)
+      : recordedIn_(std::make_unique<std::atomic<int64_t>[]>(static_cast<size_t>(places))) {
+    for (int32_t i = 0; i < places; ++i) recordedIn_[static_cast<size_t>(i)].store(-1);
+  }
   static size_t placeOf(EventRef ref) {
     return static_cast<size_t>(2 * ref.event + (ref.step % 2));
   }
 
   std::vector<cudaEvent_t> events_;
-  std::vector<int64_t> recordedIn_;
+  std::unique_ptr<std::atomic<int64_t>[]> recordedIn_;  // by place
 };
 
 }  // namespace stowage::runtime

@@ -102,7 +102,7 @@ class CudaProgram : public Program {
     const bool isHosts = isOnHost(event);
     if (isHostStream(stream)) {
       if (isHosts) hostStreams_->wait(stream, event);
-      if (!isHosts) hostStreams_->wait(stream, events_.at(event));
+      if (!isHosts) hostStreams_->wait(stream, events_, event);
       return ir::success();
     }
     if (isHosts) {

@@ -90,10 +90,11 @@ void HostStreams::wait(ir::Stream stream, EventRef event) {
   threads_.queue(stream).push([this, event] { counters_.wait(event); });
 }
 
-// An event that fails is over, too; the launch thread finds the failure.
-void HostStreams::wait(ir::Stream stream, cudaEvent_t event) {
-  threads_.queue(stream).push([event] {
-    while (cudaEventQuery(event) == cudaErrorNotReady) {
+// An event that fails is over, too; the launch thread finds the failure. The thread may be so far
+// behind that the event is recorded again: then it was finished in its step.
+void HostStreams::wait(ir::Stream stream, const CudaEvents& events, EventRef event) {
+  threads_.queue(stream).push([&events, event] {
+    while (events.isRecorded(event) && cudaEventQuery(events.at(event)) == cudaErrorNotReady) {
       std::this_thread::sleep_for(kBetweenQuestions);
     }
   });

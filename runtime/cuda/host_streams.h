@@ -17,6 +17,7 @@
 #include <memory>
 #include <vector>
 
+#include "runtime/cuda/cuda_events.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/queued_program.h"
 #include "runtime/executor/stream_queue.h"
@@ -43,7 +44,7 @@ class HostStreams {
   bool isOwn(EventRef event) const { return isOwn_[static_cast<size_t>(event.event)]; }
   /// The thread waits for another one's event, or for a CUDA stream's.
   void wait(ir::Stream stream, EventRef event);
-  void wait(ir::Stream stream, cudaEvent_t event);
+  void wait(ir::Stream stream, const CudaEvents& events, EventRef event);
   /// A CUDA stream waits for a thread's event.
   cudaError_t wait(cudaStream_t stream, EventRef event) const;
   /// Blocks until a thread's event is finished.
