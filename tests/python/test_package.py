@@ -29,7 +29,7 @@ layers = [layer for _ in range(6) for layer in (torch.nn.Linear(32, 32), torch.n
 model = torch.nn.Sequential(*layers)
 optimizer = torch.optim.AdamW(model.parameters())
 
-@stowage.step(model, optimizer, budget="60%peak", device="cpu")
+@stowage.step(model, optimizer, budget="80%peak", device="cpu")
 def train_step(x, y):
     loss = torch.nn.functional.mse_loss(model(x), y)
     loss.backward()
