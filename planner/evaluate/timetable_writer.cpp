@@ -155,6 +155,7 @@ class Writer {
 
   // What was read from disk for this step in the step before.
   void addReadEarly(ir::BoundaryEntry& entry) const {
+    if (!x_.onDisk[entry.storage.index()]) return;
     for (size_t i = 0; i < x_.prefetches.size(); ++i) {
       if (p_.disk.readsEarly[i] && storageOf(x_.prefetches[i].liveRange) == entry.storage) {
         entry.at.push_back(read_[i]);
