@@ -2,19 +2,20 @@
 //
 // Llama 3: RMS norm, rotary positions, grouped-query attention, SwiGLU, no biases, output matrix of
 // its own or tied to the embedding. The same code with low-rank adapters on frozen weights is the
-// model `llama_lora`. Parameter names and shapes are those of the published checkpoints. The rotary
-// table is computed in every step, as in Hugging Face's code, so no buffer is missing from a file
-// of weights. Sources: Dubey et al., "The Llama 3 Herd of Models", 2024, table 3; the shapes of 3.2
-// 1B from its published configuration; Hu et al., "LoRA", 2021, section 4.1.
+// model `llama_lora`, with `quantise=nf4` QLoRA. Parameter names and shapes are those of the
+// published checkpoints, except for weights in 4 bits. The rotary table is computed in every step,
+// as in Hugging Face's code, so no buffer is missing from a file of weights. Sources: Dubey et al.,
+// "The Llama 3 Herd of Models", 2024, table 3; the shapes of 3.2 1B from its published
+// configuration.
 #include <torch/nn/init.h>
 #include <torch/nn/modules/container/modulelist.h>
 #include <torch/nn/modules/embedding.h>
 #include <torch/nn/modules/linear.h>
 
-#include <cmath>
 #include <numbers>
 
 #include "tools/models/checkpointed.h"
+#include "tools/models/projection.h"
 #include "tools/models/recipe.h"
 
 namespace stowage::tools {
@@ -24,41 +25,10 @@ struct LlamaConfig {
   int64_t vocabulary, layers, hidden, intermediate, heads, kvHeads;
   bool tied;
   double ropeTheta;
-  double ropeFactor;  // how much further than trained on the slow rotations reach; 1: not at all
-  int64_t loraRank;   // 0: all weights train
-  double loraAlpha;
+  double ropeFactor;   // how much further than trained on the slow rotations reach; 1: not at all
   bool checkpointing;  // blocks are recomputed in backward
+  Adapters adapters;
 };
-
-/// y = W x. With a rank, W is frozen and y = W x + alpha / rank * B A x, where B starts at zero.
-class ProjectionImpl : public torch::nn::Module {
- public:
-  ProjectionImpl(int64_t in, int64_t out, const LlamaConfig& config) {
-    weight_ = register_parameter("weight", torch::empty({out, in}));
-    torch::nn::init::normal_(weight_, 0.0, 0.02);
-    if (config.loraRank == 0) return;
-    scale_ = config.loraAlpha / static_cast<double>(config.loraRank);
-    loraA_ = register_parameter("lora_A", torch::empty({config.loraRank, in}));
-    loraB_ = register_parameter("lora_B", torch::zeros({out, config.loraRank}));
-    torch::nn::init::kaiming_uniform_(loraA_, std::sqrt(5.0));
-  }
-
-  torch::Tensor forward(const torch::Tensor& x) {
-    const torch::Tensor y = torch::linear(x, weight_);
-    if (!loraA_.defined()) return y;
-    return y + scale_ * torch::linear(torch::linear(x, loraA_), loraB_);
-  }
-
-  void trainAdapter() {
-    loraA_.requires_grad_(true);
-    loraB_.requires_grad_(true);
-  }
-
- private:
-  torch::Tensor weight_, loraA_, loraB_;
-  double scale_ = 0;
-};
-TORCH_MODULE(Projection);
 
 class RmsNormImpl : public torch::nn::Module {
  public:
@@ -112,10 +82,10 @@ class AttentionImpl : public torch::nn::Module {
  public:
   explicit AttentionImpl(const LlamaConfig& config) : width_(config.hidden / config.heads) {
     const int64_t kv = config.kvHeads * width_;
-    qProj_ = register_module("q_proj", Projection(config.hidden, config.hidden, config));
-    kProj_ = register_module("k_proj", Projection(config.hidden, kv, config));
-    vProj_ = register_module("v_proj", Projection(config.hidden, kv, config));
-    oProj_ = register_module("o_proj", Projection(config.hidden, config.hidden, config));
+    qProj_ = register_module("q_proj", Projection(config.hidden, config.hidden, config.adapters));
+    kProj_ = register_module("k_proj", Projection(config.hidden, kv, config.adapters));
+    vProj_ = register_module("v_proj", Projection(config.hidden, kv, config.adapters));
+    oProj_ = register_module("o_proj", Projection(config.hidden, config.hidden, config.adapters));
     grouped_ = config.kvHeads != config.heads;
   }
 
@@ -139,11 +109,10 @@ TORCH_MODULE(Attention);
 class MlpImpl : public torch::nn::Module {
  public:
   explicit MlpImpl(const LlamaConfig& config) {
-    gateProj_ =
-        register_module("gate_proj", Projection(config.hidden, config.intermediate, config));
-    upProj_ = register_module("up_proj", Projection(config.hidden, config.intermediate, config));
-    downProj_ =
-        register_module("down_proj", Projection(config.intermediate, config.hidden, config));
+    const int64_t outer = config.hidden, inner = config.intermediate;
+    gateProj_ = register_module("gate_proj", Projection(outer, inner, config.adapters));
+    upProj_ = register_module("up_proj", Projection(outer, inner, config.adapters));
+    downProj_ = register_module("down_proj", Projection(inner, outer, config.adapters));
   }
   torch::Tensor forward(const torch::Tensor& x) {
     return downProj_(torch::silu(gateProj_(x)) * upProj_(x));
@@ -184,6 +153,7 @@ class BodyImpl : public torch::nn::Module {
     layers_ = register_module("layers", torch::nn::ModuleList());
     for (int64_t i = 0; i < config.layers; ++i) layers_->push_back(Layer(config));
     norm_ = register_module("norm", RmsNorm(config.hidden));
+    if (config.adapters.pairs.defined()) register_buffer("nf4_pairs", config.adapters.pairs);
     torch::nn::init::normal_(embedTokens_->weight, 0.0, 0.02);
   }
 
@@ -218,7 +188,7 @@ class LlamaImpl : public torch::nn::Module {
                          torch::nn::LinearOptions(config.hidden, config.vocabulary).bias(false)));
       torch::nn::init::normal_(lmHead_->weight, 0.0, 0.02);
     }
-    if (config.loraRank > 0) freezeBase();
+    if (config.adapters.rank > 0) freezeBase();
   }
 
   /// tokens [batch, sequence] -> logits [batch, sequence, vocabulary]
@@ -320,8 +290,8 @@ std::vector<Preset> llamaPresets(std::string_view lr) {
   };
 }
 
-ir::Expected<TrainingStep> makeLlamaWith(int64_t loraRank, double loraAlpha,
-                                         const Settings& settings, c10::Device device) {
+ir::Expected<TrainingStep> makeLlamaWith(const Adapters& adapters, const Settings& settings,
+                                         c10::Device device) {
   if (ir::Error error = checkMultiple(settings, "hidden", "heads")) return error;
   if (ir::Error error = checkMultiple(settings, "heads", "kv_heads")) return error;
   if (ir::Error error = checkLanguageSizes(settings)) return error;
@@ -338,9 +308,8 @@ ir::Expected<TrainingStep> makeLlamaWith(int64_t loraRank, double loraAlpha,
                               .tied = settings.isOn("tied"),
                               .ropeTheta = settings.number("rope_theta"),
                               .ropeFactor = settings.number("rope_factor"),
-                              .loraRank = loraRank,
-                              .loraAlpha = loraAlpha,
-                              .checkpointing = settings.isOn("checkpointing")};
+                              .checkpointing = settings.isOn("checkpointing"),
+                              .adapters = adapters};
   if (const int64_t width = config.hidden / config.heads; width % 2 != 0) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "hidden / heads is " + std::to_string(width) +
@@ -354,14 +323,29 @@ ir::Expected<TrainingStep> makeLlamaWith(int64_t loraRank, double loraAlpha,
 }
 
 ir::Expected<TrainingStep> makeLlama(const Settings& settings, c10::Device device) {
-  return makeLlamaWith(0, 0, settings, device);
+  return makeLlamaWith({}, settings, device);
+}
+
+/// Every projection has `hidden` as one of its sides.
+ir::Error checkBlocks(const Settings& settings) {
+  const int64_t hidden = settings.integer("hidden");
+  if (hidden % kNf4Block == 0) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       "hidden is " + std::to_string(hidden) + " and quantise is nf4, expected a " +
+                           "multiple of " + std::to_string(kNf4Block) +
+                           ": so many weights share a scale");
 }
 
 ir::Expected<TrainingStep> makeLlamaLora(const Settings& settings, c10::Device device) {
   if (ir::Error error = checkElements(settings, {"lora_rank", "intermediate"})) return error;
   if (ir::Error error = checkElements(settings, {"lora_rank", "hidden"})) return error;
-  return makeLlamaWith(settings.integer("lora_rank"), settings.number("lora_alpha"), settings,
-                       device);
+  Adapters adapters = {.rank = settings.integer("lora_rank"),
+                       .alpha = settings.number("lora_alpha")};
+  if (settings.text("quantise") == "nf4") {
+    if (ir::Error error = checkBlocks(settings)) return error;
+    adapters.pairs = nf4Pairs();
+  }
+  return makeLlamaWith(adapters, settings, device);
 }
 
 }  // namespace
@@ -380,6 +364,12 @@ Model llamaLora() {
   settings.push_back({"lora_rank", Kind::kInteger, "8", "", "of the adapters", {}, 1});
   settings.push_back(
       {"lora_alpha", Kind::kNumber, "16", "", "adapters are scaled by lora_alpha / lora_rank"});
+  settings.push_back({"quantise",
+                      Kind::kChoice,
+                      "none",
+                      "",
+                      "nf4: the projections' frozen weights take 4 bits each, as in QLoRA",
+                      {"none", "nf4"}});
   return {
       {.name = "llama_lora",
        .description = "Llama 3 with trained low-rank adapters on all projections, all else frozen",

@@ -119,9 +119,10 @@ INSTANTIATE_TEST_SUITE_P(
                     ModelCase{"llama",
                               {"tied=on", "precision=bfloat16", "optimizer=stowage_adamw",
                                "master_weights=on"}},
-                    ModelCase{"llama_lora", {}}, ModelCase{"vit", {"dropout=0.1"}},
-                    ModelCase{"vit", {"precision=autocast"}}, ModelCase{"resnet", {}},
-                    ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
+                    ModelCase{"llama_lora", {}},
+                    ModelCase{"llama_lora", {"quantise=nf4", "precision=bfloat16"}},
+                    ModelCase{"vit", {"dropout=0.1"}}, ModelCase{"vit", {"precision=autocast"}},
+                    ModelCase{"resnet", {}}, ModelCase{"resnet", {"layers=50", "optimizer=sgd"}},
                     ModelCase{"resnet", {"precision=autocast"}}, ModelCase{"lstm", {}},
                     ModelCase{"lstm", {"micro_batches=2", "clip=1"}}),
     caseName);

@@ -70,12 +70,12 @@ TEST_P(CaptureConstruction, ReplaysToTheBytesOfOrdinaryConstruction) {
   EXPECT_TRUE(stateAfter.equal(generatorState()));
 }
 
-INSTANTIATE_TEST_SUITE_P(Models, CaptureConstruction,
-                         testing::Values(Recipe{"gpt2", {}},
-                                         Recipe{"llama", {"precision=bfloat16"}},
-                                         Recipe{"resnet", {}}, Recipe{"lstm", {}},
-                                         Recipe{"llama_lora", {}}),
-                         [](const auto& info) { return info.param.model; });
+INSTANTIATE_TEST_SUITE_P(
+    Models, CaptureConstruction,
+    testing::Values(Recipe{"gpt2", {}}, Recipe{"llama", {"precision=bfloat16"}},
+                    Recipe{"resnet", {}}, Recipe{"lstm", {}}, Recipe{"llama_lora", {}},
+                    Recipe{"llama_lora", {"quantise=nf4", "precision=bfloat16"}}),
+    [](const auto& info) { return info.param.model + "_" + std::to_string(info.index); });
 
 TEST(CaptureConstructions, AnotherSeedGivesOtherBytes) {
   std::map<std::string, at::Tensor> expected = constructEagerly({"gpt2", {}});

@@ -155,6 +155,10 @@ TEST(ModelSettings, ModelsRefuseWhatDoesNotGoTogether) {
        {"hidden=12"},
        "hidden / heads is 3, expected an even number: rotary positions turn pairs"},
       {"llama", {"lora_rank=4"}, "no setting of llama is called 'lora_rank'"},
+      {"llama_lora",
+       {"quantise=nf4", "hidden=96"},
+       "hidden is 96 and quantise is nf4, expected a multiple of 64: so many weights share a "
+       "scale"},
       {"vit", {"patch=5"}, "image is 32 and patch is 5, expected a multiple of it"},
       {"resnet",
        {"micro_batches=8"},

@@ -8,6 +8,7 @@
 #include <torch/optim/optimizer.h>
 
 #include "tests/support/dispatch_spy.h"
+#include "tools/models/nf4.h"
 
 namespace stowage::tools {
 namespace {
@@ -57,7 +58,7 @@ Texts modelNames() {
 std::vector<Texts> waysToTrain(const std::string& model) {
   // Adapters and unrolled cells have small gradients at first.
   const std::string sgdRate = model == "llama_lora" || model == "lstm" ? "lr=1" : "lr=0.05";
-  return {
+  std::vector<Texts> ways = {
       {},
       {"optimizer=sgd", sgdRate},
       {"optimizer=stowage_adamw", "schedule=cosine", "warmup=1"},
@@ -65,6 +66,11 @@ std::vector<Texts> waysToTrain(const std::string& model) {
       {"precision=autocast", "clip=1", "schedule=step"},
       {"micro_batches=2", "precision=bfloat16", "clip=1"},
   };
+  if (model == "llama_lora") {
+    ways.push_back({"quantise=nf4", "precision=bfloat16", "clip=1"});
+    ways.push_back({"quantise=nf4", "precision=autocast"});
+  }
+  return ways;
 }
 
 class EveryModel : public ::testing::TestWithParam<std::string> {};
@@ -238,21 +244,58 @@ TEST(Models, TiedOutputsHaveOneMatrixLess) {
 }
 
 TEST(Models, FrozenWeightsNeverChangeAndAdaptersDo) {
-  const TrainingStep step = makeStep("llama_lora", {"lora_rank=4"});
-  std::vector<at::Tensor> before;
-  for (const at::Tensor& parameter : step.module->parameters()) {
-    before.push_back(parameter.detach().clone());
+  for (const char* quantise : {"quantise=none", "quantise=nf4"}) {
+    const TrainingStep step = makeStep("llama_lora", {"lora_rank=4", quantise});
+    std::vector<at::Tensor> before;
+    for (const at::Tensor& parameter : step.module->parameters()) {
+      before.push_back(parameter.detach().clone());
+    }
+    train(step, 2);
+    size_t i = 0, trained = 0;
+    for (const auto& item : step.module->named_parameters()) {
+      const bool isAdapter = item.key().find("lora_") != std::string::npos;
+      EXPECT_EQ(item.value().requires_grad(), isAdapter) << item.key();
+      EXPECT_EQ(!at::equal(item.value(), before[i++]), isAdapter) << item.key();
+      trained += isAdapter ? 1 : 0;
+    }
+    EXPECT_EQ(trained, 2U * 2 * 7);  // A and B of seven projections in two layers
+    EXPECT_EQ(step.optimizer->param_groups()[0].params().size(), trained);
   }
-  train(step, 2);
-  size_t i = 0, trained = 0;
+}
+
+/// In place, the weights of projections that a 4-bit code can hold.
+void roundToNf4(const TrainingStep& step) {
   for (const auto& item : step.module->named_parameters()) {
-    const bool isAdapter = item.key().find("lora_") != std::string::npos;
-    EXPECT_EQ(item.value().requires_grad(), isAdapter) << item.key();
-    EXPECT_EQ(!at::equal(item.value(), before[i++]), isAdapter) << item.key();
-    trained += isAdapter ? 1 : 0;
+    if (item.key().find("_proj.weight") == std::string::npos) continue;
+    const at::Tensor weight = item.value().detach();
+    weight.copy_(dequantise(quantise(weight), nf4Pairs(), weight.sizes()));
   }
-  EXPECT_EQ(trained, 2U * 2 * 7);  // A and B of seven projections in two layers
-  EXPECT_EQ(step.optimizer->param_groups()[0].params().size(), trained);
+}
+
+TEST(Models, WeightsInFourBitsTrainAsTheValuesThatTheyStandFor) {
+  const TrainingStep rounded = makeStep("llama_lora", {});
+  roundToNf4(rounded);
+  const std::vector<double> losses = train(makeStep("llama_lora", {"quantise=nf4"}), 4);
+  EXPECT_EQ(losses, train(rounded, 4));
+  EXPECT_NE(losses, train(makeStep("llama_lora", {}), 4));
+}
+
+TEST(Models, WeightsInFourBitsTakeALittleMore) {
+  const auto bits = [](const char* precision) {
+    const std::string setting = std::string("precision=") + precision;
+    size_t bytes = 0;
+    for (const auto& item :
+         makeStep("llama_lora", {"quantise=nf4", setting}).module->named_parameters()) {
+      if (item.key().find("_proj.weight") != std::string::npos) bytes += item.value().nbytes();
+    }
+    int64_t weights = 0;
+    for (const auto& item : makeStep("llama", {}).module->named_parameters()) {
+      if (item.key().find("_proj.weight") != std::string::npos) weights += item.value().numel();
+    }
+    return static_cast<double>(bytes) * 8 / static_cast<double>(weights);
+  };
+  EXPECT_EQ(bits("float32"), 4.5);
+  EXPECT_EQ(bits("bfloat16"), 4.25);
 }
 
 TEST(Models, AdaptersStartAsNoChange) {
