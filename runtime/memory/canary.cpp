@@ -65,23 +65,6 @@ ir::Expected<std::optional<int64_t>> findChanged(ir::ByteRange span, ReadArena r
   return std::optional<int64_t>();
 }
 
-int64_t roundUp(int64_t bytes, int64_t unit) { return (bytes + unit - 1) / unit * unit; }
-
-/// Ascending, touching ones as one.
-std::vector<ir::ByteRange> mergeSpans(std::vector<ir::ByteRange> spans) {
-  std::sort(spans.begin(), spans.end());
-  std::vector<ir::ByteRange> merged;
-  for (const ir::ByteRange& span : spans) {
-    if (span.isEmpty()) continue;
-    if (!merged.empty() && span.begin <= merged.back().end) {
-      merged.back().end = std::max(merged.back().end, span.end);
-    } else {
-      merged.push_back(span);
-    }
-  }
-  return merged;
-}
-
 }  // namespace
 
 llvm::ArrayRef<uint8_t> canaryPattern() {
@@ -103,26 +86,6 @@ ir::Expected<Bytes> findHighWaterMark(Bytes arena, ReadArena read) {
     end = begin;
   }
   return Bytes(0);
-}
-
-std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedule& schedule,
-                                        const ir::Target& target, ir::Space space) {
-  std::vector<ir::ByteRange> spans;
-  for (const ir::Residency& residency : schedule.residencies) {
-    if (residency.space != space) continue;
-    const int64_t bytes =
-        roundUp(graph.storage(residency.storage).bytes.value(), target.alignBytes);
-    spans.push_back({residency.offset, residency.offset + bytes});
-  }
-  if (space != ir::Space::kDevice) return mergeSpans(std::move(spans));
-  for (const ir::Command& command : schedule.commands) {
-    if (command.kind != ir::CommandKind::kRun) continue;
-    spans.push_back({command.temp.offset, command.temp.offset + command.temp.bytes.value()});
-  }
-  for (const ir::ReservedRegion& region : schedule.reserved) {
-    spans.push_back({region.offset.value(), region.offset.value() + region.bytes.value()});
-  }
-  return mergeSpans(std::move(spans));
 }
 
 ir::Expected<std::optional<int64_t>> findStrayByte(Bytes arena,

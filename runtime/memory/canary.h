@@ -17,9 +17,7 @@
 
 #include "ir/base/error.h"
 #include "ir/base/interval.h"
-#include "ir/graph/graph.h"
-#include "ir/schedule/schedule.h"
-#include "ir/schedule/target.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
 
@@ -33,11 +31,6 @@ using ReadArena = llvm::function_ref<ir::Error(int64_t offset, llvm::MutableArra
 /// The high-water mark: bytes from the arena's begin to the end of the highest one that changed.
 /// Errors: the reader's.
 ir::Expected<Bytes> findHighWaterMark(Bytes arena, ReadArena read);
-
-/// What the schedule may write in `space`: residencies (in whole alignment units), temporaries,
-/// reserved regions. Ascending, disjoint.
-std::vector<ir::ByteRange> plannedSpans(const ir::Graph& graph, const ir::Schedule& schedule,
-                                        const ir::Target& target, ir::Space space);
 
 /// The first byte outside of `planned` that changed. Errors: the reader's.
 ir::Expected<std::optional<int64_t>> findStrayByte(Bytes arena,

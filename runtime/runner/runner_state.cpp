@@ -11,6 +11,7 @@
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/executor/boundary_state.h"
+#include "runtime/memory/arena_spans.h"
 #include "runtime/memory/canary.h"
 #include "runtime/runner/runner_impl.h"
 #include "runtime/torch/rng_keeper.h"

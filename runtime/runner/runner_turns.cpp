@@ -8,7 +8,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/memory/canary.h"
+#include "runtime/memory/arena_spans.h"
 #include "runtime/runner/runner_impl.h"
 
 namespace stowage::runtime {

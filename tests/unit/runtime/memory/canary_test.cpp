@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "ir/text/parser.h"
+#include "runtime/memory/arena_spans.h"
 #include "tests/support/keep_all_schedule.h"
 #include "tests/support/or_fail.h"
 
@@ -119,6 +120,9 @@ optimizer "":
   EXPECT_EQ(runtime::plannedSpans(*graph, schedule, target, ir::Space::kDevice),
             (std::vector<ir::ByteRange>{{0, 512}, {2048, 3072}}));
   EXPECT_TRUE(runtime::plannedSpans(*graph, schedule, target, ir::Space::kHost).empty());
+  // What a launch has for itself holds nothing between two steps.
+  EXPECT_EQ(runtime::stateSpans(*graph, schedule, target, ir::Space::kDevice),
+            (std::vector<ir::ByteRange>{{0, 512}}));
 }
 
 }  // namespace
