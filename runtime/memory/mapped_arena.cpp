@@ -65,6 +65,24 @@ ir::Error MappedArena::grow(Bytes bytes, const std::string& what) {
   return ir::success();
 }
 
+// Pages of a new mapping over the old one, which go back; not counted as memory while closed.
+ir::Error MappedArena::release(const std::string& what) {
+  const auto open = static_cast<size_t>(roundUp(bytes_, sysconf(_SC_PAGESIZE)).value());
+  if (open > 0 &&
+      mmap(base_, open, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0) == MAP_FAILED) {
+    return failed("release", bytes_, what);
+  }
+  return ir::success();
+}
+
+// Not by a mapping over it: one that is refused may leave a hole for others to map into.
+ir::Error MappedArena::restore(const std::string& what) {
+  const auto open = static_cast<size_t>(roundUp(bytes_, sysconf(_SC_PAGESIZE)).value());
+  if (mprotect(base_, open, PROT_READ | PROT_WRITE) != 0) return failed("restore", bytes_, what);
+  (void)madvise(base_, open, MADV_POPULATE_WRITE);  // Linux 5.14; else when they are touched
+  return ir::success();
+}
+
 MappedArena::MappedArena(MappedArena&& other) noexcept
     : mapping_(std::exchange(other.mapping_, nullptr)),
       mapped_(std::exchange(other.mapped_, 0)),

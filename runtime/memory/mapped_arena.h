@@ -25,6 +25,11 @@ class MappedArena {
   static ir::Expected<MappedArena> map(Bytes bytes, const std::string& what, Bytes most = {});
   /// At the same base, with what it holds. Errors: as `map`, also for more than `most`.
   ir::Error grow(Bytes bytes, const std::string& what);
+  /// Gives the pages back and keeps the addresses, which cannot be touched until `restore`. Errors:
+  /// kOutOfDeviceMemory, when the system has no room to note it.
+  ir::Error release(const std::string& what);
+  /// After `release`: pages of zeros at the same base. Errors: as `map`; can be tried again.
+  ir::Error restore(const std::string& what);
   MappedArena(MappedArena&& other) noexcept;
   MappedArena& operator=(MappedArena&& other) noexcept;
   ~MappedArena();

@@ -1,11 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Nobody reads or writes beside an arena unnoticed: the pages around it cannot be touched.
+// Nobody reads or writes beside an arena unnoticed: the pages around it cannot be touched. Its own
+// go and come back.
 #include "runtime/memory/mapped_arena.h"
 
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <utility>
+
 #include "tests/support/or_fail.h"
+#include "tests/support/process_memory.h"
 
 namespace stowage::runtime {
 namespace {
@@ -37,6 +42,48 @@ TEST(MappedArenaDeathTest, BehindAnArenaOfNoWholePagesTheFenceIsLessThanAPageAwa
   const MappedArena arena = mapArena(Bytes(3 * kPage + 512));
   touch(arena.base() + arena.bytes().value() - 1);
   EXPECT_DEATH(touch(arena.base() + 4 * kPage), "");
+}
+
+constexpr Bytes kLarge(int64_t{64} << 20);
+constexpr int64_t kOther = int64_t{8} << 20;  // of the process, meanwhile
+
+bool isAll(const MappedArena& arena, uint8_t value) {
+  for (int64_t i = 0; i < arena.bytes().value(); ++i) {
+    if (arena.base()[i] != value) return false;
+  }
+  return true;
+}
+
+TEST(MappedArena, ThatIsReleasedTakesNoMemoryUntilItIsRestored) {
+  MappedArena arena = mapArena(kLarge);
+  uint8_t* const base = arena.base();
+  std::memset(base, 7, static_cast<size_t>(kLarge.value()));
+  const int64_t before = tests::processMemory("VmRSS");
+  tests::orFail(arena.release("test"));
+  EXPECT_LT(tests::processMemory("VmRSS"), before - kLarge.value() + kOther);
+  tests::orFail(arena.restore("test"));
+  EXPECT_GT(tests::processMemory("VmRSS"), before - kOther);
+  EXPECT_EQ(arena.base(), base);
+  EXPECT_TRUE(isAll(arena, 0));
+}
+
+TEST(MappedArenaDeathTest, AWriteToAReleasedOneEndsTheProgram) {
+  MappedArena arena = mapArena(Bytes(3 * kPage));
+  tests::orFail(arena.release("test"));
+  EXPECT_DEATH(touch(arena.base()), "");
+}
+
+TEST(MappedArena, ThatGetsNoMemoryBackCanBeRestoredLater) {
+  MappedArena arena = mapArena(kLarge);
+  tests::orFail(arena.release("test"));
+  for (int i = 0; i < 2; ++i) {
+    const tests::MemoryLimit limit(kOther);
+    ir::Error error = arena.restore("test");
+    ASSERT_TRUE(static_cast<bool>(error));
+    EXPECT_EQ(ir::takePayload(std::move(error)).code(), ir::ErrorCode::kOutOfDeviceMemory);
+  }
+  tests::orFail(arena.restore("test"));
+  EXPECT_TRUE(isAll(arena, 0));
 }
 
 }  // namespace
