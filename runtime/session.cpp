@@ -125,6 +125,10 @@ at::Tensor Runner::loss(int64_t step) { return orThrow(runner_->reports(step)).f
 
 void Runner::finish() { orThrow(runner_->finish()); }
 
+runtime::ArenaCopy Runner::release() { return orThrow(runner_->release()); }
+
+runtime::ArenaCopy Runner::restore() { return orThrow(runner_->restore()); }
+
 int64_t Runner::stepsDone() const { return runner_->stepsDone(); }
 
 void Runner::readState(const std::function<void()>& look) { orThrow(runner_->read(look)); }

@@ -250,6 +250,16 @@ class Runner {
   /// `enqueue` and the next.
   void finish();
 
+  /// Between two steps: gives the device memory of the plan back, to generate or to evaluate in
+  /// another program, while host memory holds what is on the device. Returns what was copied.
+  /// Before `restore` everything else but finish, loss and stepsDone throws kInvalidArgument. On a
+  /// GPU that host memory is pinned, and stays pinned for the next release. Throws Failure:
+  /// kOutOfDeviceMemory when the host has no room; nothing was released then.
+  runtime::ArenaCopy release();
+  /// Gets the memory again; the next steps have the bits that they would have had. Throws Failure:
+  /// kOutOfDeviceMemory when something else has it: nothing is lost, and it can be tried again.
+  runtime::ArenaCopy restore();
+
   /// Steps enqueued since the training began; those before a checkpoint that was loaded count, a
   /// refused one does not.
   int64_t stepsDone() const;

@@ -13,6 +13,7 @@
 #include "runtime/cpu/throttled_link.h"
 #include "runtime/disk/disk_file.h"
 #include "runtime/executor/queued_program.h"
+#include "runtime/executor/wall_time.h"
 #include "runtime/memory/mapped_arena.h"
 #include "runtime/memory/step_allocator.h"
 #include "runtime/torch/deterministic_mode.h"
@@ -24,12 +25,26 @@ namespace stowage::runtime {
 using ir::Space;
 using ir::Stream;
 
+namespace {
+
+constexpr const char* kDeviceArena = "the device arena";
+constexpr const char* kHostArena = "the host arena";
+
+/// What a released device arena held, range after range.
+struct KeptBytes {
+  std::vector<ir::ByteRange> ranges;
+  MappedArena bytes;
+};
+
+}  // namespace
+
 /// What the device shares with its programs.
 struct CpuDevice::Shared {
   CpuDeviceOptions options;
   MappedArena device;
   MappedArena host;
   std::unique_ptr<DiskFile> disk;  // null: none
+  std::optional<KeptBytes> kept;   // while the device arena is released
   StepAllocator allocator;
   AllocationSource allocations;
   // Ops on the host work in place; the little that they allocate is the process's.
@@ -72,8 +87,6 @@ struct CpuDevice::Shared {
 };
 
 namespace {
-
-constexpr const char* kHostArena = "the host arena";
 
 class CpuProgram : public QueuedProgram {
  public:
@@ -153,7 +166,7 @@ ir::Error checkTarget(const ir::Target& target, const CpuDeviceOptions& options)
 
 ir::Expected<std::unique_ptr<CpuDevice>> CpuDevice::open(const CpuDeviceOptions& options) {
   if (ir::Error error = checkOpThreads(options.intraOpThreads)) return error;
-  auto device = MappedArena::map(options.deviceBytes, "the device arena");
+  auto device = MappedArena::map(options.deviceBytes, kDeviceArena);
   if (!device) return device.takeError();
   auto host = MappedArena::map(options.hostBytes, kHostArena, options.mostHostBytes);
   if (!host) return host.takeError();
@@ -219,6 +232,42 @@ ir::Error CpuDevice::read(Space space, int64_t offset, llvm::MutableArrayRef<uin
 
 ir::Error CpuDevice::growHost(Bytes bytes) {
   return bytes <= shared_->host.bytes() ? ir::success() : shared_->host.grow(bytes, kHostArena);
+}
+
+ir::Expected<ArenaCopy> CpuDevice::release(llvm::ArrayRef<ir::ByteRange> kept) {
+  const Nanoseconds begin = wallTime();
+  const Bytes bytes = totalBytes(kept);
+  ir::Expected<MappedArena> room = MappedArena::map(bytes, "what is kept of the device arena");
+  if (!room) return room.takeError();
+  const Nanoseconds copyingBegin = wallTime();
+  uint8_t* to = room->base();
+  for (const ir::ByteRange& range : kept) {
+    const auto size = static_cast<size_t>(range.end - range.begin);
+    std::memcpy(to, shared_->device.base() + range.begin, size);
+    to += size;
+  }
+  const Nanoseconds copied = wallTime() - copyingBegin;
+  if (ir::Error error = shared_->device.release(kDeviceArena)) return error;
+  shared_->kept.emplace(KeptBytes{kept.vec(), std::move(*room)});
+  return ArenaCopy{bytes, copied, wallTime() - begin};
+}
+
+ir::Expected<ArenaCopy> CpuDevice::restore(llvm::ArrayRef<uint8_t> pattern) {
+  const Nanoseconds begin = wallTime();
+  if (ir::Error error = shared_->device.restore(kDeviceArena)) return error;
+  if (ir::Error error = fill(Space::kDevice, pattern)) return error;
+  const Nanoseconds copyingBegin = wallTime();
+  const KeptBytes& kept = *shared_->kept;
+  const uint8_t* from = kept.bytes.base();
+  for (const ir::ByteRange& range : kept.ranges) {
+    const auto size = static_cast<size_t>(range.end - range.begin);
+    std::memcpy(shared_->device.base() + range.begin, from, size);
+    from += size;
+  }
+  const Nanoseconds copied = wallTime() - copyingBegin;
+  const Bytes bytes = kept.bytes.bytes();
+  shared_->kept.reset();
+  return ArenaCopy{bytes, copied, wallTime() - begin};
 }
 
 ir::Error CpuDevice::synchronize() { return shared_->streams.drain(); }

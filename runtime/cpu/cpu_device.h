@@ -40,6 +40,9 @@ class CpuDevice : public Device {
   ir::Error write(ir::Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) override;
   ir::Error read(ir::Space space, int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) override;
   ir::Error growHost(Bytes bytes) override;
+  /// What is kept waits in pages of its own, which go at `restore`.
+  ir::Expected<ArenaCopy> release(llvm::ArrayRef<ir::ByteRange> kept) override;
+  ir::Expected<ArenaCopy> restore(llvm::ArrayRef<uint8_t> pattern) override;
   ir::Error synchronize() override;
 
   /// All of an arena's bytes, for tests that look at what was touched. No work may be under way.

@@ -46,10 +46,25 @@ ir::Error Device::growHost(Bytes bytes) {
                            " of host memory, the device has an arena of " + formatBytes(has));
 }
 
+ir::Expected<ArenaCopy> Device::release(llvm::ArrayRef<ir::ByteRange> /*kept*/) {
+  return ir::makeError(ir::ErrorCode::kUnsupported,
+                       "this device cannot give the memory of its arena back");
+}
+
+ir::Expected<ArenaCopy> Device::restore(llvm::ArrayRef<uint8_t> /*pattern*/) {
+  return ir::makeError(ir::ErrorCode::kUnsupported, "this device cannot restore its arena");
+}
+
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
   const ir::Residency& place = source.schedule.residency(residency);
   const int64_t unit = place.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;
   return roundUp(source.graph.storage(place.storage).bytes, unit);
+}
+
+Bytes totalBytes(llvm::ArrayRef<ir::ByteRange> ranges) {
+  Bytes total;
+  for (const ir::ByteRange& range : ranges) total += Bytes(range.end - range.begin);
+  return total;
 }
 
 const ir::LinkRate& linkRate(const ir::LinkModel& links, ir::Stream stream) {

@@ -28,6 +28,7 @@
 #include <vector>
 
 #include "ir/base/error.h"
+#include "ir/base/interval.h"
 #include "ir/base/units.h"
 #include "ir/costs/cost_table.h"
 #include "ir/costs/step_times.h"
@@ -126,6 +127,13 @@ class Program {
   virtual void abandonSegment() {}
 };
 
+/// What a release or a restore of the device arena copied, and how long it took.
+struct ArenaCopy {
+  Bytes bytes;
+  Nanoseconds copying;
+  Nanoseconds whole;  // with what the system takes to give memory, or to take it back
+};
+
 class Device {
  public:
   virtual ~Device() = default;
@@ -147,6 +155,15 @@ class Device {
   /// The host arena gets at least so many bytes; what it holds stays, and where. No work may be
   /// under way. Errors: kOutOfDeviceMemory.
   virtual ir::Error growHost(Bytes bytes);
+  /// The device arena's memory goes back to the system, its addresses do not. `kept` (ascending,
+  /// disjoint) is held in host memory. Until `restore` nothing may use that arena. No work may be
+  /// under way. Errors: kUnsupported; kOutOfDeviceMemory when the host has no room for what is
+  /// kept, and then nothing was released.
+  virtual ir::Expected<ArenaCopy> release(llvm::ArrayRef<ir::ByteRange> kept);
+  /// The arena gets memory again, at the same addresses: what was kept is back, all else has the
+  /// pattern, as by `fill`. Errors: kOutOfDeviceMemory when the device has no memory free; nothing
+  /// is lost then, and it can be tried again.
+  virtual ir::Expected<ArenaCopy> restore(llvm::ArrayRef<uint8_t> pattern);
   /// Blocks until every stream is idle, after a failure as well. Errors: the device's first
   /// failure.
   virtual ir::Error synchronize() = 0;
@@ -174,6 +191,8 @@ class Device {
 /// 4096).
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency);
 inline constexpr int64_t kDiskBlockBytes = 4096;
+
+Bytes totalBytes(llvm::ArrayRef<ir::ByteRange> ranges);
 
 /// The direction of a copy command.
 const ir::LinkRate& linkRate(const ir::LinkModel& links, ir::Stream stream);

@@ -1,21 +1,12 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/executor/queued_program.h"
 
-#include <chrono>
 #include <cstring>
 #include <utility>
 
+#include "runtime/executor/wall_time.h"
+
 namespace stowage::runtime {
-
-namespace {
-
-Nanoseconds now() {
-  return Nanoseconds(std::chrono::duration_cast<std::chrono::nanoseconds>(
-                         std::chrono::steady_clock::now().time_since_epoch())
-                         .count());
-}
-
-}  // namespace
 
 StreamQueue& QueuedStreams::queue(ir::Stream stream) {
   auto& own = queues_[static_cast<size_t>(stream)];
@@ -78,14 +69,14 @@ void QueuedProgram::pushCommand(ir::CommandId command, std::function<ir::Error()
   const ir::Stream stream = source_.schedule.command(command).stream;
   if (timedStep_ == nullptr) return pushWork(stream, std::move(work));
   ir::CommandTimes& times = timedStep_->commands[command.index()].emplace();
-  times.launchBegin = now();
+  times.launchBegin = wallTime();
   pushWork(stream, [&times, work = std::move(work)] {
-    times.begin = now();
+    times.begin = wallTime();
     ir::Error error = work();
-    times.end = now();
+    times.end = wallTime();
     return error;
   });
-  times.launchEnd = now();
+  times.launchEnd = wallTime();
 }
 
 ir::Error QueuedProgram::deliver(const Delivery& delivery) {

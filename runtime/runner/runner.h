@@ -30,6 +30,7 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
+#include "runtime/executor/device.h"
 #include "runtime/runner/runnable_step.h"
 
 namespace stowage::runtime {
@@ -125,6 +126,18 @@ class Runner {
   /// optimizers hold this one's tensors. Every call that needs it does so by itself.
   ir::Error takeTurn();
 
+  /// Gives the device arena's memory back, for other programs, until `restore`; between steps. All
+  /// state that is on the device is held in host memory meanwhile. Waits for everything enqueued by
+  /// all runners that share the device, deferred updates included. Call the main runner's. Until
+  /// `restore` only reports, finish and questions are answered; everything else is refused with
+  /// kInvalidArgument. Errors: those of Device::release.
+  ir::Expected<ArenaCopy> release();
+  /// Gets the memory again, at the same addresses; the steps that follow have the bits that they
+  /// would have had. Errors: kOutOfDeviceMemory when something else has the memory: nothing is
+  /// lost, and it can be tried again.
+  ir::Expected<ArenaCopy> restore();
+  bool isReleased() const;
+
   /// Delivers the bytes of all state that the plan touches, in order of storage,
   /// after everything enqueued is done.
   using StateVisitor =
@@ -169,9 +182,9 @@ class Runner {
   /// The device memory that ops were given since the runner was made (Device::servedPeak): what
   /// the plan's peak is a prediction of.
   std::optional<Bytes> peak() const;
-  /// Highest byte of the device arena that anything wrote since then, measured by a pattern
-  /// (runtime/memory/canary.h): below the peak by what the highest tensor is padded or leaves
-  /// unwritten.
+  /// Highest byte of the device arena that anything wrote since then, or since the last `restore`,
+  /// measured by a pattern (runtime/memory/canary.h): below the peak by what the highest tensor is
+  /// padded or leaves unwritten.
   ir::Expected<Bytes> highWaterMark();
   /// Have all bytes that the plan never covers kept the pattern? Errors: kInternal, with the byte.
   ir::Error checkCanaries();

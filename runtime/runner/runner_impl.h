@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a Runner keeps. Private to runner.cpp (first values, steps), runner_state.cpp (files,
-// memory), runner_read.cpp and runner_turns.cpp (several runners on one state).
+// memory), runner_read.cpp, runner_turns.cpp (several runners on one state) and runner_release.cpp.
 #ifndef STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 #define STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 
@@ -61,13 +61,15 @@ struct Runner::Impl {
   std::optional<SharedState> shared;  // from the first further one on
   std::vector<Impl*> furthers;
   Impl* active = nullptr;  // whose turn it is
+  bool released = false;   // the device arena
 
   Impl& home();
   ir::StorageId mainStorageOf(ir::StorageId planned) const;
   PlanPlaces places();
   ir::Error join(Impl& mainRunner);
   ir::Error share();
-  /// The turn of this runner begins, if it is another's.
+  /// The turn of this runner begins, if it is another's. Errors: kInvalidArgument while the device
+  /// arena is released.
   ir::Error enter();
   int64_t stepsTrained() const;
   void part();
@@ -102,6 +104,10 @@ struct Runner::Impl {
   /// runner_read.cpp. May the runner be called at all, and may the training go on?
   ir::Error checkNotRead() const;
   ir::Error checkOpen() const;
+  /// runner_release.cpp. Is the device arena there?
+  ir::Error checkNotReleased();
+  /// Bytes of the device arena that hold state: of a main runner, whose turn it is.
+  std::vector<ir::ByteRange> stateOnDevice() const;
   /// Whose generator the step's random numbers come from.
   c10::DeviceType generatorDevice() const { return toDevice(plan.target.device).type(); }
 };

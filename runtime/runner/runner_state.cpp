@@ -178,6 +178,7 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
 std::optional<Bytes> Runner::peak() const { return impl_->device->servedPeak(); }
 
 ir::Expected<Bytes> Runner::highWaterMark() {
+  if (ir::Error error = impl_->checkNotReleased()) return error;
   if (ir::Error error = impl_->executor->wait()) return error;
   return findHighWaterMark(arenaBytes(), [&](int64_t offset, llvm::MutableArrayRef<uint8_t> bytes) {
     return impl_->device->read(ir::Space::kDevice, offset, bytes);
@@ -185,6 +186,7 @@ ir::Expected<Bytes> Runner::highWaterMark() {
 }
 
 ir::Error Runner::checkCanaries() {
+  if (ir::Error error = impl_->checkNotReleased()) return error;
   if (impl_->shared || impl_->main != nullptr) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          "several plans write to the arenas, expected one");

@@ -73,6 +73,7 @@ ir::Error Runner::Impl::share() {
 
 ir::Error Runner::Impl::enter() {
   Impl& owner = home();
+  if (ir::Error error = owner.checkNotReleased()) return error;
   if (!owner.shared || owner.active == this) return ir::success();
   if (ir::Error error = owner.active->executor->finish()) return error;
   owner.active->captured.sleep();

@@ -179,6 +179,15 @@ ir::Expected<at::Tensor> SharedState::value(ir::StorageId storage) {
   return bytes;
 }
 
+std::vector<ir::ByteRange> SharedState::besidePlan() const {
+  std::vector<ir::ByteRange> spans;
+  for (const auto& [storage, other] : elsewhere_) {
+    if (!other.place || other.place->space != ir::Space::kDevice) continue;
+    spans.push_back({other.place->offset, other.place->offset + bytesOf(storage).value()});
+  }
+  return spans;
+}
+
 ir::Expected<bool> SharedState::put(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
   for (const StatePlace& place : placesOf(storage)) {
     if (ir::Error error = device_.write(place.space, place.offset, bytes)) return error;

@@ -54,6 +54,8 @@ class SharedState {
   ir::Error enter(size_t plan, ValueOf firstValueOf);
   /// What a storage holds, uint8 [n] on the CPU; undefined where no plan has touched it.
   ir::Expected<at::Tensor> value(ir::StorageId storage);
+  /// Bytes of the device that the current plan does without and that hold state.
+  std::vector<ir::ByteRange> besidePlan() const;
   /// Gives it other bytes. False: no plan has touched it.
   ir::Expected<bool> put(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
 
