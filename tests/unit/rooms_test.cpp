@@ -53,6 +53,7 @@ const Rooms kMayInclude = {
     {"passes/normalise", {"passes/manage"}},
     {"passes", {"passes/lowering", "passes/manage", "passes/normalise"}},
     {"runtime/files", {}},
+    {"runtime/machine", {}},
     {"runtime/memory", {}},
     {"runtime/disk", {"runtime/memory"}},
     {"runtime/executor", {}},

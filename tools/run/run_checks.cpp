@@ -4,8 +4,8 @@
 #include <algorithm>
 
 #include "ir/graph/liveness.h"
+#include "runtime/machine/machine_memory.h"
 #include "runtime/torch/torch_version.h"
-#include "tools/machine/machine_memory.h"
 #include "tools/machine/this_machine.h"
 
 namespace stowage::tools {
@@ -17,7 +17,7 @@ ir::Error checkMemory(const planner::PlanFile& plan) {
   const bool onHost = plan.target.device == ir::DeviceKind::kCpu;
   const Bytes needed = plan.schedule.arenaBytes(ir::Space::kHost) +
                        (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
-  const UsableMemory usable = usableMemory();
+  const runtime::UsableMemory usable = runtime::usableMemory();
   if (needed <= usable.bytes) return ir::success();
   return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
                                      "V3: the plan's arenas need " + formatBytes(needed) +
@@ -68,7 +68,7 @@ ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& fold
 }
 
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
-  const UsableMemory usable = usableMemory();
+  const runtime::UsableMemory usable = runtime::usableMemory();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     Bytes touched;
     for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
@@ -87,7 +87,7 @@ ir::Error checkUnplannedMemory(const ir::Graph& graph, const ir::Target& target)
   const std::vector<int64_t> bytes =
       ir::computeKeepAllBytes(graph, target.alignBytes, std::vector<Bytes>(graph.nodes().size()));
   const Bytes needed(bytes.empty() ? 0 : *std::max_element(bytes.begin(), bytes.end()));
-  const UsableMemory usable = usableMemory();
+  const runtime::UsableMemory usable = runtime::usableMemory();
   if (needed <= usable.bytes) return ir::success();
   return ir::makeError(ir::ErrorCode::kEnvironment, "without a plan the step needs " +
                                                         formatBytes(needed) + ", " + usable.source);

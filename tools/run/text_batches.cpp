@@ -5,8 +5,8 @@
 
 #include <algorithm>
 
+#include "runtime/machine/machine_memory.h"
 #include "tools/files/whole_file.h"
-#include "tools/machine/machine_memory.h"
 
 namespace stowage::tools {
 
@@ -29,7 +29,7 @@ uint64_t nextRandom(uint64_t& state) {
 ir::Expected<TextBatches> TextBatches::open(const std::vector<std::string>& files, int64_t batch,
                                             int64_t sequence, uint64_t seed) {
   std::string text;
-  const Bytes most = usableMemory().bytes;
+  const Bytes most = runtime::usableMemory().bytes;
   for (const std::string& file : files) {
     ir::Expected<std::string> content = readWholeFile(file, most);
     if (!content) return content.takeError();

@@ -14,11 +14,12 @@
 
 #include "ir/graph/op_table.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/machine/control_group.h"
+#include "runtime/machine/machine_memory.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
-#include "tools/machine/machine_memory.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -34,8 +35,11 @@ int64_t lockableBytes() {
   return limit.rlim_cur == RLIM_INFINITY ? -1 : static_cast<int64_t>(limit.rlim_cur);
 }
 
-/// The memory limit of this process' control group; -1: none stated.
-int64_t groupLimitBytes() { return groupLimit().value_or(Bytes(-1)).value(); }
+/// The memory limit of this process's control groups; -1: none stated.
+int64_t groupLimitBytes() {
+  const auto group = runtime::tightestGroup();
+  return group ? group->limit.value() : -1;
+}
 
 /// The GPU that runs would use, or why there is none.
 struct FoundGpu {
@@ -87,7 +91,8 @@ VerbResult runDoctor(const CommonFlags& flags) {
                {"torch", runtime::torchVersion()},
                {"op_table_version", ir::opTableVersion()},
                {"cores", std::thread::hardware_concurrency()},
-               {"memory_bytes", machineMemory().value()},
+               {"memory_bytes", runtime::machineMemory().value()},
+               {"usable_memory_bytes", runtime::usableMemory().bytes.value()},
                {"memory_limit_bytes", groupLimitBytes()},
                {"lockable_bytes", lockableBytes()},
                {"gpu", toJson(gpu)}};
@@ -99,7 +104,8 @@ VerbResult runDoctor(const CommonFlags& flags) {
   llvm::raw_ostream& os = answers();
   os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
   os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
-  os << "memory     " << formatBytes(machineMemory()) << ", "
+  os << "memory     " << formatBytes(runtime::machineMemory()) << ", "
+     << formatBytes(runtime::usableMemory().bytes) << " free for this process, "
      << limitText("control group limit", groupLimitBytes()) << ", "
      << limitText("limit of locked memory", lockableBytes()) << '\n';
   print(gpu, os);
