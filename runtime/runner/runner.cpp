@@ -15,6 +15,7 @@
 #include "runtime/executor/boundary_state.h"
 #include "runtime/executor/host_state.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/machine/host_need.h"
 #include "runtime/memory/canary.h"
 #include "runtime/runner/runner_impl.h"
 #include "runtime/torch/deterministic_mode.h"
@@ -47,6 +48,8 @@ ir::Error Runner::Impl::overError() const {
 }
 
 ir::Error Runner::Impl::openDevice(const RunnerOptions& options) {
+  const HostNeed need = hostNeedOf(plan.schedule, plan.target.device);
+  if (ir::Error error = checkHostMemory(need)) return error;
   setDeterministicMode(plan.target.deterministic);
   const bool isCuda = plan.target.device == ir::DeviceKind::kCuda;
   ir::Expected<std::unique_ptr<Device>> opened = isCuda ? openGpu(options) : openCpu(options);

@@ -8,6 +8,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "runtime/machine/host_need.h"
 #include "runtime/memory/arena_spans.h"
 #include "runtime/runner/runner_impl.h"
 
@@ -51,7 +52,11 @@ ir::Error Runner::Impl::join(Impl& mainRunner) {
   if (ir::Error error = mainRunner.home().enter()) return error;
   if (ir::Error error = mainRunner.executor->finish()) return error;
   device = mainRunner.device;
-  return device->growHost(plan.schedule.arenaBytes(ir::Space::kHost));
+  const Bytes host = plan.schedule.arenaBytes(ir::Space::kHost);
+  const Bytes grown = std::max(host, device->arenaBytes(ir::Space::kHost));
+  const HostNeed need = {.host = grown - device->arenaBytes(ir::Space::kHost), .device = {}};
+  if (ir::Error error = checkHostMemory(need)) return error;
+  return device->growHost(host);
 }
 
 ir::Error Runner::Impl::share() {

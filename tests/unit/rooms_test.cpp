@@ -73,7 +73,7 @@ const Rooms kMayInclude = {
       "runtime/torch"}},
     {"runtime/runner",
      {"runtime/calibrate", "runtime/checkpoint", "runtime/cpu", "runtime/disk", "runtime/executor",
-      "runtime/gpu", "runtime/memory", "runtime/torch"}},
+      "runtime/gpu", "runtime/machine", "runtime/memory", "runtime/torch"}},
     {"runtime/capture/trace",
      {"runtime/capture/dispatch", "runtime/capture/fake", "runtime/capture/ops", "runtime/torch"}},
     {"runtime/capture/host_state",

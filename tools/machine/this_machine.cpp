@@ -1,12 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/machine/this_machine.h"
 
+#include <llvm/Support/FileSystem.h>
+
 #include <algorithm>
 #include <string>
 #include <thread>
+#include <utility>
 
 #include "planner/targets/roofline.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/machine/host_need.h"
 #include "runtime/torch/torch_version.h"
 
 namespace stowage::tools {
@@ -60,6 +64,16 @@ std::string describeMemoryCount(const ir::Target& target) {
     return "";
   }
   return runtime::describeMemoryCount(*facts);
+}
+
+std::string describeHostLack(const ir::Schedule& schedule, const ir::Target& target) {
+  if (isGpu(target) && !llvm::sys::fs::exists("/proc/driver/nvidia/version")) return "";
+  ir::Error error = runtime::checkHostMemory(runtime::hostNeedOf(schedule, target.device));
+  if (!error) return "";
+  const ir::PlanError lack = ir::takePayload(std::move(error));
+  std::string text = "this machine cannot run the plan now: " + lack.text();
+  for (const std::string& note : lack.notes()) text += "; " + note;
+  return text;
 }
 
 ir::Expected<ir::Target> describeThisMachine(const ir::Target& plan, int threads) {

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "ir/base/error.h"
+#include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 
 namespace stowage::tools {
@@ -18,6 +19,10 @@ ir::Error openGpuFor(const ir::Target& target);
 /// What the user should know of how the opened GPU counts memory (runtime/gpu/gpu_library.h); ""
 /// for CPU targets.
 std::string describeMemoryCount(const ir::Target& target);
+
+/// "" where this machine has the host memory that a plan of this schedule takes, or is none for
+/// its target; else a sentence with what there is and what would fit.
+std::string describeHostLack(const ir::Schedule& schedule, const ir::Target& target);
 
 /// The plan's target with this machine's device kind, capability and libraries. `threads`: how many
 /// an op may use; 0: as many as the plan says, at most the number of cores.

@@ -4,7 +4,7 @@
 #include <algorithm>
 
 #include "ir/graph/liveness.h"
-#include "runtime/machine/machine_memory.h"
+#include "runtime/machine/host_need.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/machine/this_machine.h"
 
@@ -12,17 +12,18 @@ namespace stowage::tools {
 
 namespace {
 
+/// What this machine lacks for a plan.
+ir::Error ofMachine(ir::Error lack, const planner::PlanFile& plan) {
+  const ir::PlanError found = ir::takePayload(std::move(lack));
+  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
+  problem.at({.file = plan.path}).notesOf(found);
+  return ir::makeError(std::move(problem));
+}
+
 /// Both arenas are mapped and filled before the first step: what is not there ends the process.
 ir::Error checkMemory(const planner::PlanFile& plan) {
-  const bool onHost = plan.target.device == ir::DeviceKind::kCpu;
-  const Bytes needed = plan.schedule.arenaBytes(ir::Space::kHost) +
-                       (onHost ? plan.schedule.arenaBytes(ir::Space::kDevice) : Bytes(0));
-  const runtime::UsableMemory usable = runtime::usableMemory();
-  if (needed <= usable.bytes) return ir::success();
-  return ir::makeError(ir::PlanError(ir::ErrorCode::kEnvironment,
-                                     "V3: the plan's arenas need " + formatBytes(needed) +
-                                         " of memory, " + usable.source)
-                           .at({.file = plan.path}));
+  ir::Error lack = runtime::checkHostMemory(runtime::hostNeedOf(plan.schedule, plan.target.device));
+  return lack ? ofMachine(std::move(lack), plan) : ir::success();
 }
 
 /// Costs that were measured with another libtorch say nothing about how ops allocate in this one.
@@ -44,11 +45,7 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   if (!machine) return machine.takeError();
   if (ir::Error error = checkMemory(plan)) return error;
   ir::Error error = planner::checkPlanTarget(plan, *machine);
-  if (!error) return checkCostsVersion(plan);
-  const ir::PlanError found = ir::takePayload(std::move(error));
-  ir::PlanError problem(ir::ErrorCode::kEnvironment, "V3: " + found.text());
-  problem.at({.file = plan.path}).notesOf(found);
-  return ir::makeError(std::move(problem));
+  return error ? ofMachine(std::move(error), plan) : checkCostsVersion(plan);
 }
 
 ir::Error checkComparable(const planner::PlanFile& plan) {

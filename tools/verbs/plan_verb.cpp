@@ -23,6 +23,7 @@
 #include "tools/cli/progress.h"
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
+#include "tools/machine/this_machine.h"
 #include "tools/planning/plan_output.h"
 #include "tools/planning/planning_flags.h"
 #include "tools/planning/policies.h"
@@ -191,6 +192,7 @@ VerbResult runPlan(const PlanFlags& flags) {
     ir::Error error = nameWaysOut(planned.takeError(), flags, policy->has_value(), *inputs);
     return suggestLaunch(suggestBuckets(countOutside(std::move(error), *size, *inputs)));
   }
+  remark(describeHostLack(planned->schedule, inputs->target), flags);
   ir::Expected<std::vector<PolicyAnswer>> policies = compare(flags, *inputs);
   if (!policies) return policies.takeError();
   const PlanOutput output = {.inputs = *inputs,

@@ -40,6 +40,19 @@ TEST(SessionPlan, TellsItsPeakAndItsStepTime) {
   EXPECT_EQ(tight.peak(), runner.internals().peak());
 }
 
+TEST(SessionPlan, ArenasThatThisMachineHasNoMemoryForAreRefused) {
+  Training training;
+  const Step step = capture(training.describe());
+  const Plan vast = orThrow(plan(step, {.budget = 1_GiB * (int64_t{1} << 19)}));
+  const Failed refused = failureOf([&] { Runner::create(vast, step); });
+  EXPECT_EQ(refused.code, ir::ErrorCode::kEnvironment);
+  expectSays(refused.text, {"the plan's arenas need 512.00 TiB of host memory", " has ",
+                            "plan with a smaller budget"});
+  // Nothing was taken.
+  Runner runner = Runner::create(planTightly(step), step);
+  train(runner, training, 0, 1);
+}
+
 // Another limit of the host, which nothing reaches, makes a planner of its own.
 TEST(SessionPlan, APlansAnswerDoesNotDependOnEarlierBudgets) {
   Training training;

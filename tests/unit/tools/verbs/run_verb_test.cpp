@@ -307,7 +307,9 @@ TEST_F(RunVerb, RefusesCostsOfAnotherTorchAndMemoryThatIsNotThere) {
   writeText(at("huge.json"), text);
   const Outcome huge = stowage("run " + at("huge.json") + " --graph " + at("step.stow"));
   EXPECT_EQ(huge.code, 4) << huge.text;
-  EXPECT_TRUE(huge.says("huge.json: V3: the plan's arenas need 1")) << huge.text;
+  EXPECT_TRUE(huge.says("huge.json: V3: the plan's arenas need 1024.00 TiB of host memory"))
+      << huge.text;
+  EXPECT_TRUE(huge.says("plan with a smaller budget")) << huge.text;
 }
 
 TEST_F(RunVerb, RefusesADamagedCheckpoint) {
