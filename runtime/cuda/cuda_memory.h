@@ -1,21 +1,17 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The two arenas of a CUDA device: one allocation on the device, one range of pinned host memory,
-// each of exactly the bytes asked for and returned when the object goes.
+// The arena of a CUDA device: one allocation of exactly the bytes asked for, returned when the
+// object goes. Its host arena: runtime/cuda/pinned_arena.h.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
 
 #include <cstdint>
-#include <functional>
-#include <string>
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
+#include "runtime/cuda/pinned_arena.h"
 
 namespace stowage::runtime {
-
-/// As messages give it, exact: "1.0 GiB (1073741825 bytes)".
-std::string sizeText(Bytes bytes);
 
 /// Bytes of `cudaMalloc`, at an address that is a multiple of 2 MiB.
 class DeviceArena {
@@ -33,35 +29,6 @@ class DeviceArena {
   DeviceArena(uint8_t* base, Bytes bytes) : base_(base), bytes_(bytes) {}
   uint8_t* base_;
   Bytes bytes_;
-};
-
-/// Host memory that copy engines read and write while the host does other things. Its pages are
-/// made by several threads before they are pinned, which is where the time goes.
-class PinnedArena {
- public:
-  using Report = std::function<void(Bytes done, Bytes all)>;
-
-  /// `report` (may be empty) is called from the calling thread while pages are made. `most`:
-  /// addresses to keep for `grow`; as many as there are, if fewer. Errors: kOutOfDeviceMemory with
-  /// the bytes and what refused them.
-  static ir::Expected<PinnedArena> allocate(Bytes bytes, const Report& report, Bytes most = {});
-  /// At the same base, with what it holds. Errors: as `allocate`, also for more than `most`; then
-  /// it is as before, or of no use if its own bytes cannot be pinned again.
-  ir::Error grow(Bytes bytes, const Report& report);
-  PinnedArena(PinnedArena&& other) noexcept;
-  PinnedArena& operator=(PinnedArena&&) = delete;
-  ~PinnedArena();
-
-  uint8_t* base() const { return base_; }
-  Bytes bytes() const { return bytes_; }
-
- private:
-  PinnedArena(uint8_t* base, Bytes most) : base_(base), most_(most) {}
-  ir::Error pin(Bytes bytes);
-  uint8_t* base_;  // null: no bytes
-  Bytes most_;     // addresses that it has
-  Bytes bytes_;
-  bool pinned_ = false;  // known to the driver
 };
 
 }  // namespace stowage::runtime

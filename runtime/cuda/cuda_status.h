@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Converts CUDA's status codes into ir::Error.
+// CUDA's status codes as ir::Error, and sizes as messages give them.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_STATUS_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_STATUS_H_
 
@@ -10,8 +10,14 @@
 #include <utility>
 
 #include "ir/base/error.h"
+#include "ir/base/units.h"
 
 namespace stowage::runtime {
+
+/// As messages give it, exact: "1.0 GiB (1073741825 bytes)".
+inline std::string sizeText(Bytes bytes) {
+  return formatBytes(bytes) + " (" + std::to_string(bytes.value()) + " bytes)";
+}
 
 /// Success, or an error that says what was tried: kOutOfDeviceMemory for cudaErrorMemoryAllocation,
 /// kCuda otherwise.

@@ -9,7 +9,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 
 namespace stowage::runtime {
