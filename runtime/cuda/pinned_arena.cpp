@@ -5,10 +5,12 @@
 #include <sys/resource.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -16,6 +18,7 @@
 
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/injected_faults.h"
+#include "runtime/cuda/numa_node.h"
 
 namespace stowage::runtime {
 
@@ -26,10 +29,13 @@ constexpr int64_t kPageBytes = 4096;
 constexpr unsigned kMostTouchingThreads = 8;
 
 /// Writes to every page, so that the kernel makes it; in parallel, because it clears each.
-void makePages(uint8_t* base, Bytes bytes, const PinnedArena::Report& report) {
+/// `node`: whose processors do it; a thread that may use none of them stays where it is.
+void makePages(uint8_t* base, Bytes bytes, std::optional<int> node,
+               const PinnedArena::Report& report) {
   std::atomic<int64_t> next{0};
   std::atomic<int64_t> done{0};
   const auto touch = [&] {
+    if (node) runOnNumaNode(*node);
     for (;;) {
       const int64_t begin = next.fetch_add(kTouchedAtOnce);
       if (begin >= bytes.value()) return;
@@ -64,6 +70,18 @@ ir::Error explainPinning(ir::Error error) {
   return ir::makeError(std::move(refused));
 }
 
+/// The node of the GPU that this process uses.
+std::optional<int> gpuNode() {
+  int gpu = 0;
+  std::array<char, 32> busId{};
+  if (cudaGetDevice(&gpu) == cudaSuccess &&
+      cudaDeviceGetPCIBusId(busId.data(), static_cast<int>(busId.size()), gpu) == cudaSuccess) {
+    return findNumaNode(busId.data());
+  }
+  (void)cudaGetLastError();
+  return std::nullopt;
+}
+
 }  // namespace
 
 ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& report, Bytes most) {
@@ -86,6 +104,8 @@ ir::Expected<PinnedArena> PinnedArena::allocate(Bytes bytes, const Report& repor
   PinnedArena arena(static_cast<uint8_t*>(base), most);
   // A loader's workers are forked: without this, the kernel would write down each page for each.
   (void)madvise(base, static_cast<size_t>(most.value()), MADV_DONTFORK);
+  const std::optional<int> node = gpuNode();
+  if (node && !preferNumaNode(base, most, *node)) arena.node_ = node;
   if (ir::Error error = arena.grow(bytes, report)) return error;
   return arena;
 }
@@ -107,7 +127,7 @@ ir::Error PinnedArena::grow(Bytes bytes, const Report& report) {
   if (wanted > open) {
     // Fewer pages to make and to pin; an offer only.
     (void)madvise(base_ + open, wanted - open, MADV_HUGEPAGE);
-    makePages(base_ + open, Bytes(static_cast<int64_t>(wanted - open)), report);
+    makePages(base_ + open, Bytes(static_cast<int64_t>(wanted - open)), node_, report);
   }
   // A copy must lie in one pinned range.
   if (std::exchange(pinned_, false)) (void)cudaHostUnregister(base_);
@@ -136,7 +156,8 @@ PinnedArena::PinnedArena(PinnedArena&& other) noexcept
     : base_(std::exchange(other.base_, nullptr)),
       most_(std::exchange(other.most_, Bytes(0))),
       bytes_(std::exchange(other.bytes_, Bytes(0))),
-      pinned_(std::exchange(other.pinned_, false)) {}
+      pinned_(std::exchange(other.pinned_, false)),
+      node_(other.node_) {}
 
 PinnedArena::~PinnedArena() {
   if (base_ == nullptr) return;

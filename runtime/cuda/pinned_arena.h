@@ -8,6 +8,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <optional>
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
@@ -15,7 +16,8 @@
 namespace stowage::runtime {
 
 /// Host memory that copy engines read and write while the host does other things. Its pages are
-/// made by several threads before they are pinned, which is where the time goes.
+/// made by several threads before they are pinned, which is where the time goes. On a machine of
+/// several NUMA nodes they come from the GPU's, as long as it has free ones.
 class PinnedArena {
  public:
   using Report = std::function<void(Bytes done, Bytes all)>;
@@ -40,7 +42,8 @@ class PinnedArena {
   uint8_t* base_;  // null: no bytes
   Bytes most_;     // addresses that it has
   Bytes bytes_;
-  bool pinned_ = false;  // known to the driver
+  bool pinned_ = false;      // known to the driver
+  std::optional<int> node_;  // on which threads make pages, where the kernel refuses policies
 };
 
 }  // namespace stowage::runtime

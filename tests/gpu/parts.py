@@ -29,6 +29,7 @@ def parts_alone(options):
     """What needs the GPU for itself."""
     yield "neighbour", "memory", script(options, "neighbour.py")
     yield "steady_memory", "memory", script(options, "steady_memory.py")
+    yield "host_memory", "memory", script(options, "host_memory.py")
     yield "memcheck", "memcheck", script(options, "memcheck.py")
     if os.path.exists(options.session):
         yield "session", "session", [os.path.abspath(options.session)]

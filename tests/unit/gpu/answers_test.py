@@ -91,7 +91,7 @@ class Driver(unittest.TestCase):
                 if parts.chosen_by(options, name, kind) is not None]
 
     def test_words_choose_parts_by_name_and_kind(self):
-        self.assertEqual(self.chosen("memory"), ["neighbour", "steady_memory"])
+        self.assertEqual(self.chosen("memory"), ["neighbour", "steady_memory", "host_memory"])
         self.assertEqual(self.chosen("large"), ["large_llama1b", "large_lora", "large_llama8b"])
         self.assertEqual(self.chosen("hugging_face_lora"), ["hugging_face_lora"])
         self.assertEqual(len(self.chosen("bits", "users")), 2 * len(bits_table.MODELS))
