@@ -16,6 +16,7 @@
 #include "runtime/cuda/host_ops.h"
 #include "runtime/cuda/placed_workspaces.h"
 #include "runtime/cuda/used_memory.h"
+#include "runtime/executor/wall_time.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "runtime/torch/launcher.h"
 #include "runtime/torch/torch_boundary.h"
@@ -70,6 +71,13 @@ ir::Error checkCommands(const ProgramSource& source) {
     }
   }
   return ir::success();
+}
+
+ir::Error forKept(ir::Error error, Bytes bytes) {
+  ir::PlanError refused = ir::takePayload(std::move(error));
+  refused.note("a released device arena needs " + formatBytes(bytes) +
+               " of pinned host memory for the state in it");
+  return ir::makeError(std::move(refused));
 }
 
 }  // namespace
@@ -194,6 +202,53 @@ ir::Error CudaDevice::move(Space from, int64_t fromOffset, Space to, int64_t toO
 
 ir::Error CudaDevice::growHost(Bytes bytes) { return state_->host.grow(bytes, {}); }
 
+ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) {
+  const Nanoseconds begin = wallTime();
+  if (ir::Error error = synchronize()) return error;
+  const Bytes bytes = totalBytes(kept);
+  std::optional<PinnedArena>& room = state_->kept;
+  if (!room || room->bytes() < bytes) {
+    room.reset();
+    ir::Expected<PinnedArena> made = PinnedArena::allocate(bytes, {});
+    if (!made) return forKept(made.takeError(), bytes);
+    room.emplace(std::move(*made));
+  }
+  state_->keptRanges = kept.vec();
+  const Nanoseconds copyBegin = wallTime();
+  if (ir::Error error = copyKept(/*out=*/true)) return error;
+  const Nanoseconds copyEnd = wallTime();
+  if (ir::Error error = state_->fail(state_->device.release())) return error;
+  return ArenaCopy{bytes, copyEnd - copyBegin, wallTime() - begin};
+}
+
+ir::Expected<ArenaCopy> CudaDevice::restore(llvm::ArrayRef<uint8_t> pattern) {
+  const Nanoseconds begin = wallTime();
+  // No failure of the device: it can be tried again.
+  if (ir::Error error = state_->device.restore()) return error;
+  if (ir::Error error = fill(Space::kDevice, pattern)) return error;
+  const Nanoseconds copyBegin = wallTime();
+  if (ir::Error error = copyKept(/*out=*/false)) return error;
+  const Nanoseconds end = wallTime();
+  return ArenaCopy{totalBytes(state_->keptRanges), end - copyBegin, end - begin};
+}
+
+/// From the device arena into the pinned memory, or back.
+ir::Error CudaDevice::copyKept(bool out) {
+  cudaStream_t stream = out ? state_->out.get() : state_->in.get();
+  const char* what = "copying what a released device arena holds";
+  uint8_t* held = state_->kept->base();
+  for (const ir::ByteRange& range : state_->keptRanges) {
+    const auto bytes = static_cast<size_t>(range.end - range.begin);
+    uint8_t* own = state_->at(Space::kDevice, range.begin);
+    const cudaError_t status =
+        out ? cudaMemcpyAsync(held, own, bytes, cudaMemcpyDeviceToHost, stream)
+            : cudaMemcpyAsync(own, held, bytes, cudaMemcpyHostToDevice, stream);
+    if (ir::Error error = state_->check(status, what)) return error;
+    held += bytes;
+  }
+  return state_->check(cudaStreamSynchronize(stream), what);
+}
+
 ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
   dropError(state_->threads.drain());
@@ -212,7 +267,7 @@ int64_t CudaDevice::allocationsOutside() const {
 }
 
 std::optional<Bytes> CudaDevice::memoryOutside() const {
-  return runtime::memoryOutside(state_->device.bytes());
+  return runtime::memoryOutside(state_->device.memory());
 }
 
 }  // namespace stowage::runtime

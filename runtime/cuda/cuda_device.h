@@ -32,6 +32,10 @@ class CudaDevice : public Device {
   ir::Error move(ir::Space from, int64_t fromOffset, ir::Space to, int64_t toOffset,
                  Bytes bytes) override;
   ir::Error growHost(Bytes bytes) override;
+  /// What is kept waits in pinned memory, which stays for the next release until the device goes:
+  /// pinning takes longer than copying. What lies outside of the arena stays, too.
+  ir::Expected<ArenaCopy> release(llvm::ArrayRef<ir::ByteRange> kept) override;
+  ir::Expected<ArenaCopy> restore(llvm::ArrayRef<uint8_t> pattern) override;
   ir::Error synchronize() override;
   std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;
@@ -39,6 +43,7 @@ class CudaDevice : public Device {
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaState> state);
+  ir::Error copyKept(bool out);
   std::unique_ptr<CudaState> state_;
 };
 

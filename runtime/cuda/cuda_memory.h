@@ -1,9 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The arena of a CUDA device: one allocation of exactly the bytes asked for, returned when the
-// object goes. Its host arena: runtime/cuda/pinned_arena.h.
+// The arena of a CUDA device: device memory at addresses of its own, returned when the object goes.
+// Memory can go before, and come back to the same addresses, by the driver's virtual memory
+// management. The plan has exactly the bytes asked for; the memory behind them is that rounded up
+// to whole units of 2 MiB. The host arena: runtime/cuda/pinned_arena.h.
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_MEMORY_H_
+
+#include <cuda.h>
 
 #include <cstdint>
 
@@ -13,22 +17,47 @@
 
 namespace stowage::runtime {
 
-/// Bytes of `cudaMalloc`, at an address that is a multiple of 2 MiB.
+/// The driver's functions for memory and addresses.
+struct DriverMemory {
+  decltype(&cuMemAddressReserve) reserveAddresses = nullptr;
+  decltype(&cuMemAddressFree) freeAddresses = nullptr;
+  decltype(&cuMemCreate) create = nullptr;
+  decltype(&cuMemRelease) release = nullptr;
+  decltype(&cuMemMap) map = nullptr;
+  decltype(&cuMemUnmap) unmap = nullptr;
+  decltype(&cuMemSetAccess) setAccess = nullptr;
+};
+
 class DeviceArena {
  public:
-  /// Errors: kOutOfDeviceMemory with what is free.
+  /// On the current device, from a multiple of 2 MiB on. Errors: kOutOfDeviceMemory with what is
+  /// free; kUnsupported for a driver that cannot do it.
   static ir::Expected<DeviceArena> allocate(Bytes bytes);
+  /// The memory goes back, the addresses stay. Nothing may be under way there. Errors: kCuda.
+  ir::Error release();
+  /// After `release`: other memory, with any bytes in it. Errors: as `allocate`; it can be tried
+  /// again.
+  ir::Error restore();
   DeviceArena(DeviceArena&& other) noexcept;
   DeviceArena& operator=(DeviceArena&&) = delete;
   ~DeviceArena();
 
-  uint8_t* base() const { return base_; }
+  uint8_t* base() const { return reinterpret_cast<uint8_t*>(base_); }
   Bytes bytes() const { return bytes_; }
+  /// Device memory that it has now: whole units; none after `release`.
+  Bytes memory() const { return isMapped_ ? mapped_ : Bytes(0); }
 
  private:
-  DeviceArena(uint8_t* base, Bytes bytes) : base_(base), bytes_(bytes) {}
-  uint8_t* base_;
+  DeviceArena(const DriverMemory& driver, int device, Bytes bytes);
+  CUresult mapMemory();
+  CUresult unmap();
+
+  DriverMemory driver_;
+  int device_;
   Bytes bytes_;
+  Bytes mapped_;          // in whole units
+  CUdeviceptr base_ = 0;  // 0: none
+  bool isMapped_ = false;
 };
 
 }  // namespace stowage::runtime

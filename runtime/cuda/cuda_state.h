@@ -14,7 +14,9 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
+#include "ir/base/interval.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 #include "runtime/cuda/cuda_memory.h"
@@ -78,6 +80,10 @@ struct CudaState {
   QueuedStreams threads{[](ir::Stream stream) {
     if (stream == ir::Stream::kHostCompute) HostOps::prepareThread();
   }};
+  /// What the device arena holds while it is released: the ranges, one after the other. The memory
+  /// stays for the next time.
+  std::optional<PinnedArena> kept;
+  std::vector<ir::ByteRange> keptRanges;
   std::optional<ir::PlanError> failure;
   /// What libtorch's own allocator had given away when steps were under way; nothing before.
   std::optional<int64_t> givenAway;

@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/driver_functions.h"
 
 namespace stowage::runtime {
 
@@ -19,20 +20,6 @@ namespace {
 constexpr std::chrono::microseconds kBetweenQuestions(20);
 
 uint32_t numberOf(int64_t step) { return static_cast<uint32_t>(step + 1); }
-
-// The library is linked with no driver.
-ir::Expected<void*> findDriverFunction(const char* name) {
-  constexpr unsigned kSince = 12000;
-  void* function = nullptr;
-  cudaDriverEntryPointQueryResult result = cudaDriverEntryPointSymbolNotFound;
-  const cudaError_t status =
-      cudaGetDriverEntryPointByVersion(name, &function, kSince, cudaEnableDefault, &result);
-  if (ir::Error error = checkCuda(status, std::string("finding ") + name)) return error;
-  if (result == cudaDriverEntryPointSuccess && function != nullptr) return function;
-  return ir::makeError(ir::ErrorCode::kUnsupported,
-                       std::string("the driver has no ") + name +
-                           ", with which a stream waits for work on the host");
-}
 
 }  // namespace
 
@@ -47,7 +34,8 @@ ir::Expected<std::unique_ptr<HostStreams>> HostStreams::make(const ProgramSource
     return isHostStream(command.stream);
   });
   if (!isAny) return std::unique_ptr<HostStreams>();
-  ir::Expected<void*> waitValue = findDriverFunction("cuStreamWaitValue32");
+  ir::Expected<void*> waitValue =
+      findDriverFunction("cuStreamWaitValue32", "with which a stream waits for work on the host");
   if (!waitValue) return waitValue.takeError();
   const int32_t count = std::max(source.eventCount, 1);
   void* numbers = nullptr;
