@@ -16,6 +16,13 @@ namespace {
 
 constexpr const char* kPythonsNote = "python";
 
+std::string describe(const runtime::ArenaCopy& copy) {
+  return nlohmann::ordered_json{{"bytes", copy.bytes.value()},
+                                {"copy_ns", copy.copying.value()},
+                                {"whole_ns", copy.whole.value()}}
+      .dump();
+}
+
 }  // namespace
 
 RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
@@ -100,6 +107,10 @@ void RunnerHandle::putValues(const std::vector<at::Tensor>& tensors,
 void RunnerHandle::storeBack() { throwError(runner_->storeTo()); }
 
 void RunnerHandle::save(const std::string& folder, const std::string& note) {
+std::string RunnerHandle::releaseArena() { return describe(takeOrThrow(runner_->release())); }
+
+std::string RunnerHandle::restoreArena() { return describe(takeOrThrow(runner_->restore())); }
+
   runner_->keepNote(kPythonsNote, note);
   throwError(runner_->save(folder));
 }

@@ -47,6 +47,10 @@ class RunnerHandle : public torch::CustomClassHolder {
   std::vector<at::Tensor> values(const std::vector<at::Tensor>& tensors);
   /// Gives them other values, shaped, typed and laid out alike, for the steps to come.
   void putValues(const std::vector<at::Tensor>& tensors, const std::vector<at::Tensor>& values);
+  /// The device arena's memory goes back, and comes back. JSON: bytes copied, and times.
+  std::string releaseArena();
+  std::string restoreArena();
+  bool isReleased() const { return runner_ != nullptr && runner_->isReleased(); }
   void storeBack();
   /// `note` is kept in the checkpoint for whoever loads it.
   void save(const std::string& folder, const std::string& note);

@@ -9,6 +9,8 @@ import contextlib
 import json
 import warnings
 
+import torch
+
 from . import _checkpoint, _errors
 from ._guard import Guard
 
@@ -123,6 +125,28 @@ class StateMethods:
             self._begin(args, kwargs)
         return loaded.steps
 
+    def release(self):
+        """Gives the device memory of the plan back until `restore`, to generate or to evaluate in
+        another program; between two steps.
+
+        Host memory holds what is on the device (for a GPU it is pinned, and stays so for the next
+        release). What lies beside the plan's memory stays: `facts()["outside_bytes"]`. Until
+        `restore` all but `facts` and `discard` raises InvalidArgument. Returns {"bytes": copied,
+        "copy_ns": of the copies, "whole_ns": of all}. Raises OutOfMemory where the host has no
+        room, and then nothing was released; InvalidArgument before the first step.
+        """
+        return self._move_arena("release")
+
+    def restore(self):
+        """Gets the memory back, and the steps go on with the bits that they would have had.
+
+        Returns what `release` does. Raises OutOfMemory where something else has the memory: nothing
+        is lost, and it can be tried again.
+        """
+        if torch.cuda.is_available():
+            torch.cuda.empty_cache()
+        return self._move_arena("restore")
+
     def leave(self):
         """Ends planned training: model and optimizers hold their values again, as plain tensors.
 
@@ -153,6 +177,8 @@ class StateMethods:
             return
         captured.keep_reachable(True)
         try:
+            if self._is_released():
+                self.restore()
             self._give_back()
         except Exception as error:  # noqa: BLE001 - nobody could catch it
             warnings.warn(f"a planned training ended without its values: {error}", stacklevel=1)
@@ -168,6 +194,19 @@ class StateMethods:
     def _is_lost(self):
         """Did an op of a step fail, so that the state is gone?"""
         return self._runner is not None and self._runner.handle.is_lost()
+
+    def _is_released(self):
+        return self._runner is not None and self._runner.handle.is_released()
+
+    def _move_arena(self, how):
+        self._refuse_inside_live(f"{how}()")
+        self._refuse_pending(f"{how}()")
+        if not self._is_running():
+            raise _errors.InvalidArgument(
+                f"found {how}() while no planned training is under way, which has no device memory: "
+                "expected it after a step")
+        with self._alone_on_this_thread(f"{how}()"):
+            return json.loads(self._captured.call(getattr(self._runner.handle, how)))
 
     def _hold(self, homes):
         """Model and optimizers have just been captured."""
@@ -186,6 +225,9 @@ class StateMethods:
         or on the host."""
         if self._captured is None or self._is_live:
             return
+        if self._is_released():
+            raise _errors.InvalidArgument(
+                "the device memory of this training was released: call restore() before")
         self._guard.uninstall()
         self._further.end()
         if self._runner is None:
