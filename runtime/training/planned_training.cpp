@@ -71,11 +71,44 @@ class TimedSteps {
   std::optional<Nanoseconds> mean_;
 };
 
+ir::Error releaseAndRestore(Runner& runner, RunRecord& record) {
+  ir::Expected<ArenaCopy> out = runner.release();
+  if (!out) return out.takeError();
+  ir::Expected<ArenaCopy> back = runner.restore();
+  if (!back) return back.takeError();
+  record.releases.push_back({*out, *back});
+  return ir::success();
+}
+
+/// What is done between two steps, while none runs: checkpoints, releases of the arena.
+class Pauses {
+ public:
+  explicit Pauses(const TrainingOptions& options) : options_(options) {}
+
+  void stepDone(int64_t steps) {
+    const auto isEvery = [&](int64_t every) { return every > 0 && steps % every == 0; };
+    saves_ |= isEvery(options_.saveEvery) && !options_.save.empty();
+    releases_ |= isEvery(options_.releaseEvery);
+  }
+  bool isDue() const { return saves_ || releases_; }
+  ir::Error take(Runner& runner, RunRecord& record) {
+    if (std::exchange(saves_, false)) {
+      if (ir::Error error = save(runner, options_.save)) return error;
+    }
+    return std::exchange(releases_, false) ? releaseAndRestore(runner, record) : ir::success();
+  }
+
+ private:
+  const TrainingOptions& options_;
+  bool saves_ = false;
+  bool releases_ = false;
+};
+
 ir::Error takeSteps(Runner& runner, const TrainingOptions& options, RunRecord& record) {
   StepTimer timer;
   TimedSteps times(options.times);
   std::optional<int64_t> last;  // its loss is read when the next step is under way
-  bool isDue = false;           // a checkpoint
+  Pauses pauses(options);
   const int64_t first = record.training.firstStep;
   BatchesAhead batches(
       options.batches, first, first + options.steps, [&] { return finishSteps(runner, timer); },
@@ -95,11 +128,10 @@ ir::Error takeSteps(Runner& runner, const TrainingOptions& options, RunRecord& r
     }
     timer.stepDone();
     record.stopped = options.stop();
-    isDue |= options.saveEvery > 0 && (i + 1) % options.saveEvery == 0;
-    if (isDue && !options.save.empty() && !times.isBetween(i)) {
-      isDue = false;
+    pauses.stepDone(i + 1);
+    if (pauses.isDue() && !times.isBetween(i)) {
       if (ir::Error error = finishSteps(runner, timer)) return error;
-      if (ir::Error error = save(runner, options.save)) return error;
+      if (ir::Error error = pauses.take(runner, record)) return error;
       timer.leaveOut();
     }
   }

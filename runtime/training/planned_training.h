@@ -19,6 +19,7 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
+#include "runtime/executor/device.h"
 #include "runtime/runner/runnable_step.h"
 #include "runtime/runner/runner.h"
 #include "runtime/training/batch.h"
@@ -41,13 +42,21 @@ struct TrainingOptions {
   uint64_t seed = 0;
   int64_t steps = 0;  // of this run
   BatchSource batches;
-  std::string resume;      // folder of a checkpoint; "": from the first values
-  std::string save;        // folder; "": nothing is saved
-  int64_t saveEvery = 0;   // steps; 0: at the end only
+  std::string resume;     // folder of a checkpoint; "": from the first values
+  std::string save;       // folder; "": nothing is saved
+  int64_t saveEvery = 0;  // steps; 0: at the end only
+  /// After so many steps the device arena is released, and restored at once; 0: never.
+  int64_t releaseEvery = 0;
   bool keepState = false;  // in the record, to compare it
   TimedPart times;         // the steps in which all commands are timed; none: in no step
   std::function<bool()> stop = [] { return false; };  // asked after every step
   std::function<void(int64_t step, double loss)> report = [](int64_t, double) {};
+};
+
+/// The device arena was released, and restored.
+struct ArenaRelease {
+  ArenaCopy out;
+  ArenaCopy back;
 };
 
 struct RunRecord {
@@ -60,7 +69,8 @@ struct RunRecord {
   int64_t allocationsOutside = 0;
   int64_t recordings = 0;              // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;  // of a GPU
-  std::vector<ir::StepTimes> times;    // when they were asked for
+  std::vector<ArenaRelease> releases;
+  std::vector<ir::StepTimes> times;  // when they were asked for
   ir::StepPace pace;
 };
 

@@ -80,6 +80,10 @@ ir::Expected<passes::PlannedStep> Chain::planIn(passes::Order order, Bytes budge
                            .rowBlocks = {}});
 }
 
+ir::Expected<passes::PlannedStep> Chain::planWith(const passes::PlanStepOptions& options) const {
+  return passes::planStep(graph_, target_, costs_, options);
+}
+
 std::string Chain::differenceOnSlowLinks(const passes::PlannedStep& planned,
                                          int64_t bytesPerSecond) const {
   ir::LinkModel slow;
@@ -94,7 +98,8 @@ runtime::RunRecord Chain::runPlanned(const passes::PlannedStep& planned,
                                      runtime::RunnerOptions runner,
                                      runtime::TrainingOptions options) const {
   const std::unique_ptr<tools::ModelStep> step = capture();
-  const ir::NodeCosts costs = costsOf(planned.graph);
+  const ir::NodeCosts costs =
+      orFail(ir::resolveCosts(planned.graph, passes::costsOf(planned, costs_)));
   if (!runner.checkEvery) runner.checkEvery = 1;
   options.seed = kSeed;
   options.steps = steps_;
@@ -112,7 +117,23 @@ std::string Chain::difference(const passes::PlannedStep& planned,
                               runtime::RunnerOptions options) const {
   runtime::TrainingOptions keeping;
   keeping.keepState = true;
-  const runtime::RunRecord run = runPlanned(planned, std::move(options), std::move(keeping));
+  return differenceOf(planned, runPlanned(planned, std::move(options), std::move(keeping)));
+}
+
+std::string Chain::differenceWithReleases(const passes::PlannedStep& planned,
+                                          runtime::RunnerOptions options) const {
+  runtime::TrainingOptions releasing;
+  releasing.keepState = true;
+  releasing.releaseEvery = 1;
+  const runtime::RunRecord run = runPlanned(planned, std::move(options), std::move(releasing));
+  if (static_cast<int64_t>(run.releases.size()) != steps_) {
+    return std::to_string(run.releases.size()) + " releases";
+  }
+  return differenceOf(planned, run);
+}
+
+std::string Chain::differenceOf(const passes::PlannedStep& planned,
+                                const runtime::RunRecord& run) const {
   const Bytes predicted = planned.schedule.predicted.peakBytes;
   const Bytes peak = run.peak.value_or(Bytes(-1));
   if (peak != predicted) {

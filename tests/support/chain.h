@@ -36,10 +36,14 @@ class Chain {
                                          std::vector<planner::Pin> pins = {}) const;
   /// In this order alone, without row blocks.
   ir::Expected<passes::PlannedStep> planIn(passes::Order order, Bytes budget) const;
+  ir::Expected<passes::PlannedStep> planWith(const passes::PlanStepOptions& options) const;
   /// Trains by a plan that may have been tampered with. The first difference from the eager
   /// training, or from the plan's peak; "" if there is none.
   std::string difference(const passes::PlannedStep& planned,
                          runtime::RunnerOptions options = {}) const;
+  /// The same with the device arena released and restored after every step.
+  std::string differenceWithReleases(const passes::PlannedStep& planned,
+                                     runtime::RunnerOptions options = {}) const;
   /// The same with every copy as slow as a link of `bytesPerSecond`.
   std::string differenceOnSlowLinks(const passes::PlannedStep& planned,
                                     int64_t bytesPerSecond) const;
@@ -53,6 +57,7 @@ class Chain {
   std::unique_ptr<tools::ModelStep> capture() const;
 
  private:
+  std::string differenceOf(const passes::PlannedStep& planned, const runtime::RunRecord& run) const;
   /// With this chain's seed, steps and batches.
   runtime::RunRecord runPlanned(const passes::PlannedStep& planned, runtime::RunnerOptions runner,
                                 runtime::TrainingOptions options) const;

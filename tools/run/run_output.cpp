@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "tools/cli/json_answer.h"
+#include "tools/run/run_pauses.h"
 
 namespace stowage::tools {
 
@@ -187,6 +188,7 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   }
   os << '\n';
   if (answer.timeline) printTimeline(*answer.timeline, os);
+  if (!run.releases.empty()) os << releasesText(run.releases);
   if (!answer.save.empty()) os << "wrote      " << answer.save << '\n';
   for (const std::string& file : {answer.times.costs, answer.times.timeline}) {
     if (!file.empty()) os << "wrote      " << file << '\n';
@@ -214,6 +216,7 @@ void printRunJson(const RunAnswer& answer) {
   if (!answer.resume.empty()) json["same_plan"] = run.samePlan;
   if (!answer.save.empty()) json["saved"] = answer.save;
   if (answer.timeline) json["timeline"] = timelineJson(*answer.timeline);
+  if (!run.releases.empty()) json["releases"] = releasesJson(run.releases);
   if (const runtime::Comparison* comparison = answer.comparison) {
     json["unplanned"] = {{"identical", comparison->difference.empty() && isComparable(*comparison)},
                          {"difference", comparison->difference},

@@ -36,6 +36,7 @@
 #include "tools/run/run_costs.h"
 #include "tools/run/run_data.h"
 #include "tools/run/run_output.h"
+#include "tools/run/run_pauses.h"
 #include "tools/run/run_source.h"
 #include "tools/run/times_files.h"
 #include "tools/training/model_training.h"
@@ -58,7 +59,7 @@ struct RunFlags : CommonFlags {
   TimesFiles times;
   std::string resume;
   int64_t steps = 20;
-  int64_t saveEvery = 0;
+  RunPauses pauses;
   int64_t checkEvery = 0;
   std::optional<uint64_t> seed;
   int threads = 0;
@@ -203,7 +204,8 @@ ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& tr
   options.batches = training.batches;
   options.resume = flags.resume;
   options.save = flags.save;
-  options.saveEvery = flags.saveEvery;
+  options.saveEvery = flags.pauses.saveEvery;
+  options.releaseEvery = flags.pauses.releaseEvery;
   options.keepState = flags.compare;
   if (flags.times.any()) options.times = runtime::splitSteps(flags.steps, kTimedSteps);
   options.stop = [] { return stopSignal() != 0; };
@@ -337,9 +339,7 @@ Verb addRunVerb(CLI::App& app) {
       "folder for a checkpoint, written after the last step and when SIGINT, SIGTERM "
       "or SIGHUP stops the run; a checkpoint of another training there is kept unless "
       "-f is given; FOLDER.stowage-partial, -previous and -lock are used meanwhile");
-  command->add_option("--save-every", flags->saveEvery, "save each time this many steps are done")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
-      ->needs("--save");
+  addPauseFlags(*command, flags->pauses);
   command->add_option("--resume", flags->resume,
                       "folder of the checkpoint to go on from, under the same budget or another");
   command->add_option("--disk", flags->disk,

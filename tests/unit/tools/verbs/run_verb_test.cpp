@@ -114,6 +114,15 @@ TEST_F(RunVerb, EqualsTheUnplannedRun) {
   EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
 }
 
+TEST_F(RunVerb, ReleasesTheDeviceMemoryBetweenSteps) {
+  const Outcome outcome = run("--steps 5 --release-every 2 --compare-unplanned");
+  EXPECT_EQ(outcome.code, 0) << outcome.text;
+  EXPECT_TRUE(outcome.says("released   2 times, the last in ")) << outcome.text;
+  EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
+  const Outcome json = run("--steps 3 --release-every 1 --json");
+  EXPECT_EQ(countOf(json.text, "\"back\""), 3U) << json.text;
+}
+
 TEST_F(RunVerb, WritesTheTimesThatOpsHadInTheSteps) {
   const Outcome measured = run("--steps 3 --costs-out " + at("inside.json"));
   ASSERT_EQ(measured.code, 0) << measured.text;
