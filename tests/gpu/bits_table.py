@@ -89,8 +89,9 @@ def run_budget(options, folder, step, costs, budget, launch):
         known = {"rule V25": "not legal", "no schedule fits": "does not fit"}
         verdict = next((verdict for words, verdict in known.items() if words in text), "REFUSED")
         return {"verdict": verdict, "text": text[:300]}
+    release = ["--release-every", str(options.release_every)] if options.release_every else []
     done = call(options.program, "run", plan, "--steps", str(options.steps), "--costs", costs,
-                "--compare-unplanned", "--json", allowed=(0, 1))
+                "--compare-unplanned", "--json", *release, allowed=(0, 1))
     answer = json.loads(done.stdout)
     eager = answer["unplanned"]
     return {
@@ -105,6 +106,7 @@ def run_budget(options, folder, step, costs, budget, launch):
         "eager_ms": eager["step_ns"] / 1e6,
         "losses": [answer["losses"][0], answer["losses"][-1]],
         **({"repeats": eager["repeats"]} if "repeats" in eager else {}),
+        **({"releases": answer["releases"]} if release else {}),
     }
 
 
@@ -230,6 +232,8 @@ def main():
     parser.add_argument("--runs", type=at_least_one, default=1,
                         help="run each plan so often, in processes of their own; the first is "
                              "compared with eager libtorch")
+    parser.add_argument("--release-every", type=int, default=0,
+                        help="steps after which the device memory is released and restored")
     parser.add_argument("--allow", default=EVERYTHING,
                         help="what plans may do, as in 'plan --allow'")
     parser.add_argument("--json", action="store_true")

@@ -15,6 +15,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <optional>
 
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/torch/deterministic_mode.h"
@@ -170,6 +171,31 @@ TEST_F(GpuSession, GoesOnFromACheckpoint) {
   runner.storeTo(second.model);
   EXPECT_EQ(std::vector<float>(eager.losses.begin() + 3, eager.losses.end()), second.losses);
   expectSameValues(eager, second);
+}
+
+TEST_F(GpuSession, GoesOnWithTheSameBitsAfterItsMemoryWasReleased) {
+  Perceptron eager;
+  trainOnGpu(eager, 6);
+  Perceptron planned;
+  const Step step = captureOnGpu(planned);
+  Runner runner = Runner::create(orThrow(plan(step, {.budget = budgetOf(step)})), step);
+  torch::manual_seed(4);
+  for (int i = 0; i < 6; ++i) {
+    trainPlanned(runner, planned, i, i + 1);
+    const std::optional<Bytes> outside = runner.internals().memoryOutside();
+    runner.release();
+    // What the process has less is the arena.
+    const std::optional<Bytes> released = runner.internals().memoryOutside();
+    if (outside && released) {
+      EXPECT_LT(*released - *outside, 16_MiB);
+    }
+    EXPECT_EQ(failureOf([&] { trainPlanned(runner, planned, i, i + 1); }).code,
+              ir::ErrorCode::kInvalidArgument);
+    runner.restore();
+  }
+  runner.storeTo(planned.model);
+  EXPECT_EQ(eager.losses, planned.losses);
+  expectSameValues(eager, planned);
 }
 
 struct ClosureChange {
