@@ -14,6 +14,7 @@
 #include "runtime/disk/disk_file.h"
 #include "runtime/executor/queued_program.h"
 #include "runtime/executor/wall_time.h"
+#include "runtime/machine/host_room.h"
 #include "runtime/memory/mapped_arena.h"
 #include "runtime/memory/step_allocator.h"
 #include "runtime/torch/deterministic_mode.h"
@@ -29,6 +30,7 @@ namespace {
 
 constexpr const char* kDeviceArena = "the device arena";
 constexpr const char* kHostArena = "the host arena";
+constexpr const char* kKeptState = "the state of a released device arena";
 
 /// What a released device arena held, range after range.
 struct KeptBytes {
@@ -237,7 +239,8 @@ ir::Error CpuDevice::growHost(Bytes bytes) {
 ir::Expected<ArenaCopy> CpuDevice::release(llvm::ArrayRef<ir::ByteRange> kept) {
   const Nanoseconds begin = wallTime();
   const Bytes bytes = totalBytes(kept);
-  ir::Expected<MappedArena> room = MappedArena::map(bytes, "what is kept of the device arena");
+  if (ir::Error error = checkHostRoom(bytes, kKeptState)) return error;
+  ir::Expected<MappedArena> room = MappedArena::map(bytes, kKeptState);
   if (!room) return room.takeError();
   const Nanoseconds copyingBegin = wallTime();
   uint8_t* to = room->base();

@@ -17,6 +17,7 @@
 #include "runtime/cuda/placed_workspaces.h"
 #include "runtime/cuda/used_memory.h"
 #include "runtime/executor/wall_time.h"
+#include "runtime/machine/host_room.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "runtime/torch/launcher.h"
 #include "runtime/torch/torch_boundary.h"
@@ -209,6 +210,9 @@ ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) 
   std::optional<PinnedArena>& room = state_->kept;
   if (!room || room->bytes() < bytes) {
     room.reset();
+    if (ir::Error error = checkHostRoom(bytes, "the state of a released device arena")) {
+      return error;
+    }
     ir::Expected<PinnedArena> made = PinnedArena::allocate(bytes, {});
     if (!made) return forKept(made.takeError(), bytes);
     room.emplace(std::move(*made));

@@ -19,7 +19,6 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
-#include "runtime/executor/device.h"
 #include "runtime/runner/runnable_step.h"
 #include "runtime/runner/runner.h"
 #include "runtime/training/batch.h"

@@ -153,7 +153,7 @@ TEST(SessionRelease, ForWhichTheHostHasNoRoomReleasesNothing) {
     failed = failureOf([&] { runner.release(); });
   }
   EXPECT_EQ(failed.code, ir::ErrorCode::kOutOfDeviceMemory) << failed.text;
-  expectSays(failed.text, {"what is kept of the device arena"});
+  expectSays(failed.text, {"the state of a released device arena"});
   EXPECT_FALSE(runner.internals().isReleased());
   train(runner, planned, 2, 3);
   runner.storeTo(planned.model);
