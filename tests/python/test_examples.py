@@ -82,6 +82,22 @@ def test_lora_on_a_model_of_files(run, tmp_path):
     assert run("lora.py", *options, "--plan-only").startswith("fits ")
 
 
+def test_qlora(run, tmp_path):
+    options = (*SMALL, "--budget", "35%peak")
+    printed = run("qlora.py", *options, "--save", tmp_path / "adapters")
+    assert printed.startswith("fits ")
+    assert len(losses_of(printed)) == 4
+    assert losses_of(printed) == losses_of(run("qlora.py", *options, planned=False))
+    assert (tmp_path / "adapters/adapter_model.safetensors").exists()
+
+
+def test_qlora_on_a_model_of_files(run, tmp_path):
+    run("finetune.py", *SMALL, "--steps", 1, "--layers", 2, "--save", tmp_path / "base")
+    options = (*SMALL, "--model-folder", tmp_path / "base", "--budget", "2GiB")
+    assert losses_of(run("qlora.py", *options)) == losses_of(
+        run("qlora.py", *options, planned=False))
+
+
 def test_an_own_loop_resumes(run, tmp_path):
     options = ("--device", "cpu", "--evaluate-every", 3)
     folder = ("--folder", tmp_path / "checkpoint")
