@@ -13,8 +13,8 @@
 #include <string>
 #include <vector>
 
+#include "ir/base/nearest_name.h"
 #include "tools/cli/exit_code.h"
-#include "tools/cli/nearest_name.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/refused_resources.h"
 #include "tools/verbs/verbs.h"
@@ -84,7 +84,7 @@ std::string findUnknownVerb(int argc, char** argv, const std::vector<Verb>& verb
 std::string suggestVerb(const std::string& word, const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
   for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
-  return nearestName(word, names);
+  return ir::nearestName(word, names);
 }
 
 int reportUsage(const CLI::App& app, const CLI::ParseError& error, int argc, char** argv,

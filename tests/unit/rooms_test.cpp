@@ -110,7 +110,7 @@ const Rooms kMayInclude = {
     {"tools/machine", {}},
     {"tools/models", {}},
     {"tools/bench", {"tools/cli"}},
-    {"tools/files", {"tools/cli"}},
+    {"tools/files", {}},
     {"tools/training", {"tools/models"}},
     {"tools/planning", {"tools/cli", "tools/files"}},
     {"tools/run",

@@ -13,7 +13,6 @@
 #include "planner/files/plan_json.h"
 #include "planner/targets/roofline.h"
 #include "planner/verdict/plan_verdict.h"
-#include "tools/cli/nearest_name.h"
 #include "tools/files/loaded_calls.h"
 #include "tools/files/step_file.h"
 #include "tools/files/whole_file.h"

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/planning/planning_flags.h"
 
-#include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringRef.h>
 
 #include <CLI/CLI.hpp>
@@ -9,9 +8,9 @@
 
 #include "ir/base/affix.h"
 #include "ir/costs/unplanned_peak.h"
+#include "passes/allowed_actions.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
-#include "tools/cli/nearest_name.h"
 #include "tools/files/load_files.h"
 
 namespace stowage::tools {
@@ -24,46 +23,12 @@ ir::Error badFlag(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
-/// --allow offload,recompute,in-place-reuse,reorder,row-blocks: what is not listed is not done.
-/// What changes bits, host-step, is never done unless listed; alone it comes on top of all the
-/// others.
-ir::Error readAllowed(StringRef text, passes::PlanStepOptions& options) {
+/// --allow: "" is what a plan may do without it.
+ir::Error readAllowed(const std::string& text, passes::PlanStepOptions& options) {
   if (text.empty()) return ir::success();
-  const std::vector<int64_t> shares(passes::kHostShares.begin(), passes::kHostShares.end());
-  if (text.trim() == "host-step") {
-    options.hostUpdates = shares;
-    return ir::success();
-  }
-  options.allowed = {.offload = false, .disk = false, .recompute = false, .inPlaceReuse = false};
-  options.orders = {passes::Order::kProgram};
-  const std::vector<int64_t> rowBlocks = std::move(options.rowBlocks);
-  options.rowBlocks.clear();
-  llvm::SmallVector<StringRef> words;
-  text.split(words, ',');
-  for (const StringRef word : words) {
-    const StringRef name = word.trim();
-    if (name == "none" && words.size() > 1) {
-      return badFlag("--allow: found '" + text.str() +
-                     "', expected none by itself or a list without it");
-    }
-    if (name == "offload")
-      options.allowed.offload = true;
-    else if (name == "recompute")
-      options.allowed.recompute = true;
-    else if (name == "in-place-reuse")
-      options.allowed.inPlaceReuse = true;
-    else if (name == "reorder")
-      options.orders = passes::PlanStepOptions().orders;
-    else if (name == "row-blocks")
-      options.rowBlocks = rowBlocks;
-    else if (name == "host-step")
-      options.hostUpdates = shares;
-    else if (name != "none") {
-      return badFlag("--allow: " + describeUnknown("word", name.str(), "a comma list of",
-                                                   {"offload", "recompute", "in-place-reuse",
-                                                    "reorder", "row-blocks", "host-step", "none"}));
-    }
-  }
+  ir::Expected<passes::AllowedActions> allowed = passes::parseAllowed(text);
+  if (!allowed) return badFlag("--allow: " + ir::takePayload(allowed.takeError()).text());
+  passes::setAllowed(*allowed, options);
   return ir::success();
 }
 

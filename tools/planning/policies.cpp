@@ -6,9 +6,10 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ir/base/nearest_name.h"
 #include "passes/arrange_graph.h"
 #include "passes/normalise/host_updates.h"
-#include "tools/cli/nearest_name.h"
+#include "planner/report/plan_summary.h"
 #include "tools/cli/progress.h"
 #include "tools/planning/graph_summary.h"
 
@@ -85,7 +86,7 @@ ir::Expected<Policy> parsePolicy(const std::string& name) {
     names.emplace_back(policyName(policy));
   }
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "--policy: " + describeUnknown("policy", name, "one of", names));
+                       "--policy: " + ir::describeUnknown("policy", name, "one of", names));
 }
 
 std::vector<passes::PlanStepOptions> narrowTo(Policy policy, const PlanningInputs& inputs) {

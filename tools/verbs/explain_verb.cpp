@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "ir/base/nearest_name.h"
 #include "ir/base/printable.h"
 #include "planner/report/explain_plan.h"
 #include "planner/report/memory_chart.h"
@@ -18,7 +19,6 @@
 #include "planner/targets/roofline.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/json_answer.h"
-#include "tools/cli/nearest_name.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
@@ -226,7 +226,7 @@ ir::Error suggestName(ir::Error error, const ir::Graph& graph, const std::string
   ir::PlanError payload = ir::takePayload(std::move(error));
   std::vector<std::string> names;
   for (const ir::Storage& storage : graph.storages()) names.push_back(storage.name);
-  const std::string near = nearestName(name, names);
+  const std::string near = ir::nearestName(name, names);
   if (!near.empty()) payload.note("did you mean '" + near + "'?");
   return ir::makeError(std::move(payload));
 }

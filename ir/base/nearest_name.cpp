@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "tools/cli/nearest_name.h"
+#include "ir/base/nearest_name.h"
 
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringRef.h>
 
-namespace stowage::tools {
+namespace stowage::ir {
 
 std::string nearestName(const std::string& typed, const std::vector<std::string>& names) {
   const unsigned limit = static_cast<unsigned>(typed.size()) / 3 + 1;
@@ -29,4 +29,4 @@ std::string describeUnknown(const std::string& kind, const std::string& typed,
          llvm::join(names, ", ");
 }
 
-}  // namespace stowage::tools
+}  // namespace stowage::ir

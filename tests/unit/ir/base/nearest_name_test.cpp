@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // What a word that nobody knows is answered with: the nearest name, if one is near, and all names.
-#include "tools/cli/nearest_name.h"
+#include "ir/base/nearest_name.h"
 
 #include <gtest/gtest.h>
 
-namespace stowage::tools {
+namespace stowage::ir {
 namespace {
 
 TEST(NearestName, AnUnknownWordIsAnsweredWithANearNameAndAllNames) {
@@ -18,4 +18,4 @@ TEST(NearestName, AnUnknownWordIsAnsweredWithANearNameAndAllNames) {
 }
 
 }  // namespace
-}  // namespace stowage::tools
+}  // namespace stowage::ir

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // "Did you mean": the name nearest to what was typed.
-#ifndef STOWAGE_TOOLS_CLI_NEAREST_NAME_H_
-#define STOWAGE_TOOLS_CLI_NEAREST_NAME_H_
+#ifndef STOWAGE_IR_BASE_NEAREST_NAME_H_
+#define STOWAGE_IR_BASE_NEAREST_NAME_H_
 
 #include <string>
 #include <vector>
 
-namespace stowage::tools {
+namespace stowage::ir {
 
 /// The name with the fewest edits from `typed`; the first of `names` among equals; "" if none is
 /// near (more than a third of the letters differ).
@@ -18,6 +18,6 @@ std::string nearestName(const std::string& typed, const std::vector<std::string>
 std::string describeUnknown(const std::string& kind, const std::string& typed,
                             const std::string& form, const std::vector<std::string>& names);
 
-}  // namespace stowage::tools
+}  // namespace stowage::ir
 
-#endif  // STOWAGE_TOOLS_CLI_NEAREST_NAME_H_
+#endif  // STOWAGE_IR_BASE_NEAREST_NAME_H_
