@@ -123,6 +123,20 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   return counts;
 }
 
+Bytes updatedBytes(const ir::Graph& graph, bool onHost) {
+  std::set<ir::StorageId> updated;
+  for (size_t i = 0; i < graph.nodes().size(); ++i) {
+    if (onHost && !graph.nodes()[i].onHost) continue;
+    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
+      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
+      if (isParameter && access.writes()) updated.insert(access.storage);
+    }
+  }
+  Bytes bytes;
+  for (const ir::StorageId id : updated) bytes += graph.storage(id).bytes;
+  return bytes;
+}
+
 namespace {
 
 void printDeferred(const PlanCounts& counts, llvm::raw_ostream& os) {
@@ -141,6 +155,16 @@ void printDisk(const ir::Schedule& schedule, const PlanCounts& counts, const Sta
      << "; compute waits " << formatDuration(stalls.disk) << " for it\n";
 }
 
+/// What the step's graph has that the captured one has not.
+void printArrangement(const PlanSummary& summary, llvm::raw_ostream& os) {
+  if (summary.rowBlocks > 1) os << "row blocks " << summary.rowBlocks << '\n';
+  const Bytes onHost = updatedBytes(summary.graph, /*onHost=*/true);
+  if (onHost == Bytes(0)) return;
+  os << "on host    updates of " << formatBytes(onHost) << " of "
+     << formatBytes(updatedBytes(summary.graph, /*onHost=*/false))
+     << " of parameters, with the bits of the host's kernels\n";
+}
+
 }  // namespace
 
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
@@ -152,6 +176,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
        << ", nothing has to be offloaded or recomputed, " << formatDuration(claim.stepTime)
        << " a step predicted" << costsRemark(summary.costs) << '\n';
     printOutside(summary, os);
+    printArrangement(summary, os);
     return;
   }
   os << "fits       " << formatBytes(claim.peakBytes) << " of the budget of "
@@ -174,6 +199,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
      << formatBytes(claim.bytesIn) << " per step; host memory " << formatBytes(claim.hostPeakBytes)
      << '\n';
   printDisk(summary.schedule, counts, summary.stalls, os);
+  printArrangement(summary, os);
 }
 
 Json planSummaryJson(const PlanSummary& summary) {
@@ -205,6 +231,8 @@ Json planSummaryJson(const PlanSummary& summary) {
   }
   if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
   json["resident_bytes"] = counts.resident.value();
+  json["row_blocks"] = summary.rowBlocks;
+  json["host_updated_bytes"] = updatedBytes(summary.graph, /*onHost=*/true).value();
   json["costs"] = {{"source", ir::costSourceName(summary.costs.source)}};
   if (summary.costs.source == ir::CostSource::kRoofline && summary.costs.errorPercent) {
     json["costs"]["error_percent"] = *summary.costs.errorPercent;

@@ -36,6 +36,8 @@ struct PlanCounts {
   Bytes resident;                  // of what lives across steps and never leaves the device
 };
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);
+/// Bytes of the parameters that the step updates: all, or those on the host.
+Bytes updatedBytes(const ir::Graph& graph, bool onHost);
 
 /// Where a plan's times come from.
 struct SummaryCosts {
@@ -55,6 +57,7 @@ struct PlanSummary {
   bool outsideMeasured = false;
   bool planNeeded = true;  // false: fits as it is
   Nanoseconds unlimited;   // of the step as captured, with room for all; 0: the graph's computeTime
+  int64_t rowBlocks = 1;   // 1: none
 };
 void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os);
 /// Members that a plan file has as well are called and nested as there.

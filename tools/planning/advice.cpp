@@ -5,7 +5,7 @@
 #include <tuple>
 #include <utility>
 
-#include "tools/planning/graph_summary.h"
+#include "planner/report/plan_summary.h"
 #include "tools/planning/time_limit.h"
 
 namespace stowage::tools {
@@ -76,7 +76,7 @@ ir::Expected<ChoicePlan> planAt(PolicyPlanner& planner, Bytes budget) {
   ir::Expected<passes::PlannedStep> planned = planner.plan(budget);
   if (planned) {
     return ChoicePlan{.predicted = planned->schedule.predicted,
-                      .hostUpdated = updatedBytes(planned->graph, /*onHost=*/true),
+                      .hostUpdated = planner::updatedBytes(planned->graph, /*onHost=*/true),
                       .wasEnded = planned->wasEnded,
                       .space = "",
                       .smallestBudget = {}};

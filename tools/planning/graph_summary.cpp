@@ -4,7 +4,6 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
-#include <set>
 #include <vector>
 
 #include "ir/schedule/fingerprint.h"
@@ -74,20 +73,6 @@ nlohmann::ordered_json graphSummaryJson(const ir::Graph& graph, const GraphSumma
           {"frozen_parameters", summary.frozen},
           {"parameter_bytes", summary.parameterBytes.value()},
           {"state_bytes", summary.stateBytes.value()}};
-}
-
-Bytes updatedBytes(const ir::Graph& graph, bool onHost) {
-  std::set<ir::StorageId> updated;
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (onHost && !graph.nodes()[i].onHost) continue;
-    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
-      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
-      if (isParameter && access.writes()) updated.insert(access.storage);
-    }
-  }
-  Bytes bytes;
-  for (const ir::StorageId id : updated) bytes += graph.storage(id).bytes;
-  return bytes;
 }
 
 }  // namespace stowage::tools

@@ -23,9 +23,6 @@ GraphSummary summariseGraph(const ir::Graph& graph);
 std::string describeGraph(const ir::Graph& graph, const GraphSummary& summary);
 nlohmann::ordered_json graphSummaryJson(const ir::Graph& graph, const GraphSummary& summary);
 
-/// Bytes of the parameters that the step updates: all, or those on the host.
-Bytes updatedBytes(const ir::Graph& graph, bool onHost);
-
 }  // namespace stowage::tools
 
 #endif  // STOWAGE_TOOLS_PLANNING_GRAPH_SUMMARY_H_

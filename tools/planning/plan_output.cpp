@@ -18,7 +18,6 @@
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/files/whole_file.h"
-#include "tools/planning/graph_summary.h"
 
 namespace stowage::tools {
 
@@ -116,7 +115,8 @@ VerbResult writePlanOutput(const PlanOutput& output) {
                                         .outside = output.inputs.target.outside,
                                         .outsideMeasured = output.inputs.costs.outside.has_value(),
                                         .planNeeded = output.planned.result.planNeeded,
-                                        .unlimited = unlimitedTime(output)};
+                                        .unlimited = unlimitedTime(output),
+                                        .rowBlocks = output.planned.rowBlocks};
   const bool toStdout = output.planPath == "-";
   const bool asJson = output.flags.json && !toStdout;
   // With the plan on stdout, the verdict goes where people still see it.
@@ -125,12 +125,6 @@ VerbResult writePlanOutput(const PlanOutput& output) {
     planner::printPlanSummary(summary, os);
     if (output.planned.order == passes::Order::kByLayer)
       os << "order      micro-batches by layer\n";
-    if (output.planned.rowBlocks > 1) os << "row blocks " << output.planned.rowBlocks << '\n';
-    if (output.planned.hostUpdates > 0) {
-      os << "on host    updates of " << formatBytes(updatedBytes(output.planned.graph, true))
-         << " of " << formatBytes(updatedBytes(output.planned.graph, false))
-         << " of parameters, with the bits of the host's kernels\n";
-    }
     if (output.planned.estimatedCosts > 0 &&
         output.inputs.costs.source != ir::CostSource::kRoofline) {
       os << "           " << output.planned.estimatedCosts
@@ -152,8 +146,6 @@ VerbResult writePlanOutput(const PlanOutput& output) {
   if (asJson) {
     nlohmann::ordered_json json = planner::planSummaryJson(summary);
     json["order"] = passes::orderName(output.planned.order);
-    json["row_blocks"] = output.planned.rowBlocks;
-    json["host_updated_bytes"] = updatedBytes(output.planned.graph, true).value();
     json["stopped_by_time_limit"] = output.planned.wasEnded;
     if (!output.policies.empty()) json["policies"] = policiesJson(output.policies);
     printJson(json);

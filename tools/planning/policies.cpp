@@ -11,7 +11,6 @@
 #include "passes/normalise/host_updates.h"
 #include "planner/report/plan_summary.h"
 #include "tools/cli/progress.h"
-#include "tools/planning/graph_summary.h"
 
 namespace stowage::tools {
 
@@ -194,7 +193,7 @@ ir::Expected<std::vector<PolicyAnswer>> comparePolicies(const PlanningInputs& in
     ir::Expected<passes::PlannedStep> planned = planBy(policy, inputs);
     if (planned) {
       answer.stepTime = planned->schedule.predicted.stepTime;
-      answer.hostUpdated = updatedBytes(planned->graph, /*onHost=*/true);
+      answer.hostUpdated = planner::updatedBytes(planned->graph, /*onHost=*/true);
     } else {
       ir::PlanError error = ir::takePayload(planned.takeError());
       const bool isAnswer = error.code() == ir::ErrorCode::kInfeasible ||
