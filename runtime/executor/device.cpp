@@ -27,10 +27,13 @@ ir::Error Device::fill(ir::Space space, llvm::ArrayRef<uint8_t> pattern) {
 
 ir::Error Device::move(ir::Space from, int64_t fromOffset, ir::Space to, int64_t toOffset,
                        Bytes bytes) {
-  constexpr int64_t kAtOnce = int64_t{16} << 20;
-  std::vector<uint8_t> piece(static_cast<size_t>(std::min(kAtOnce, bytes.value())));
-  for (int64_t at = 0; at < bytes.value(); at += kAtOnce) {
-    const auto count = static_cast<size_t>(std::min(kAtOnce, bytes.value() - at));
+  constexpr int64_t kPiece = int64_t{16} << 20;
+  // A disk knows whole storages: checksums are theirs.
+  const bool isDisk = from == ir::Space::kDisk || to == ir::Space::kDisk;
+  const int64_t atOnce = isDisk ? bytes.value() : std::min(kPiece, bytes.value());
+  std::vector<uint8_t> piece(static_cast<size_t>(atOnce));
+  for (int64_t at = 0; at < bytes.value(); at += atOnce) {
+    const auto count = static_cast<size_t>(std::min(atOnce, bytes.value() - at));
     const llvm::MutableArrayRef<uint8_t> part(piece.data(), count);
     if (ir::Error error = read(from, fromOffset + at, part)) return error;
     if (ir::Error error = write(to, toOffset + at, part)) return error;

@@ -31,7 +31,8 @@ llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
 }
 
 DiskPlace diskPlace(const ir::Schedule& schedule, const RunnerOptions& options) {
-  return {options.diskFolder, schedule.arenaBytes(ir::Space::kDisk), options.verifyDisk};
+  const Bytes bytes = std::max(schedule.arenaBytes(ir::Space::kDisk), options.mostDiskBytes);
+  return {options.diskFolder, bytes, options.verifyDisk};
 }
 
 bool mayDraw(const ir::Graph& graph) {

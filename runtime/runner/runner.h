@@ -59,6 +59,7 @@ struct RunnerOptions {
   Bytes mostHostBytes;
   /// Where the plan's disk arena is made, if it has one; the bytes are the plan's.
   std::string diskFolder;
+  Bytes mostDiskBytes;      // reserved there, for further runners
   bool verifyDisk = false;  // checksums of what is written there, compared when it is read
   /// The files need not hold all: the rest is the capture's. What nothing asks for is no error.
   bool weightsMayLack = false;

@@ -40,8 +40,11 @@ PlanPlaces Runner::Impl::places() {
       at.push_back({residency.space, residency.offset});
     }
   }
+  ir::Target blocks = plan.target;
+  blocks.alignBytes = kDiskBlockBytes;
   places.spans = {plannedSpans(graph, plan.schedule, plan.target, ir::Space::kDevice),
-                  plannedSpans(graph, plan.schedule, plan.target, ir::Space::kHost)};
+                  plannedSpans(graph, plan.schedule, plan.target, ir::Space::kHost),
+                  plannedSpans(graph, plan.schedule, blocks, ir::Space::kDisk)};
   return places;
 }
 

@@ -10,7 +10,12 @@
 namespace stowage::runtime {
 namespace {
 
-size_t indexOf(ir::Space space) { return space == ir::Space::kHost ? 1 : 0; }
+size_t indexOf(ir::Space space) { return static_cast<size_t>(space); }
+
+/// What a storage takes there: of a disk whole blocks.
+int64_t takenBytes(ir::Space space, Bytes bytes) {
+  return space == ir::Space::kDisk ? roundUp(bytes, kDiskBlockBytes).value() : bytes.value();
+}
 
 llvm::MutableArrayRef<uint8_t> bytesIn(const at::Tensor& tensor) {
   return {tensor.data_ptr<uint8_t>(), tensor.nbytes()};
@@ -21,11 +26,12 @@ class Room {
  public:
   Room(const Device& device, const PlanPlaces& plan) : taken_(plan.spans) {
     ends_ = {device.arenaBytes(ir::Space::kDevice).value(),
-             device.arenaBytes(ir::Space::kHost).value()};
+             device.arenaBytes(ir::Space::kHost).value(),
+             device.arenaBytes(ir::Space::kDisk).value()};
   }
 
   bool take(const StatePlace& place, Bytes bytes) {
-    const ir::ByteRange range{place.offset, place.offset + bytes.value()};
+    const ir::ByteRange range{place.offset, place.offset + takenBytes(place.space, bytes)};
     auto& taken = taken_[indexOf(place.space)];
     const auto after = std::lower_bound(taken.begin(), taken.end(), range);
     const bool isFree = (after == taken.end() || !after->overlaps(range)) &&
@@ -34,23 +40,23 @@ class Room {
     return isFree;
   }
   std::optional<StatePlace> find(Bytes bytes) {
-    constexpr int64_t kUnit = 512;
-    for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost}) {
+    for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost, ir::Space::kDisk}) {
+      const int64_t unit = space == ir::Space::kDisk ? kDiskBlockBytes : 512;
       int64_t begin = 0;
       const auto& taken = taken_[indexOf(space)];
       for (size_t i = 0; i <= taken.size(); ++i) {
         const int64_t end = i < taken.size() ? taken[i].begin : ends_[indexOf(space)];
         const StatePlace place{space, begin};
-        if (end - begin >= bytes.value() && take(place, bytes)) return place;
-        if (i < taken.size()) begin = (taken[i].end + kUnit - 1) / kUnit * kUnit;
+        if (end - begin >= takenBytes(space, bytes) && take(place, bytes)) return place;
+        if (i < taken.size()) begin = (taken[i].end + unit - 1) / unit * unit;
       }
     }
     return std::nullopt;
   }
 
  private:
-  std::array<std::vector<ir::ByteRange>, 2> taken_;
-  std::array<int64_t, 2> ends_{};
+  std::array<std::vector<ir::ByteRange>, 3> taken_;
+  std::array<int64_t, 3> ends_{};
 };
 
 }  // namespace

@@ -31,8 +31,8 @@ struct PlanPlaces {
   /// By storage of the main step: nothing where the plan does not touch it; no place where each of
   /// its steps overwrites it unread.
   std::vector<std::optional<std::vector<StatePlace>>> at;
-  /// All bytes that its steps may write, by arena (device, host): ascending, disjoint.
-  std::array<std::vector<ir::ByteRange>, 2> spans;
+  /// All bytes that its steps may write, by arena (device, host, disk): ascending, disjoint.
+  std::array<std::vector<ir::ByteRange>, 3> spans;
 };
 
 class SharedState {
