@@ -52,6 +52,15 @@ ir::Expected<ir::Target> targetOf(const std::string& device) {
   return target;
 }
 
+void checkDiskFolder(const ir::Schedule& schedule, const std::string& folder) {
+  const Bytes disk = schedule.arenaBytes(ir::Space::kDisk);
+  if (disk == Bytes(0) || !folder.empty()) return;
+  throw Failure(ir::ErrorCode::kInvalidArgument,
+                "the plan keeps " + formatBytes(disk) +
+                    " on disk: expected RunOptions::diskFolder, a folder on a disk with so much "
+                    "room");
+}
+
 }  // namespace
 
 void orThrow(ir::Error error) {
@@ -98,6 +107,9 @@ Runner Runner::create(const Plan& plan, const Step& step, const RunOptions& opti
   const Plan::Impl& from = plan.internals();
   runtime::RunnerOptions forRunner;
   forRunner.checkEvery = options.checkEvery;
+  forRunner.diskFolder = options.diskFolder.empty() ? from.diskFolder : options.diskFolder;
+  forRunner.verifyDisk = options.verifyDisk;
+  checkDiskFolder(from.file.schedule, forRunner.diskFolder);
   return Runner(plan, step,
                 orThrow(runtime::Runner::create(*step.internals().captured,
                                                 {.graph = from.graph,

@@ -33,6 +33,7 @@
 #include "ir/graph/graph.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
+#include "passes/allowed_actions.h"
 #include "planner/problem/problem.h"
 #include "runtime/capture/capture.h"
 #include "runtime/runner/runner.h"
@@ -170,9 +171,16 @@ struct PlanOptions {
   /// Of device memory for the whole step, state included: 24_GiB, or percentOfPeak(60) of the bytes
   /// that are alive at once when nothing is moved.
   Size budget = {};
-  planner::Allowed allowed = {};
+  /// With `hostStep` updates may run on the host. On the CPU that keeps the bits of plain libtorch;
+  /// on a GPU such updates have the bits of the CPU's kernels.
+  passes::AllowedActions allowed = {};
+  /// Of host memory, and of a disk for what the host has no room for: {.host = 64_GiB, .disk =
+  /// 500_GiB}.
   planner::Limits limits = {};
   std::vector<planner::Pin> pins = {};
+  /// A folder on that disk. Its rates are measured, once in the process; without it they are the
+  /// target's. Runs use it unless RunOptions name another one.
+  std::string diskFolder = {};
 };
 
 /// A verified schedule within a budget. Copies are the same plan.
@@ -206,8 +214,13 @@ class Plan {
 };
 
 /// Measures the step's ops on this machine (once per Step; for a GPU that is not here, estimates
-/// them by its profile), then plans. Errors: kInfeasible with the smallest budget that works.
+/// them by its profile), then plans. Errors: kInfeasible with the smallest budget that works;
+/// kInvalidArgument and kEnvironment for a folder that is not on a disk.
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options);
+/// An infeasible error of `plan`, and what else would do than a larger budget
+/// (ir::Infeasible::ways): "allow row-blocks", "a disk of 2.00 GiB". Plans once for each way, so it
+/// takes a few times as long. Other errors come back as they are.
+ir::Error addWaysOut(ir::Error error, const Step& step, const PlanOptions& options);
 
 struct RunOptions {
   /// How often steps are compared with the closures: 1: each, the default; n > 1: the first 16 and
@@ -217,11 +230,16 @@ struct RunOptions {
   /// steps alone: with n > 1 it may not count. One that reads values with item() is compared each
   /// time, unless none is.
   std::optional<int64_t> checkEvery = {};
+  /// Where a plan that keeps bytes on disk makes its file, which has no name and is gone at the
+  /// end; default: PlanOptions::diskFolder.
+  std::string diskFolder = {};
+  bool verifyDisk = false;  // compares checksums of what is read there with what was written
 };
 
 /// Runs the steps of a plan. Holds the model's and the optimizer's values until storeTo.
 class Runner {
  public:
+  /// Throws Failure: kInvalidArgument for a plan that keeps bytes on disk where no folder is named.
   static Runner create(const Plan& plan, const Step& step, const RunOptions& options = {});
   /// An infeasible plan is thrown.
   static Runner create(ir::Expected<Plan>& plan, const Step& step, const RunOptions& options = {});

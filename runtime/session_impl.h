@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <string>
 
 #include "passes/plan_step.h"
 #include "planner/files/plan_file.h"
@@ -26,6 +27,7 @@ struct Step::Impl {
   ir::Graph graph;  // normalised
   ir::Target target;
   std::optional<ir::CostTable> costs;  // measured when first needed
+  std::string diskFolder;              // whose rates the costs have; "": the target's
   std::mutex planning;                 // one plan at a time
   std::optional<KeptPlanner> planner;  // until the step runs; refers to what is above
 };
@@ -35,6 +37,8 @@ struct Plan::Impl {
   ir::Graph graph;         // in the schedule's order
   ir::NodeCosts costs;     // of this machine
   Bytes keepAll;
+  Nanoseconds unlimited;   // of the step as captured, with room for all
+  std::string diskFolder;  // that it was planned with
 };
 
 }  // namespace stowage

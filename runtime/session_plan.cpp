@@ -4,7 +4,9 @@
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <algorithm>
 #include <cstdlib>
+#include <map>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -13,6 +15,7 @@
 #include "ir/costs/unplanned_peak.h"
 #include "ir/text/printer.h"
 #include "passes/planned_file.h"
+#include "passes/ways_out.h"
 #include "planner/evaluate/evaluate.h"
 #include "planner/files/cost_json.h"
 #include "planner/files/plan_checks.h"
@@ -21,6 +24,7 @@
 #include "planner/verdict/plan_costs.h"
 #include "planner/verdict/plan_verdict.h"
 #include "runtime/calibrate/calibrate.h"
+#include "runtime/disk/disk_rates.h"
 #include "runtime/files/input_file.h"
 #include "runtime/files/whole_file.h"
 #include "runtime/gpu/gpu_library.h"
@@ -74,6 +78,41 @@ bool isHere(ir::DeviceKind device) {
   return device == ir::DeviceKind::kCpu || runtime::loadedGpuLibrary() != nullptr;
 }
 
+runtime::DiskRates diskRatesOf(const ir::LinkModel& links) {
+  return {.write = links.diskWrite, .read = links.diskRead};
+}
+
+void setDiskRates(const runtime::DiskRates& rates, ir::LinkModel& links) {
+  links.diskWrite = rates.write;
+  links.diskRead = rates.read;
+}
+
+/// Once in the process for each folder: a training that runs may use the disk later.
+ir::Expected<runtime::DiskRates> measuredDisk(const std::string& folder, Bytes most) {
+  static std::mutex mutex;
+  static std::map<std::string, runtime::DiskRates> known;
+  const std::lock_guard<std::mutex> lock(mutex);
+  const auto found = known.find(folder);
+  if (found != known.end()) return found->second;
+  ir::Expected<runtime::DiskRates> rates =
+      runtime::measureDisk(folder, std::min(most, runtime::kDiskSample));
+  if (rates) known.emplace(folder, *rates);
+  return rates;
+}
+
+/// Later plans of the step count with this disk.
+ir::Error measureDiskOf(const PlanOptions& options, Step::Impl& step) {
+  const bool isUsed = options.limits.disk > Bytes(0) && !options.diskFolder.empty();
+  const bool isKnown = options.diskFolder == step.diskFolder;
+  if (!isUsed || isKnown || !isHere(step.target.device)) return ir::success();
+  ir::Expected<runtime::DiskRates> rates = measuredDisk(options.diskFolder, options.limits.disk);
+  if (!rates) return rates.takeError();
+  step.planner.reset();  // refers to the costs
+  setDiskRates(*rates, step.costs->links);
+  step.diskFolder = options.diskFolder;
+  return ir::success();
+}
+
 ir::Error measureOnce(Step::Impl& step) {
   if (step.costs) return ir::success();
   if (!isHere(step.target.device)) {
@@ -98,6 +137,7 @@ ir::Error measureOnce(Step::Impl& step) {
   ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
   if (!links) return links.takeError();
   costs->links = *links;
+  setDiskRates(diskRatesOf(step.target.links), costs->links);
   if (costs->outside) step.target.outside = *costs->outside;
   step.costs = std::move(*costs);
   return ir::success();
@@ -121,12 +161,24 @@ ir::Expected<passes::PlannedStep> planWith(Step::Impl& step,
   return step.planner->planner.plan(options.budget);
 }
 
-/// Of the step as captured, whatever order or row blocks a plan has. The step is measured.
-ir::Expected<Bytes> computeKeepAll(const Step::Impl& step) {
+/// Of the step as captured, whatever order, row blocks or updates on the host a plan has.
+struct Unplanned {
+  Bytes keepAll;
+  Nanoseconds time;
+};
+/// The step is measured.
+ir::Expected<Unplanned> findUnplanned(const Step::Impl& step) {
   ir::Expected<ir::NodeCosts> costs = ir::resolveCosts(step.graph, *step.costs);
   if (!costs) return costs.takeError();
-  return ir::computeUnplannedPeak(step.graph, step.target, *costs);
+  return Unplanned{.keepAll = ir::computeUnplannedPeak(step.graph, step.target, *costs),
+                   .time = costs->totalTime()};
 }
+
+/// What was asked of a step, for the planner.
+struct PlanRequest {
+  passes::PlanStepOptions options;
+  Unplanned unplanned;
+};
 
 /// The arena's bytes, whole alignment units.
 ir::Expected<Bytes> resolveBudget(const Size& budget, Bytes keepAll, const Step::Impl& step) {
@@ -134,6 +186,27 @@ ir::Expected<Bytes> resolveBudget(const Size& budget, Bytes keepAll, const Step:
       budget.resolve({.device = step.target.memory, .peak = keepAll, .outside = {}});
   if (ir::Error error = checkBudget(bytes)) return error;
   return Bytes(bytes.value() / step.target.alignBytes * step.target.alignBytes);
+}
+
+/// Measures what was not measured before.
+ir::Expected<PlanRequest> makeRequest(const PlanOptions& options, Step::Impl& step) {
+  if (ir::Error error = checkBudget(options.budget)) return error;
+  if (ir::Error error = measureOnce(step)) return error;
+  if (ir::Error error = measureDiskOf(options, step)) return error;
+  ir::Expected<Unplanned> unplanned = findUnplanned(step);
+  if (!unplanned) return unplanned.takeError();
+  ir::Expected<Bytes> budget = resolveBudget(options.budget, unplanned->keepAll, step);
+  if (!budget) return budget.takeError();
+  PlanRequest request{.options = {.budget = *budget,
+                                  .allowed = {.disk = options.limits.disk > Bytes(0)},
+                                  .limits = options.limits,
+                                  .pins = options.pins,
+                                  .pinnedRows = {}},
+                      .unplanned = *unplanned};
+  passes::setAllowed(options.allowed, request.options);
+  // Updates wait for what the loss reads, so that each step can be compared with the closures.
+  if (!step.captured->valuesRead().empty()) request.options.orders = {passes::Order::kProgram};
+  return request;
 }
 
 ir::Error resolveCosts(const Step::Impl& step, Plan::Impl& plan) {
@@ -201,9 +274,10 @@ ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
   if (ir::Error error = planner::checkPlanTemporaries(plan->file, plan->graph, plan->costs)) {
     return error;
   }
-  ir::Expected<Bytes> keepAll = computeKeepAll(step);
-  if (!keepAll) return keepAll.takeError();
-  plan->keepAll = *keepAll;
+  ir::Expected<Unplanned> unplanned = findUnplanned(step);
+  if (!unplanned) return unplanned.takeError();
+  plan->keepAll = unplanned->keepAll;
+  plan->unlimited = unplanned->time;
   return Plan(std::move(plan));
 }
 
@@ -217,34 +291,45 @@ Nanoseconds Plan::predicted() const { return impl_->file.schedule.predicted.step
 Bytes Plan::peak() const { return impl_->file.schedule.predicted.peakBytes; }
 
 ir::Expected<Plan> plan(const Step& step, const PlanOptions& options) {
-  if (ir::Error error = checkBudget(options.budget)) return error;
   Step::Impl& from = step.internals();
   const std::lock_guard<std::mutex> lock(from.planning);
-  if (ir::Error error = measureOnce(from)) return error;
-  ir::Expected<Bytes> keepAll = computeKeepAll(from);
-  if (!keepAll) return keepAll.takeError();
-  ir::Expected<Bytes> budget = resolveBudget(options.budget, *keepAll, from);
-  if (!budget) return budget.takeError();
-  passes::PlanStepOptions planOptions{.budget = *budget,
-                                      .allowed = options.allowed,
-                                      .limits = options.limits,
-                                      .pins = options.pins,
-                                      .pinnedRows = {}};
-  // Updates wait for what the loss reads, so that each step can be compared with the closures.
-  if (!from.captured->valuesRead().empty()) planOptions.orders = {passes::Order::kProgram};
-  ir::Expected<passes::PlannedStep> planned = planWith(from, planOptions);
+  ir::Expected<PlanRequest> request = makeRequest(options, from);
+  if (!request) return request.takeError();
+  ir::Expected<passes::PlannedStep> planned = planWith(from, request->options);
   if (!planned) return planned.takeError();
   auto made = std::make_shared<Plan::Impl>();
-  made->file = passes::makePlanFile(*planned, from.target, planOptions);
+  made->file = passes::makePlanFile(*planned, from.target, request->options);
   made->file.torchVersion = runtime::torchVersion();
   made->file.costs = {
       .fingerprint = planner::costsFingerprint(passes::costsOf(*planned, *from.costs)),
       .source = from.costs->source,
       .file = ""};
-  made->keepAll = *keepAll;
+  made->keepAll = request->unplanned.keepAll;
+  made->unlimited = request->unplanned.time;
+  made->diskFolder = options.diskFolder;
   made->graph = std::move(planned->graph);
   if (ir::Error error = resolveCosts(from, *made)) return error;
   return Plan(std::move(made));
+}
+
+ir::Error addWaysOut(ir::Error error, const Step& step, const PlanOptions& options) {
+  ir::PlanError found = ir::takePayload(std::move(error));
+  if (!found.infeasible()) return ir::makeError(std::move(found));
+  Step::Impl& from = step.internals();
+  const std::lock_guard<std::mutex> lock(from.planning);
+  ir::Expected<PlanRequest> request = makeRequest(options, from);
+  if (!request) return request.takeError();
+  ir::Expected<std::vector<passes::Variation>> variations =
+      passes::findVariations(from.graph, request->options);
+  if (!variations) return variations.takeError();
+  ir::Expected<ir::PlanError> all = passes::addWaysOut({.graph = from.graph,
+                                                        .target = from.target,
+                                                        .costs = *from.costs,
+                                                        .options = request->options,
+                                                        .variations = std::move(*variations)},
+                                                       std::move(found));
+  if (!all) return all.takeError();
+  return ir::makeError(std::move(*all));
 }
 
 void Plan::save(const std::string& path) const { orThrow(trySave(path)); }

@@ -138,8 +138,8 @@ ir::Error Runner::Impl::checkReads() const {
         "`loss` reads '" + captured.graph().storage(read).name +
             "' with item(), and this plan has it on the host only after updates began, so that "
             "nothing could tell whether the step decides by it: return the value from `loss` and "
-            "read it after the step, plan for more memory and without CUDA graphs, or run without "
-            "comparing steps with their code (checkEvery = 0)");
+            "read it after the step, plan for more memory and without CUDA graphs or updates on "
+            "the host, or run without comparing steps with their code (checkEvery = 0)");
   }
   return ir::success();
 }
