@@ -104,13 +104,13 @@ void RunnerHandle::putValues(const std::vector<at::Tensor>& tensors,
   }
 }
 
-void RunnerHandle::storeBack() { throwError(runner_->storeTo()); }
-
-void RunnerHandle::save(const std::string& folder, const std::string& note) {
 std::string RunnerHandle::releaseArena() { return describe(takeOrThrow(runner_->release())); }
 
 std::string RunnerHandle::restoreArena() { return describe(takeOrThrow(runner_->restore())); }
 
+void RunnerHandle::storeBack() { throwError(runner_->storeTo()); }
+
+void RunnerHandle::save(const std::string& folder, const std::string& note) {
   runner_->keepNote(kPythonsNote, note);
   throwError(runner_->save(folder));
 }
