@@ -15,17 +15,6 @@
 namespace stowage::python {
 namespace {
 
-PlanOptions makeOptions(int64_t budget, bool ofPeak, int64_t host) {
-  PlanOptions options;
-  options.budget = Size(Bytes(budget));
-  if (ofPeak) {
-    options.budget.of = Size::Of::kPeak;
-    options.budget.partPerMillion = budget;
-  }
-  if (host >= 0) options.limits.host = Bytes(host);
-  return options;
-}
-
 planner::PlanSummary summaryOf(const Plan& plan) {
   const planner::PlanFile& file = plan.internals().file;
   return {.graph = plan.graph(),
@@ -38,16 +27,47 @@ planner::PlanSummary summaryOf(const Plan& plan) {
                     .errorPercent = planner::estimateErrorPercent(file.target)},
           .outside = file.target.outside,
           .outsideMeasured = file.costs.source == ir::CostSource::kMeasured,
-          .planNeeded = plan.keepAll() > plan.budget()};
+          .planNeeded = plan.keepAll() > plan.budget() || file.graph.hasOtherOps(),
+          .unlimited = file.graph.hasOtherOps() ? plan.internals().unlimited : Nanoseconds(0),
+          .rowBlocks = file.graph.rowBlocks};
 }
 
 }  // namespace
 
-PlanHandle::PlanHandle(const c10::intrusive_ptr<StepHandle>& step, int64_t budget, bool ofPeak,
-                       int64_t host)
-    : step_(step),
-      options_(makeOptions(budget, ofPeak, host)),
-      plan_(takeOrThrow(stowage::plan(step->step(), options_))) {}
+PlanHandle::Request PlanHandle::parse(const std::string& text) {
+  const nlohmann::json given = nlohmann::json::parse(text);
+  Request request;
+  PlanOptions& options = request.options;
+  options.budget = Size(Bytes(given.at("budget").get<int64_t>()));
+  if (given.at("of_peak").get<bool>()) {
+    options.budget.of = Size::Of::kPeak;
+    options.budget.partPerMillion = given.at("budget").get<int64_t>();
+  }
+  if (given.contains("host")) options.limits.host = Bytes(given["host"].get<int64_t>());
+  if (given.contains("allow")) {
+    ir::Expected<passes::AllowedActions> allowed =
+        passes::parseAllowed(given["allow"].get<std::string>());
+    if (!allowed) {
+      throwError(ir::makeError(ir::ErrorCode::kInvalidArgument,
+                               "allow: " + ir::takePayload(allowed.takeError()).text()));
+    }
+    options.allowed = *allowed;
+  }
+  options.limits.disk = Bytes(given.value("disk", int64_t{0}));
+  options.diskFolder = given.value("disk_folder", "");
+  request.verifyDisk = given.value("verify_disk", false);
+  request.ways = given.at("ways").get<bool>();
+  return request;
+}
+
+Plan PlanHandle::makePlan(const Step& step, const Request& request) {
+  ir::Expected<Plan> plan = stowage::plan(step, request.options);
+  if (!plan && request.ways) throwError(addWaysOut(plan.takeError(), step, request.options));
+  return takeOrThrow(std::move(plan));
+}
+
+PlanHandle::PlanHandle(const c10::intrusive_ptr<StepHandle>& step, const std::string& request)
+    : step_(step), request_(parse(request)), plan_(makePlan(step->step(), request_)) {}
 
 std::string PlanHandle::summaryText() const {
   std::string text;
@@ -73,7 +93,7 @@ std::string PlanHandle::memorySvg() const {
 }
 
 int64_t PlanHandle::smallestBudget() const {
-  PlanOptions options = options_;
+  PlanOptions options = request_.options;
   options.budget = Size(Bytes(plan_.internals().file.target.alignBytes));
   std::optional<KeptPlanner>& kept = step_->step().internals().planner;
   const bool isKept = kept.has_value();

@@ -17,9 +17,11 @@ namespace stowage::python {
 
 class PlanHandle : public torch::CustomClassHolder {
  public:
-  /// `budget`: bytes, or with `ofPeak` millionths of the unplanned peak. `host`: bytes; below 0: no
-  /// limit.
-  PlanHandle(const c10::intrusive_ptr<StepHandle>& step, int64_t budget, bool ofPeak, int64_t host);
+  /// `request`: JSON. "budget": bytes, or with "of_peak" millionths of the unplanned peak. "ways":
+  /// an infeasible error says what else would do, which takes a few times as long. All others may
+  /// lack: "host" (bytes), "allow" (words of `stowage plan --allow`), "disk" (bytes, with
+  /// "disk_folder" and "verify_disk").
+  PlanHandle(const c10::intrusive_ptr<StepHandle>& step, const std::string& request);
 
   std::string summaryText() const;
   std::string summaryJson() const;
@@ -32,11 +34,21 @@ class PlanHandle : public torch::CustomClassHolder {
   void save(const std::string& path) const;
 
   const Plan& plan() const { return plan_; }
+  const PlanOptions& options() const { return request_.options; }
+  bool verifiesDisk() const { return request_.verifyDisk; }
   const c10::intrusive_ptr<StepHandle>& step() const { return step_; }
 
  private:
+  struct Request {
+    PlanOptions options;
+    bool verifyDisk = false;
+    bool ways = false;
+  };
+  static Request parse(const std::string& text);
+  static Plan makePlan(const Step& step, const Request& request);
+
   c10::intrusive_ptr<StepHandle> step_;
-  PlanOptions options_;
+  Request request_;
   Plan plan_;
 };
 

@@ -35,7 +35,7 @@ TORCH_LIBRARY(stowage, library) {
       .def("graph_text", &StepHandle::graphText)
       .def("describe", &StepHandle::describe);
   library.class_<PlanHandle>("Plan")
-      .def(torch::init<c10::intrusive_ptr<StepHandle>, int64_t, bool, int64_t>())
+      .def(torch::init<c10::intrusive_ptr<StepHandle>, std::string>())
       .def("summary_text", &PlanHandle::summaryText)
       .def("summary_json", &PlanHandle::summaryJson)
       .def("memory_svg", &PlanHandle::memorySvg)

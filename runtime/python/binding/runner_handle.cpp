@@ -37,6 +37,9 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
   options.weightsMayLack = true;
   options.main = main_ ? (*main_)->runner_.get() : nullptr;
   options.mostHostBytes = Bytes(mostHostBytes);
+  options.diskFolder = plan->options().diskFolder;
+  options.mostDiskBytes = plan->options().limits.disk;
+  options.verifyDisk = plan->verifiesDisk();
   options.advance = [call = plan->step()->call()](int64_t steps) { call("advance", steps); };
   runner_ = takeOrThrow(runtime::Runner::create(*step_->internals().captured,
                                                 {.graph = from.graph,

@@ -14,11 +14,19 @@ Json infeasibleJson(const ir::Infeasible& infeasible) {
   for (const ir::Infeasible::Holder& holder : infeasible.holders) {
     holders.push_back({{"storage", holder.storage}, {"bytes", holder.bytes.value()}});
   }
+  Json ways = Json::array();
+  for (const ir::Infeasible::WayOut& way : infeasible.ways) {
+    Json one = {{"change", way.change}, {"fits", way.fits}};
+    if (!way.fits) one["smallest_budget_bytes"] = way.smallestBudget.value();
+    if (!way.fits) one["at_least"] = way.isAtLeast;
+    ways.push_back(std::move(one));
+  }
   return {{"budget_bytes", infeasible.budget.value()},
           {"smallest_budget_bytes", infeasible.smallestBudget.value()},
           {"space", infeasible.space},
           {"peak_node", infeasible.peakNode},
-          {"holders", std::move(holders)}};
+          {"holders", std::move(holders)},
+          {"ways", std::move(ways)}};
 }
 
 }  // namespace

@@ -11,8 +11,8 @@ class Error(Exception):
 
     code = "internal"
 
-    def __init__(self, message, notes=()):
-        super().__init__("\n".join([message, *(f"note: {note}" for note in notes)]))
+    def __init__(self, message, notes=(), more=()):
+        super().__init__("\n".join([message, *(f"note: {note}" for note in notes), *more]))
 
 
 class Unsupported(Error):
@@ -22,13 +22,19 @@ class Unsupported(Error):
 
 
 class Infeasible(Error):
-    """No plan fits. `smallest_budget` (bytes) does; `holders` says what fills the fullest moment."""
+    """No plan fits. `smallest_budget` (bytes) does; `holders` says what fills the fullest moment.
+
+    ways: what else would do, where the step's own plan was asked for: dicts with "change" ("a disk
+    of 2.00 GiB") and "fits"; where that alone does not fit, "smallest_budget_bytes", which is a
+    bound where "at_least" is true.
+    """
 
     code = "infeasible"
     budget = 0
     smallest_budget = 0
     space = "device"
     holders = ()
+    ways = ()
 
 
 class StepChanged(Error):
@@ -88,7 +94,8 @@ def from_library(error):
     message = told["message"]
     if "file" in told:
         message = f"{told['file']}: {message}"
-    made = kind(message, told["notes"])
+    ways = told.get("infeasible", {}).get("ways", [])
+    made = kind(message, told["notes"], [_describe_way(way) for way in ways])
     made.code = told["code"]
     if "infeasible" in told:
         why = told["infeasible"]
@@ -96,4 +103,13 @@ def from_library(error):
         made.smallest_budget = why["smallest_budget_bytes"]
         made.space = why["space"]
         made.holders = tuple((one["storage"], one["bytes"]) for one in why["holders"])
+        made.ways = tuple(ways)
     return made
+
+
+def _describe_way(way):
+    """As the command line words it, with exact bytes."""
+    if way["fits"]:
+        return f"or {way['change']}: then it fits"
+    bound = "at least" if way["at_least"] else "are enough"
+    return f"or {way['change']}: then {way['smallest_budget_bytes']} bytes {bound}"

@@ -103,14 +103,14 @@ def fit(train_step, *args, budget=None, vary="batch", most=4096, multiple_of=1, 
 
     train_step: what @stowage.step made; it must not be running. args, kwargs: an example of its
     arguments; tensors of other sizes are made from it by repeating its rows (its positions).
-    budget: as for `step`, in bytes; default: the step's own. vary: "batch" changes the first
+    budget: as for `step`, in bytes; default: the step's own, as are host, allow and disk. vary: "batch" changes the first
     dimension, "sequence" the second one, of all tensors that have the example's size there.
     most: the largest size that is tried; multiple_of: only multiples of it are, 2 or more where a
     model cannot train on one row. larger: budgets, as multiples, to say the same of.
     Sizes are captured and planned, not run: no GPU is needed for a step of another device.
     Raises Unsupported and whatever the step itself raises.
     """
-    budget = budget or train_step._budget
+    budget = budget or train_step._options.budget
     if vary not in ("batch", "sequence"):
         raise _errors.InvalidArgument(f"vary: found {vary!r}, expected 'batch' or 'sequence'")
     if most < 1 or most > _MOST:
@@ -228,7 +228,7 @@ class _Sizes:
                         "size, most= and multiple_of= limit what is tried")
                 raise
             try:
-                plan = Plan(captured, budget, step._host)
+                plan = Plan(captured, step._options.replaced(budget=budget))
             except _errors.Infeasible as error:
                 return error
             finally:

@@ -99,13 +99,14 @@ class Further:
         try:
             if captured is None:
                 captured = self._capture(owner, function, tree, trains)
-            return Runner(Plan(captured, main.plan.budget, owner._host), main)
+            options = owner._options.replaced(budget=main.plan.budget)
+            return Runner(Plan(captured, options), main)
         except (_errors.Unsupported, _errors.Infeasible) as error:
             if captured is not None:
                 captured.release()
             # A budget in parts of the peak is another one for another shape.
             is_other = isinstance(error, _errors.Infeasible) and parse_size(
-                owner._budget, "budget")[1]
+                owner._options.budget, "budget")[1]
             if not trains or not (is_other or "work on one state" in str(error)):
                 raise
             self._alone.add(key)
@@ -163,7 +164,7 @@ class PlannedEvaluation:
         with _in_eval(planned._model):
             captured = planned._further.captured(planned, self, self._function,
                                                  Tree((args, kwargs)), False)
-            return Plan(captured, planned._budget, planned._host)
+            return Plan(captured, planned._options)
 
     def _run_plainly(self, args, kwargs):
         self._planned._give_back()

@@ -4,7 +4,7 @@
 import json
 import time
 
-from . import _errors, _library, _notebook, _progress
+from . import _library, _notebook, _progress
 from ._sizes import format_size, parse_size
 
 _MOST_PLACES = 3  # of assumptions that are listed
@@ -19,17 +19,15 @@ class Plan:
     nanoseconds throughout.
     """
 
-    def __init__(self, captured, budget, host=None):
-        size, of_peak = parse_size(budget, "budget")
-        limit, host_of_peak = (-1, False) if host is None else parse_size(host, "host")
-        if host_of_peak:
-            raise _errors.InvalidArgument(
-                f"host: found {host!r}, expected bytes as a number or as '96GiB'")
+    def __init__(self, captured, options, ways=False):
+        """options: PlanOptions. ways: an Infeasible says what else would do, in a few times as long."""
+        request = options.request(ways)
+        size, of_peak = parse_size(options.budget, "budget")
         self.captured = captured
-        shown = budget if of_peak else format_size(size)
+        shown = options.budget if of_peak else format_size(size)
         begin = time.monotonic()
         with _progress.phase(f"planning for {shown}"):
-            self.handle = captured.call(_library.Plan, captured.handle, size, of_peak, limit)
+            self.handle = captured.call(_library.Plan, captured.handle, request)
         self._seconds = time.monotonic() - begin
         self._facts = json.loads(self.handle.summary_json())
         self._smallest = None

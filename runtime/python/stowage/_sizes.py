@@ -30,6 +30,14 @@ def parse_size(text, what):
     )
 
 
+def parse_bytes(text, what):
+    """A size that is no share of anything."""
+    size, of_peak = parse_size(text, what)
+    if of_peak:
+        raise InvalidArgument(f"{what}: found {text!r}, expected bytes as a number or as '96GiB'")
+    return size
+
+
 def format_size(count):
     """"1.50 GiB"."""
     for unit in ("B", "KiB", "MiB", "GiB", "TiB"):

@@ -13,6 +13,7 @@ from . import _errors
 from ._capture import CapturedStep
 from ._further import CannotShare, Further, PlannedEvaluation
 from ._homes import Homes
+from ._options import PlanOptions
 from ._plan import Plan
 from ._runner import Runner
 from ._state import StateMethods
@@ -26,14 +27,12 @@ _STEP = "step"  # what runs, for Further
 class PlannedStep(StateMethods):
     """What @stowage.step makes of a function. Calling it takes one planned step."""
 
-    def __init__(self, function, model, optimizers, budget, host, device, changing_numbers,
-                 new_shapes):
+    def __init__(self, function, model, optimizers, options, device, changing_numbers, new_shapes):
         functools.update_wrapper(self, function)
         self._function = function
         self._model = model
         self._optimizers = optimizers
-        self._budget = budget
-        self._host = host
+        self._options = options
         self._device = device
         self._changing_numbers = changing_numbers
         self._new_shapes = new_shapes
@@ -67,17 +66,18 @@ class PlannedStep(StateMethods):
             earlier.leave()
         _steps_of[self._model] = weakref.ref(self)
 
-    def plan(self, *args, budget=None, host=None, **kwargs):
-        """The plan for a batch like this one. Raises Infeasible with the smallest budget that works.
+    def plan(self, *args, budget=None, host=None, allow=None, disk=None, **kwargs):
+        """The plan for a batch like this one. Raises Infeasible with the smallest budget that works,
+        and with what else would do.
 
-        budget, host: others than those of the step, to compare.
+        budget, host, allow, disk: others than those of the step, to compare.
         """
         captured = self.capture(*args, **kwargs)
         tree = Tree((args, kwargs))
         if tree.key() != captured.key:
             captured = self._further.captured(self, _STEP, self._function, tree)
-        return Plan(captured, self._budget if budget is None else budget,
-                    self._host if host is None else host)
+        options = self._options.replaced(budget=budget, host=host, allow=allow, disk=disk)
+        return Plan(captured, options, ways=True)
 
     def evaluation(self, function):
         """Makes of `function` an evaluation by a plan, on the state of this training.
@@ -166,14 +166,21 @@ class PlannedStep(StateMethods):
         return facts
 
 
-def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=False,
-         new_shapes="plan"):
+def step(model, optimizers, *, budget, host=None, allow=None, disk=None, verify_disk=False,
+         device=None, changing_numbers=False, new_shapes="plan"):
     """Makes a training step one that runs by a plan within `budget`.
 
     model: torch.nn.Module. optimizers: one, or a list of all that the step steps.
     budget: bytes of device memory for the whole step, parameters and optimizer state included:
     "24GiB", or "60%peak" of what it needs unplanned. host: the most host memory for what is
     offloaded.
+    disk: a folder and bytes there for what the host has no room for: "/scratch:500GiB", or
+    ("/scratch", "500GiB"). They are reserved from the first step on, in one file without a name.
+    verify_disk: compares checksums of what is read there with what was written.
+    allow: what the plan may do: "offload", "recompute", "in-place-reuse", "reorder", "row-blocks",
+    or "none"; several words in a list, or with commas; default: all. Unless it is named,
+    "host-step" is not done; alone it comes on top of all others. It lets updates run on the host:
+    on a GPU their bits are those of the CPU's kernels.
     device: "cuda" where there is a GPU, else "cpu"; or a GPU to plan for that is not here ("h200").
     changing_numbers: numbers that forward and backward compute with may change in later steps.
     new_shapes: "plan" makes a plan for each shape of a batch, when it first comes; "refuse" raises
@@ -189,10 +196,10 @@ def step(model, optimizers, *, budget, host=None, device=None, changing_numbers=
             "itself (model._orig_mod), and call it in the step")
     listed = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
     chosen = _device_of(device)
+    options = PlanOptions(budget, host, allow, disk, verify_disk)
 
     def decorate(function):
-        return PlannedStep(function, model, listed, budget, host, chosen, changing_numbers,
-                           new_shapes)
+        return PlannedStep(function, model, listed, options, chosen, changing_numbers, new_shapes)
 
     return decorate
 

@@ -25,11 +25,12 @@ _EVENTS_INSIDE = ("on_substep_end", "on_pre_optimizer_step", "on_optimizer_step"
 _MARK = "_stowage"
 
 
-def wrap(trainer, budget, host=None, new_shapes="plan"):
+def wrap(trainer, budget, host=None, new_shapes="plan", *, allow=None, disk=None,
+         verify_disk=False):
     """Lets `trainer.train()` run by a plan within `budget`. Returns the trainer.
 
     trainer: transformers.Trainer, or one derived from it, for one process and one device.
-    budget, host, new_shapes: as in stowage.step. A batch of another shape, like the smaller last
+    All others are as in stowage.step. new_shapes: a batch of another shape, like the smaller last
     one of an epoch, gets a plan of its own when it first comes, which takes seconds: fewer shapes
     need fewer (dataloader_drop_last=True, the collator's padding="max_length", or
     pad_to_multiple_of). So does a batch for which the model computes something else, like one
@@ -45,7 +46,9 @@ def wrap(trainer, budget, host=None, new_shapes="plan"):
     if hasattr(trainer, _MARK):
         raise _errors.InvalidArgument("the trainer is wrapped already: call wrap() once")
     _check_arguments(trainer)
-    setattr(trainer, _MARK, _PlannedTrainer(trainer, budget, host, new_shapes))
+    options = {"budget": budget, "host": host, "allow": allow, "disk": disk,
+               "verify_disk": verify_disk, "new_shapes": new_shapes}
+    setattr(trainer, _MARK, _PlannedTrainer(trainer, options))
     return trainer
 
 
@@ -60,11 +63,9 @@ def step_of(trainer):
 class _PlannedTrainer:
     """Of one trainer: its methods as they were, and the step under way."""
 
-    def __init__(self, trainer, budget, host, new_shapes):
+    def __init__(self, trainer, options):
         self._trainer = trainer
-        self._budget = budget
-        self._host = host
-        self._new_shapes = new_shapes
+        self._options = options  # of stowage.step
         self.planned = None  # from the first step of a train() to its end
         self._batches = None  # micro-batches of the step to come, and how many labels they have
         self._items = None
@@ -203,7 +204,7 @@ class _PlannedTrainer:
         try:
             return self.planned(self._batches, self._items)
         except _errors.StepChanged as error:
-            if self._new_shapes == "refuse":
+            if self._options["new_shapes"] == "refuse":
                 raise
             # The state is that of the step before. A mask without padding may lead elsewhere.
             warnings.warn(
@@ -246,8 +247,7 @@ class _PlannedTrainer:
         self._undo_optimizer = undo
         self._is_updated = True
         self.planned = planned_step(
-            model, optimizer, budget=self._budget, host=self._host,
-            device=trainer.args.device.type, new_shapes=self._new_shapes,
+            model, optimizer, device=trainer.args.device.type, **self._options,
         )(types.MethodType(step, trainer))
 
     def _whole_step(self, model, update, batches, items):

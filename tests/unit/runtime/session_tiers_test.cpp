@@ -16,7 +16,7 @@ namespace {
 
 constexpr Bytes kDisk(int64_t{16} << 20);
 
-/// Three layers, larger than the blocks of a disk.
+/// Four layers, larger than the blocks of a disk.
 Training wideTraining(decltype(&adamW) makeOptimizer = &adamW) {
   Training training;
   torch::manual_seed(3);
