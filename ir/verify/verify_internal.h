@@ -26,12 +26,11 @@
 #include <vector>
 
 #include "ir/graph/op_table.h"
+#include "ir/schedule/disk_block.h"
 #include "ir/verify/verify.h"
 #include "ir/verify/verify_order.h"
 
 namespace stowage::ir::verifier {
-
-inline constexpr int64_t kDiskBlock = 4096;
 
 class Report {
  public:

@@ -7,16 +7,17 @@
 #include <map>
 #include <utility>
 
+#include "ir/schedule/disk_block.h"
+
 namespace stowage::planner {
 
 namespace {
 
 using Kind = EnqueuedCommand::Kind;
 
-constexpr int64_t kBlock = 4096;
 constexpr int64_t kFreeRing = int64_t{1} << 30;  // of each ring, where the host is not limited
 
-int64_t roundToBlock(int64_t bytes) { return (bytes + kBlock - 1) / kBlock * kBlock; }
+int64_t roundToBlock(int64_t bytes) { return roundUp(Bytes(bytes), ir::kDiskBlock).value(); }
 
 /// Bytes of one ring, and what passes it in a step.
 struct Ring {
@@ -117,12 +118,12 @@ class Adder {
     }
     out_.begin = roundToBlock(residentBytes);
     const int64_t limit = table_.problem().limits.host.value();
-    const int64_t free = limit / kBlock * kBlock - out_.begin;
+    const int64_t free = limit / ir::kDiskBlock * ir::kDiskBlock - out_.begin;
     const bool isLimited = limit < INT64_MAX / 4;
     const double share = static_cast<double>(out_.sum) / static_cast<double>(out_.sum + in_.sum);
     const auto forWrites = static_cast<int64_t>(static_cast<double>(free) * share);
     const int64_t most = std::min(forWrites, free - in_.largest);
-    out_.setCapacity(isLimited ? most / kBlock * kBlock : kFreeRing);
+    out_.setCapacity(isLimited ? most / ir::kDiskBlock * ir::kDiskBlock : kFreeRing);
     in_.setCapacity(isLimited ? free - out_.capacity : kFreeRing);
     in_.begin = out_.begin + out_.capacity;
     result_.hostPeak = in_.begin + in_.capacity;

@@ -13,13 +13,14 @@
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
+#include "ir/schedule/disk_block.h"
 
 namespace stowage::runtime {
 
 struct DiskCalls;
 
 /// Offsets in files of this room are multiples of it: disks and file systems work in such blocks.
-inline constexpr int64_t kDiskBlock = 4096;
+using ir::kDiskBlock;
 
 class DirectFile {
  public:

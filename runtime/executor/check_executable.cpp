@@ -99,7 +99,7 @@ class Checker {
                         " arena of " + std::to_string(arena));
     }
     const int64_t unit =
-        residency.space == Space::kDisk ? kDiskBlockBytes : source_.target.alignBytes;
+        residency.space == Space::kDisk ? ir::kDiskBlock : source_.target.alignBytes;
     if (residency.offset % unit != 0) report(where, "found an offset that is not aligned");
   }
 

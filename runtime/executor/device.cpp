@@ -60,7 +60,7 @@ ir::Expected<ArenaCopy> Device::restore(llvm::ArrayRef<uint8_t> /*pattern*/) {
 
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency) {
   const ir::Residency& place = source.schedule.residency(residency);
-  const int64_t unit = place.space == ir::Space::kDisk ? kDiskBlockBytes : source.target.alignBytes;
+  const int64_t unit = place.space == ir::Space::kDisk ? ir::kDiskBlock : source.target.alignBytes;
   return roundUp(source.graph.storage(place.storage).bytes, unit);
 }
 

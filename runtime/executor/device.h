@@ -33,6 +33,7 @@
 #include "ir/costs/cost_table.h"
 #include "ir/costs/step_times.h"
 #include "ir/graph/graph.h"
+#include "ir/schedule/disk_block.h"
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 #include "runtime/executor/scalar_feed.h"
@@ -187,10 +188,9 @@ class Device {
   const void* user_ = nullptr;
 };
 
-/// Bytes that a residency covers: the storage's bytes in whole alignment units (disk: blocks of
-/// 4096).
+/// Bytes that a residency covers: the storage's bytes in whole alignment units (disk: whole
+/// blocks).
 Bytes residencyBytes(const ProgramSource& source, ir::ResidencyId residency);
-inline constexpr int64_t kDiskBlockBytes = 4096;
 
 Bytes totalBytes(llvm::ArrayRef<ir::ByteRange> ranges);
 

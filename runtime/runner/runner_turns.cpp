@@ -41,7 +41,7 @@ PlanPlaces Runner::Impl::places() {
     }
   }
   ir::Target blocks = plan.target;
-  blocks.alignBytes = kDiskBlockBytes;
+  blocks.alignBytes = ir::kDiskBlock;
   places.spans = {plannedSpans(graph, plan.schedule, plan.target, ir::Space::kDevice),
                   plannedSpans(graph, plan.schedule, plan.target, ir::Space::kHost),
                   plannedSpans(graph, plan.schedule, blocks, ir::Space::kDisk)};

@@ -14,7 +14,7 @@ size_t indexOf(ir::Space space) { return static_cast<size_t>(space); }
 
 /// What a storage takes there: of a disk whole blocks.
 int64_t takenBytes(ir::Space space, Bytes bytes) {
-  return space == ir::Space::kDisk ? roundUp(bytes, kDiskBlockBytes).value() : bytes.value();
+  return space == ir::Space::kDisk ? roundUp(bytes, ir::kDiskBlock).value() : bytes.value();
 }
 
 llvm::MutableArrayRef<uint8_t> bytesIn(const at::Tensor& tensor) {
@@ -41,7 +41,7 @@ class Room {
   }
   std::optional<StatePlace> find(Bytes bytes) {
     for (const ir::Space space : {ir::Space::kDevice, ir::Space::kHost, ir::Space::kDisk}) {
-      const int64_t unit = space == ir::Space::kDisk ? kDiskBlockBytes : 512;
+      const int64_t unit = space == ir::Space::kDisk ? ir::kDiskBlock : 512;
       int64_t begin = 0;
       const auto& taken = taken_[indexOf(space)];
       for (size_t i = 0; i <= taken.size(); ++i) {
