@@ -30,15 +30,19 @@ struct LinkRate {
   Nanoseconds latency{0};
 };
 
-/// Copy engines. Device to host and host to device run at the same time; `bothPermille` says how
-/// much of its own rate each direction keeps while the other runs (1000: all of it). `launch`: the
-/// launch overhead of a copy, with the events before and after it.
+/// Copy engines, which run beside each other, and beside updates on the host. `launch`: the launch
+/// overhead of a copy, with the events before and after it.
 struct LinkModel {
   LinkRate deviceToHost;
   LinkRate hostToDevice;
   LinkRate diskRead;
   LinkRate diskWrite;
-  int bothPermille = 1000;
+  // What part of its own rate an engine keeps while another one runs; 1000: all of it.
+  int bothPermille = 1000;        // either direction between device and host, beside the other
+  int diskBothPermille = 1000;    // disk reads and disk writes, beside the other
+  int besideHostPermille = 1000;  // host to device, beside an update on the host
+  /// Bytes that updates on the host read and write, beside copies both ways; 0: not known.
+  BytesPerSecond hostUpdates{0};
   Nanoseconds launch{0};
 };
 
@@ -65,8 +69,6 @@ struct Target {
   Bytes outside;  // of it, what a process takes beside its arena: context, kernels, libraries
   std::vector<std::pair<DType, int64_t>> flopsPerSecond;  // dense matrix work by dtype
   BytesPerSecond memoryBandwidth{1};
-  /// Host memory, for updates that run on the host beside copies; 0: not known.
-  BytesPerSecond hostBandwidth{0};
   Nanoseconds kernelOverhead{0};  // on the device, added to each kernel of the roofline estimate
   LinkModel links;
 

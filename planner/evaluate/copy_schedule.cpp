@@ -173,7 +173,8 @@ class Simulation {
     const int64_t from = computing_ ? next_ - 1 : next_;
     prefetchFrom_[static_cast<size_t>(job)] = from;
     loads_.add(from, deadline, bytes);
-    in_ = {job, frame, now_ + copyTime(links_.hostToDevice, bytes)};
+    const int64_t alone = copyTime(links_.hostToDevice, bytes);
+    in_ = {job, frame, now_ + (host_.isBusy() ? besideHost(alone) : alone)};
     if (frame == kMeasured) result_.in[static_cast<size_t>(job)].start = position();
     return true;
   }
@@ -182,11 +183,15 @@ class Simulation {
     if (host_.isBusy()) return false;
     const std::optional<HostRunQueue::Entry> next = hostRuns_.pop();
     if (!next) return false;
+    if (in_.isBusy()) in_.end = now_ + besideHost(in_.end - now_);
     const ir::NodeId node = x_.hostRuns[static_cast<size_t>(next->run)].node;
     host_ = {next->run, next->frame, now_ + table_.problem().costs.hostWork[node.index()].value()};
     if (next->frame == kMeasured) result_.host[static_cast<size_t>(next->run)].start = position();
     return true;
   }
+
+  /// Time that a prefetch takes beside an update on the host, if `alone` without.
+  int64_t besideHost(int64_t alone) const { return alone * 1000 / links_.besideHostPermille; }
 
   // A prefetch may take bytes that no launch up to its deadline has been promised. The one that
   // compute waits for waits only for bytes that are leaving: its own are already counted.
@@ -264,6 +269,7 @@ class Simulation {
     }
     hostRuns_.endRun(ended);
     host_ = {};
+    if (in_.isBusy()) in_.end = now_ + (in_.end - now_) * links_.besideHostPermille / 1000;
     for (const int32_t prefetch : hostRuns_.prefetchesOf(ended.run)) queuePrefetch(prefetch);
   }
 

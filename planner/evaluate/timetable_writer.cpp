@@ -294,11 +294,13 @@ class Writer {
     // Joined: the step before is over altogether.
     if (result_.joined) dependencies.prev.assign(commands.size(), {});
     const std::vector<size_t> meetings = findMeetings(problem_.graph, problem_.graphMode, commands);
+    const std::vector<RateShare> shares = findRateShares(problem_.costs.links);
     const Timeline timeline =
         simulateTiming({.streams = streams,
                         .durations = durations,
                         .dependencies = dependencies,
                         .meetings = meetings,
+                        .shares = shares,
                         .launchOverheads = findLaunchOverheads(problem_.graph, problem_.graphMode,
                                                                problem_.costs, commands)});
     enqueued_ = timeline.enqueued;

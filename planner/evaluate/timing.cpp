@@ -161,8 +161,19 @@ class Timing {
 
 struct TimedSchedule {
   std::vector<Nanoseconds> durations;  // by command
+  std::vector<RateShare> shares;
   LaunchOverheads launchOverheads;
 };
+
+constexpr int kStretchRounds = 3;
+
+/// Are there commands that slow each other down?
+bool isShared(const TimingInput& input) {
+  return llvm::any_of(input.shares, [&](const RateShare& share) {
+    return llvm::is_contained(input.streams, share.stream) &&
+           llvm::is_contained(input.streams, share.beside);
+  });
+}
 
 Timeline timeSchedule(const ir::Graph& graph, const ir::Schedule& schedule, TimedSchedule timed) {
   Dependencies dependencies;
@@ -181,6 +192,7 @@ Timeline timeSchedule(const ir::Graph& graph, const ir::Schedule& schedule, Time
                          .durations = nanoseconds,
                          .dependencies = dependencies,
                          .meetings = meetings,
+                         .shares = timed.shares,
                          .launchOverheads = std::move(timed.launchOverheads)});
 }
 
@@ -238,7 +250,16 @@ LaunchOverheads findLaunchOverheads(const ir::Graph& graph, ir::GraphMode mode,
 
 Timeline simulateTiming(const TimingInput& input) {
   if (input.durations.empty()) return {};
-  return Timing(input).run();
+  Timeline timeline = Timing(input).run();
+  if (!isShared(input)) return timeline;
+  for (int round = 0; round < kStretchRounds; ++round) {
+    const std::vector<int64_t> durations =
+        stretchDurations(input.streams, input.durations, input.shares, timeline);
+    TimingInput stretched = input;
+    stretched.durations = durations;
+    timeline = Timing(stretched).run();
+  }
+  return timeline;
 }
 
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
@@ -250,7 +271,7 @@ Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
 Timeline computeTimelineWithout(const ir::Graph& graph, const ir::Schedule& schedule,
                                 const ir::NodeCosts& costs, int64_t alignBytes,
                                 llvm::function_ref<bool(ir::StorageId)> isFree) {
-  TimedSchedule timed;
+  TimedSchedule timed{.shares = findRateShares(costs.links)};
   for (const ir::Command& command : schedule.commands) {
     const bool isNothing =
         command.kind == ir::CommandKind::kCopy && isFree(schedule.residency(command.from).storage);
@@ -264,7 +285,7 @@ Timeline computeTimelineWithout(const ir::Graph& graph, const ir::Schedule& sche
 
 Timeline computeTimeline(const ir::Graph& graph, const ir::Schedule& schedule,
                          llvm::ArrayRef<Nanoseconds> durations) {
-  return timeSchedule(graph, schedule, {.durations = durations.vec(), .launchOverheads = {}});
+  return timeSchedule(graph, schedule, {.durations = durations.vec()});
 }
 
 }  // namespace stowage::planner

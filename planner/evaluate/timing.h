@@ -15,6 +15,7 @@
 #include "ir/costs/cost_table.h"
 #include "ir/schedule/schedule.h"
 #include "planner/evaluate/dependencies.h"
+#include "planner/evaluate/rate_shares.h"
 #include "planner/evaluate/timeline.h"
 
 namespace stowage::planner {
@@ -46,11 +47,12 @@ LaunchOverheads findLaunchOverheads(const ir::Graph& graph, ir::GraphMode mode,
 
 struct TimingInput {
   llvm::ArrayRef<ir::Stream> streams;  // by command
-  llvm::ArrayRef<int64_t> durations;
+  llvm::ArrayRef<int64_t> durations;   // of each alone
   const Dependencies& dependencies;
   /// Commands before which all streams meet, ascending; 0: a step begins when all commands of the
   /// step before are over.
   llvm::ArrayRef<size_t> meetings;
+  llvm::ArrayRef<RateShare> shares;
   LaunchOverheads launchOverheads;
 };
 

@@ -24,6 +24,15 @@ ir::LinkRate readRate(const FieldReader& reader) {
           .latency = Nanoseconds(reader.field("latency_ns").integer(0, kLongestLatency))};
 }
 
+// The whole rate is not written, as in files that know no share.
+void writeShare(const char* name, int permille, JsonWriter& writer) {
+  if (permille < 1000) writer.field(name, int64_t{permille});
+}
+
+int readShare(const char* name, const FieldReader& reader) {
+  return reader.has(name) ? static_cast<int>(reader.field(name).integer(1, 1000)) : 1000;
+}
+
 ir::DeviceKind readDevice(const FieldReader& reader) {
   const std::string name = reader.text();
   if (name == ir::deviceKindName(ir::DeviceKind::kCuda)) return ir::DeviceKind::kCuda;
@@ -46,6 +55,11 @@ void writeLinks(const ir::LinkModel& links, JsonWriter& writer) {
   writeRate("disk_read", links.diskRead, writer);
   writeRate("disk_write", links.diskWrite, writer);
   writer.field("both_permille", int64_t{links.bothPermille});
+  writeShare("disk_both_permille", links.diskBothPermille, writer);
+  writeShare("h2d_beside_host_permille", links.besideHostPermille, writer);
+  if (links.hostUpdates > BytesPerSecond(0)) {
+    writer.field("host_updates_bytes_per_s", links.hostUpdates);
+  }
   if (links.launch > Nanoseconds(0)) writer.field("launch_ns", links.launch);
   writer.endObject();
 }
@@ -56,6 +70,12 @@ ir::LinkModel readLinks(FieldReader reader) {
           .diskRead = readRate(reader.field("disk_read")),
           .diskWrite = readRate(reader.field("disk_write")),
           .bothPermille = static_cast<int>(reader.field("both_permille").integer(1, 1000)),
+          .diskBothPermille = readShare("disk_both_permille", reader),
+          .besideHostPermille = readShare("h2d_beside_host_permille", reader),
+          .hostUpdates =
+              BytesPerSecond(reader.has("host_updates_bytes_per_s")
+                                 ? reader.field("host_updates_bytes_per_s").integer(1, INT64_MAX)
+                                 : 0),
           .launch = Nanoseconds(
               reader.has("launch_ns") ? reader.field("launch_ns").integer(0, kLongestLatency) : 0)};
 }
@@ -73,9 +93,6 @@ void writeTarget(const ir::Target& target, JsonWriter& writer) {
   writer.field("memory_bytes", target.memory);
   if (target.outside.value() > 0) writer.field("outside_bytes", target.outside);
   writer.field("memory_bytes_per_s", target.memoryBandwidth);
-  if (target.hostBandwidth > BytesPerSecond(0)) {
-    writer.field("host_memory_bytes_per_s", target.hostBandwidth);
-  }
   writer.field("kernel_overhead_ns", target.kernelOverhead);
   std::vector<std::pair<std::string, int64_t>> flops;
   for (const auto& [dtype, rate] : target.flopsPerSecond)
@@ -103,10 +120,6 @@ ir::Target readTarget(FieldReader reader) {
   target.memory = reader.field("memory_bytes").bytes();
   if (reader.has("outside_bytes")) target.outside = reader.field("outside_bytes").bytes();
   target.memoryBandwidth = BytesPerSecond(reader.field("memory_bytes_per_s").integer(1, INT64_MAX));
-  if (reader.has("host_memory_bytes_per_s")) {
-    target.hostBandwidth =
-        BytesPerSecond(reader.field("host_memory_bytes_per_s").integer(1, INT64_MAX));
-  }
   target.kernelOverhead =
       Nanoseconds(reader.field("kernel_overhead_ns").integer(0, kLongestLatency));
   for (const auto& [name, rate] : reader.field("flops_per_s").members()) {

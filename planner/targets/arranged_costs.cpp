@@ -68,6 +68,12 @@ llvm::StringRef withoutHost(llvm::StringRef signature) {
   return signature;
 }
 
+/// Updates on the host as fast as was measured, where it was.
+ir::Target withMeasuredHost(ir::Target target, const ir::LinkModel& measured) {
+  if (measured.hostUpdates > BytesPerSecond(0)) target.links.hostUpdates = measured.hostUpdates;
+  return target;
+}
+
 /// `rows` of `of`, rounded up; both positive, so that no product overflows.
 int64_t shareOf(int64_t amount, int64_t rows, int64_t of) {
   return amount / of * rows + (amount % of * rows + of - 1) / of;
@@ -79,7 +85,7 @@ ArrangedCosts findArrangedCosts(const ir::Graph& graph, const ir::Target& target
                                 const ir::CostTable& table) {
   ArrangedCosts found{.table = table};
   found.table.bySignature.clear();
-  const ir::CostTable estimate = rooflineCosts(graph, target);
+  const ir::CostTable estimate = rooflineCosts(graph, withMeasuredHost(target, table.links));
   const bool isEstimate = table.source == ir::CostSource::kRoofline;
   const std::map<std::string, Whole> wholes =
       isEstimate ? std::map<std::string, Whole>() : findWholes(table);

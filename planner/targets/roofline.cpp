@@ -39,9 +39,9 @@ int64_t estimateTemporaries(const ir::Graph& graph, const ir::Node& node) {
 
 /// Limited by host memory, which copies use at the same time.
 Nanoseconds timeOnHost(const ir::Graph& graph, const ir::Target& target, ir::NodeId id) {
-  const bool isKnown = target.hostBandwidth > BytesPerSecond(0);
+  const bool isKnown = target.links.hostUpdates > BytesPerSecond(0);
   return transferTime(countBytes(graph, id),
-                      isKnown ? target.hostBandwidth : target.links.hostToDevice.bandwidth);
+                      isKnown ? target.links.hostUpdates : target.links.hostToDevice.bandwidth);
 }
 
 /// At the device's full rates.

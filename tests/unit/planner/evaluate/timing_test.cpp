@@ -36,7 +36,7 @@ struct Steps {
     dependencies.prev.emplace_back();
   }
   Timeline time() const {
-    return simulateTiming({streams, durations, dependencies, {}, launchOverheads});
+    return simulateTiming({streams, durations, dependencies, {}, {}, launchOverheads});
   }
 };
 
@@ -129,8 +129,12 @@ TEST(LaunchOverhead, WithoutCopiesAStepTakesWhatItsNodesDo) {
       for (const ir::OpCost& cost : costs.nodes) steps.add(Stream::kCompute, cost.work.value(), 0);
       steps.launchOverheads = findLaunchOverheads(graph, mode, costs, commands);
       const std::vector<size_t> meetings = findMeetings(graph, mode, commands);
-      const Timeline timeline = simulateTiming(
-          {steps.streams, steps.durations, steps.dependencies, meetings, steps.launchOverheads});
+      const Timeline timeline = simulateTiming({steps.streams,
+                                                steps.durations,
+                                                steps.dependencies,
+                                                meetings,
+                                                {},
+                                                steps.launchOverheads});
       // The search rounds each wait down.
       ASSERT_LE(sum, timeline.stepTime.value()) << "seed " << seed;
       ASSERT_GE(sum + nodes + 1, timeline.stepTime.value()) << "seed " << seed;

@@ -26,11 +26,13 @@ ir::Target makeTarget() {
   target.outside = Bytes(100);
   target.flopsPerSecond = {{ir::DType::kF32, 5}, {ir::DType::kBF16, 6}};
   target.memoryBandwidth = BytesPerSecond(7);
-  target.hostBandwidth = BytesPerSecond(2);
   target.kernelOverhead = Nanoseconds(8);
   target.links = {
       .deviceToHost = link(3), .hostToDevice = link(4), .diskRead = link(5), .diskWrite = link(6)};
   target.links.bothPermille = 900;
+  target.links.diskBothPermille = 800;
+  target.links.besideHostPermille = 700;
+  target.links.hostUpdates = BytesPerSecond(2);
   target.links.launch = Nanoseconds(9);
   target.computeCapability = 90;
   target.cudnnVersion = 91900;
@@ -72,6 +74,8 @@ TEST(TargetJson, EveryFieldIsReadBack) {
   EXPECT_EQ(target.alignBytes, 64);
   EXPECT_EQ(target.links.deviceToHost.latency, Nanoseconds(3));
   EXPECT_EQ(target.links.hostToDevice.latency, Nanoseconds(4));
+  EXPECT_EQ(target.links.diskBothPermille, 800);
+  EXPECT_EQ(target.links.besideHostPermille, 700);
 }
 
 // Equal targets are equal bytes, so rates are written by name. What is 0 is left out.
@@ -80,9 +84,13 @@ TEST(TargetJson, RatesAreSortedAndOptionalFieldsMayBeAbsent) {
   ir::Target target = makeTarget();
   target.outside = Bytes(0);
   target.links.launch = Nanoseconds(0);
+  target.links.diskBothPermille = target.links.besideHostPermille = 1000;
+  target.links.hostUpdates = BytesPerSecond(0);
   const std::string text = write(target);
   EXPECT_EQ(text.find("outside_bytes"), std::string::npos);
-  EXPECT_EQ(text.find("launch_ns"), std::string::npos);
+  for (const char* name : {"launch_ns", "disk_both", "beside_host", "host_updates"}) {
+    EXPECT_EQ(text.find(name), std::string::npos) << name;
+  }
   std::optional<JsonFault> fault;
   EXPECT_EQ(write(read(text, fault)), text);
   EXPECT_FALSE(fault);

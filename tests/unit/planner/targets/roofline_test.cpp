@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "ir/text/parser.h"
+#include "planner/targets/arranged_costs.h"
 #include "planner/targets/op_counts.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/worked_step.h"
@@ -53,9 +54,16 @@ TEST(Roofline, AnUpdateOnTheHostTakesItsBytesThroughHostMemory) {
   ir::Target target = makeTarget();
   EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(1200 + 7));
   target.device = ir::DeviceKind::kCuda;
-  target.hostBandwidth = BytesPerSecond(500'000'000);
+  target.links.hostUpdates = BytesPerSecond(500'000'000);
   EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(2400));
-  target.hostBandwidth = BytesPerSecond(0);
+  // What was measured counts more than the profile.
+  ir::CostTable measured;
+  measured.source = ir::CostSource::kMeasured;
+  measured.links.hostUpdates = BytesPerSecond(250'000'000);
+  const ir::CostTable arranged = findArrangedCosts(graph, target, measured).table;
+  EXPECT_EQ(arranged.bySignature.at(ir::nodeSignature(graph, ir::NodeId(0))).work,
+            Nanoseconds(4800));
+  target.links.hostUpdates = BytesPerSecond(0);
   target.links.hostToDevice.bandwidth = BytesPerSecond(100'000'000);
   EXPECT_EQ(costOf(graph, target, 0).work, Nanoseconds(12'000));
 }
