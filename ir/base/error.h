@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Errors are values: every fallible function returns `Expected<T>` or `Error`, with one payload
-// class, PlanError. A budget that is too small is an answer, not an accident, so it travels the
 // class, PlanError. A budget that is too small is a normal outcome: it is returned in the same way,
 // with the numbers a user needs (`Infeasible`). Messages: lower case, what was found and what was
 // expected, no final period; the place (file, line, column) is kept apart and printed in
@@ -74,6 +73,7 @@ struct Infeasible {
   };
   std::vector<WayOut> ways;
   std::string space = "device";  // or "host", "disk"
+  bool lacksDevice = false;      // of another space: the device's budget is too small as well
   Bytes outside;  // beside the arena, where the budget asked for holds it too ("device:24GiB")
 };
 

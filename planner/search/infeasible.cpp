@@ -39,11 +39,15 @@ ir::PlanError hostInfeasible(const GapTable& table, int64_t budget, const LeastH
   ir::Infeasible infeasible{
       .budget = limit, .smallestBudget = Bytes(need.bytes), .peakNode = "", .holders = {}};
   infeasible.space = "host";
+  infeasible.lacksDevice = budget == kUnlimited;
   infeasible.holders = findHostHolders(table, need.plan->actions, Bytes(need.plan->prefetchLimit));
   const auto [given, needed] = formatApart(limit, Bytes(need.bytes));
-  return ir::PlanError(ir::ErrorCode::kInfeasible,
-                       "no schedule fits " + formatBytes(Bytes(budget)) + " with " + given +
-                           " of host memory, expected at least " + needed + " on the host")
+  const std::string where = infeasible.lacksDevice
+                                ? "no schedule of any budget fits "
+                                : "no schedule fits " + formatBytes(Bytes(budget)) + " with ";
+  return ir::PlanError(
+             ir::ErrorCode::kInfeasible,
+             where + given + " of host memory, expected at least " + needed + " on the host")
       .because(std::move(infeasible));
 }
 
@@ -115,10 +119,10 @@ ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, in
   if (frontier.isLimited()) need = frontier.findLeastHost(budget);
   if (need.plan == nullptr) lowest = frontier.findLowest();
   // When no plan at all keeps to the host's limit, the host is what is missing in any case.
-  const bool isHost = frontier.isLimited() && lowest.plan == nullptr;
-  if (isHost && need.plan == nullptr) need = frontier.findLeastHost(kUnlimited);
+  const bool lacksBoth = frontier.isLimited() && lowest.plan == nullptr && need.plan == nullptr;
+  if (lacksBoth) need = frontier.findLeastHost(kUnlimited);
   if (need.plan != nullptr) {
-    ir::PlanError error = hostInfeasible(table, budget, need);
+    ir::PlanError error = hostInfeasible(table, lacksBoth ? kUnlimited : budget, need);
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }

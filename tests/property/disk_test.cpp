@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // The disk below the host, on random steps: whatever is sent there by pins or for want of host
-// memory, plans are proven, keep to their limits, and give what the plain execution gives.
+// memory, plans are proven, keep to their limits, and give what the plain execution gives. And
+// what a refusal asks for under limits of the host.
 #include <gtest/gtest.h>
 
 #include <llvm/ADT/STLExtras.h>
@@ -101,6 +102,41 @@ TEST(DiskProperty, TakesWhatTheHostHasNoRoomFor) {
   }
   EXPECT_GT(onDisk, 200);
   EXPECT_GT(lower, 10);
+}
+
+// The orders of a step lack different things. What the refusal asks for is enough for one of them.
+TEST(HostLimitProperty, ARefusalOfSeveralOrdersNamesWhatWorks) {
+  int hosts = 0;
+  for (uint64_t seed = 0; seed < 12 && !HasFailure(); ++seed) {
+    const ir::Target target = makeTestTarget();
+    const ir::Graph graph = makeRandomStep(seed, {.maxLayers = 1, .maxMicroBatches = 1});
+    const ir::CostTable costs = makeRandomCosts(graph, seed);
+    const auto plan = [&](Bytes budget, Bytes host) {
+      return passes::planStep(graph, target, costs,
+                              {.budget = budget, .limits = {.host = host}, .rowBlocks = {}});
+    };
+    ir::Expected<passes::PlannedStep> none = plan(Bytes(1), Bytes(INT64_MAX));
+    ASSERT_FALSE(static_cast<bool>(none));
+    const ir::PlanError least = ir::takePayload(none.takeError());
+    if (!least.infeasible()) continue;  // an op that no plan can hold
+    const Bytes smallest = least.infeasible()->smallestBudget;
+    for (const int percent : {90, 110}) {
+      const Bytes budget(smallest.value() * percent / 100);
+      ir::Expected<passes::PlannedStep> refused = plan(budget, Bytes(0));
+      if (refused) continue;
+      const ir::PlanError error = ir::takePayload(refused.takeError());
+      ASSERT_TRUE(error.infeasible()) << error.text();
+      const ir::Infeasible& asked = *error.infeasible();
+      if (asked.lacksDevice) continue;
+      const bool isHost = asked.space == "host";
+      hosts += isHost ? 1 : 0;
+      ir::Expected<passes::PlannedStep> fits =
+          isHost ? plan(budget, asked.smallestBudget) : plan(asked.smallestBudget, Bytes(0));
+      EXPECT_TRUE(static_cast<bool>(fits)) << "seed " << seed << ": " << error.text();
+      if (!fits) llvm::consumeError(fits.takeError());
+    }
+  }
+  EXPECT_GT(hosts, 3);
 }
 
 TEST(DiskProperty, PinsSendThere) {

@@ -43,6 +43,7 @@ class HostLimit : public testing::TestWithParam<int> {
     if (result) return std::nullopt;
     const ir::PlanError error = ir::takePayload(result.takeError());
     if (!error.infeasible() || error.infeasible()->space != "host") return std::nullopt;
+    EXPECT_FALSE(error.infeasible()->lacksDevice) << error.text();
     return error.infeasible()->smallestBudget;
   }
 
@@ -173,6 +174,8 @@ TEST_P(HostLimit, TheNamedDeviceBudgetWorksUnderTheLimit) {
     ASSERT_FALSE(static_cast<bool>(none));
     const ir::PlanError error = ir::takePayload(none.takeError());
     ASSERT_TRUE(error.infeasible());
+    // One byte of the device is too little whatever the host has.
+    EXPECT_EQ(error.infeasible()->lacksDevice, error.infeasible()->space == "host");
     if (error.infeasible()->space != "device") continue;
     const Bytes budget = error.infeasible()->smallestBudget;
     ir::Expected<PlanResult> fits = ask(budget, host);
