@@ -18,15 +18,21 @@ namespace stowage::passes {
 
 namespace {
 
-/// The more useful of two infeasible errors: the one that asks only for more host memory, else the
-/// one that names the smaller budget.
+/// How far what was asked for is from a plan: with more host memory alone it fits; a larger budget
+/// is needed; both.
+int distance(const ir::Infeasible& infeasible) {
+  if (infeasible.lacksDevice) return 2;
+  return infeasible.space == "host" ? 0 : 1;
+}
+
+/// The more useful of two infeasible errors: the nearer one, else the one that names fewer bytes.
 ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other) {
   if (!known) return other;
   if (!other.infeasible() || !known->infeasible()) return std::move(*known);
-  const bool isHost = other.infeasible()->space == "host";
-  const bool wasHost = known->infeasible()->space == "host";
-  const bool isSmaller = other.infeasible()->smallestBudget < known->infeasible()->smallestBudget;
-  return (isHost != wasHost ? isHost : isSmaller) ? std::move(other) : std::move(*known);
+  const auto usefulness = [](const ir::PlanError& error) {
+    return std::pair(distance(*error.infeasible()), error.infeasible()->smallestBudget);
+  };
+  return usefulness(other) < usefulness(*known) ? std::move(other) : std::move(*known);
 }
 
 /// The one of `orders` in which gradients are there first: the host then has the most time. What is
@@ -147,7 +153,8 @@ ir::Expected<StepPlanner> StepPlanner::make(const ir::Graph& graph, const ir::Ta
     if (!found) return found.takeError();
     rowBlocks.insert(rowBlocks.end(), found->begin(), found->end());
   }
-  for (const int64_t blocks : rowBlocks) {
+  const bool mayStay = options.hostUpdates.empty() || !options.mustUpdateOnHost;
+  for (const int64_t blocks : mayStay ? rowBlocks : std::vector<int64_t>()) {
     for (const Order order : orders) {
       if (ir::Error error = made.addVariant(order, blocks, 0)) return error;
     }

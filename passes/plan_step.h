@@ -48,6 +48,7 @@ struct PlanStepOptions {
   /// bytes; empty: none. Such a step has other bits: those of the host's kernels. Not with a CUDA
   /// graph or `pinnedRows`.
   std::vector<int64_t> hostUpdates = {};
+  bool mustUpdateOnHost = false;  // with `hostUpdates`: no share at all is no choice
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
   /// considered: a graph ends before the first update.
   ir::GraphMode graphMode = ir::GraphMode::kNone;

@@ -58,6 +58,14 @@ ir::Error addPin(const planner::Pin& pin, PlanningInputs& inputs) {
   return badFlag("--pin: '" + pin.pattern + "' matches no optimizer state");
 }
 
+/// --host-updates: that share and no other; -1: not given.
+void fixHostUpdates(int percent, passes::PlanStepOptions& options) {
+  if (percent < 0) return;
+  options.hostUpdates.clear();
+  if (percent > 0) options.hostUpdates = {percent};
+  options.mustUpdateOnHost = true;
+}
+
 ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
   if (text.empty()) return ir::success();
   const std::optional<ir::GraphMode> mode = ir::findGraphMode(text);
@@ -68,7 +76,8 @@ ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
   }
   if (*mode != ir::GraphMode::kNone && !inputs.options.hostUpdates.empty()) {
     return badFlag("--launch " + text +
-                   ": a CUDA graph cannot hold updates on the host, found --allow host-step");
+                   ": a CUDA graph cannot hold updates on the host, found --allow host-step or "
+                   "--host-updates");
   }
   if (*mode != ir::GraphMode::kNone && inputs.options.limits.disk > Bytes(0)) {
     return badFlag("--launch " + text + ": a CUDA graph cannot wait for a disk, found --disk");
@@ -144,6 +153,12 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
       "comma list of offload,recompute,in-place-reuse,reorder,row-blocks or none; default: all. "
       "With "
       "host-step (alone: on top of all) updates may run on the host, whose bits are not a GPU's");
+  command
+      .add_option(
+          "--host-updates", flags.hostUpdates,
+          "per cent of the updates that run on the host, by bytes of parameters, instead of "
+          "the planner's choice (--allow host-step)")
+      ->check(CLI::Range(0, 100));
   command.add_option(
       "--pin", flags.pins,
       "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', or 'state:*layers.*=keep' for "
@@ -285,6 +300,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   inputs.target = std::move(*target);
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
+  fixHostUpdates(flags.hostUpdates, inputs.options);
   if (ir::Error error = readHostLimit(flags.host, inputs.options)) return error;
   if (ir::Error error = readDiskLimit(flags.disk, inputs.options)) return error;
   if (ir::Error error = readLaunch(flags.launch, inputs)) return error;

@@ -27,6 +27,7 @@ struct PlanningFlags : CommonFlags {
   std::string host;
   std::string disk;
   std::string allow;
+  int hostUpdates = -1;  // per cent; -1: as `allow` says
   std::vector<std::string> pins;
   int threads = 0;
   std::string launch;

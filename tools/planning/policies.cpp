@@ -107,7 +107,10 @@ std::vector<passes::PlanStepOptions> narrowTo(Policy policy, const PlanningInput
   const bool recomputes = policy == Policy::kRecomputeOnly || policy == Policy::kFullRecompute;
   if (policy != Policy::kOffloadOnly) options.allowed.offload = options.allowed.disk = false;
   options.allowed.recompute = options.allowed.recompute && recomputes;
-  if (policy == Policy::kHostStepOnly) options.hostUpdates = {100};
+  if (policy == Policy::kHostStepOnly) {
+    options.hostUpdates = {100};
+    options.mustUpdateOnHost = true;
+  }
   if (policy != Policy::kFullRecompute) return {options};
   std::vector<passes::PlanStepOptions> ways;
   for (const int32_t segments : kSegments) {
