@@ -79,12 +79,13 @@ bool isHere(ir::DeviceKind device) {
 }
 
 runtime::DiskRates diskRatesOf(const ir::LinkModel& links) {
-  return {.write = links.diskWrite, .read = links.diskRead};
+  return {.write = links.diskWrite, .read = links.diskRead, .bothPermille = links.diskBothPermille};
 }
 
 void setDiskRates(const runtime::DiskRates& rates, ir::LinkModel& links) {
   links.diskWrite = rates.write;
   links.diskRead = rates.read;
+  links.diskBothPermille = rates.bothPermille;
 }
 
 /// Once in the process for each folder: a training that runs may use the disk later.

@@ -9,6 +9,7 @@
 
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/host_update_bench.h"
 #include "runtime/cuda/stopwatch.h"
 
 namespace stowage::runtime {
@@ -155,6 +156,14 @@ class LinkBench {
 
 }  // namespace
 
-ir::Expected<ir::LinkModel> measureCudaLinks() { return LinkBench::measure(); }
+ir::Expected<ir::LinkModel> measureCudaLinks() {
+  ir::Expected<ir::LinkModel> links = LinkBench::measure();
+  if (!links) return links.takeError();
+  ir::Expected<HostUpdateRates> host = measureHostUpdates();
+  if (!host) return host.takeError();
+  links->hostUpdates = host->updates;
+  links->besideHostPermille = host->prefetchPermille;
+  return links;
+}
 
 }  // namespace stowage::runtime

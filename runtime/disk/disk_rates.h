@@ -17,13 +17,14 @@ namespace stowage::runtime {
 struct DiskRates {
   ir::LinkRate write;  // until the disk says that the bytes are on it
   ir::LinkRate read;
-  int bothPermille = 1000;  // how much of its rate each direction keeps while the other runs
+  int bothPermille = 1000;  // what both directions keep of their rates, on average, at once
 };
 
 inline constexpr Bytes kDiskSample(int64_t{1} << 30);
 
-/// Writes a nameless file of `sample` bytes (rounded up to whole blocks of 4 MiB) in `folder` and
-/// reads it back; it is gone afterwards, however this ends. Latency is that of 4096 bytes.
+/// Writes a nameless file of `sample` bytes (rounded up to whole blocks of 4 MiB) in `folder`, once
+/// more, and reads it back; it is gone afterwards, however this ends. The second time counts, as a
+/// training writes the same blocks in every step. Latency is that of 4096 bytes.
 /// Errors: kInvalidArgument for what is no folder, kEnvironment where files cannot be made, the
 /// space does not suffice, or reads cannot pass the page cache; kIo when the disk fails.
 ir::Expected<DiskRates> measureDisk(const std::string& folder, Bytes sample = kDiskSample);

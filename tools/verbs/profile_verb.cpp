@@ -31,6 +31,7 @@
 #include "tools/machine/this_machine.h"
 #include "tools/planning/planning_flags.h"
 #include "tools/run/in_step_times.h"
+#include "tools/run/measured_links.h"
 #include "tools/run/run_checks.h"
 #include "tools/verbs/verbs.h"
 
@@ -54,7 +55,6 @@ struct Measured {
   runtime::TimeSpread spread;
   size_t known = 0;     // rows of `costs` that were there before
   ir::LinkModel links;  // with nothing else running
-  std::optional<BytesPerSecond> hostMemory;
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<runtime::DiskRates> disk;
   std::optional<InStepTimes> inSteps;
@@ -114,6 +114,7 @@ ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
   if (links && disk) {
     links->diskRead = disk->read;
     links->diskWrite = disk->write;
+    links->diskBothPermille = disk->bothPermille;
   }
   return links;
 }
@@ -150,8 +151,6 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
   if (!links) return links.takeError();
   measured.links = *links;
-  // On the CPU the links are that memory.
-  if (target->device != ir::DeviceKind::kCpu) measured.hostMemory = runtime::measureHostMemory();
   costs->links = *links;
   measured.costs = std::move(*costs);
   if (flags.inSteps.empty()) return measured;
@@ -183,57 +182,6 @@ void printRepeats(const ProfileFlags& flags, const Measured& measured, const ir:
        << flags.repeats - 1 << " differ"
        << (contradictsTable(graph, op) ? ", although plans may recompute it" : "") << '\n';
   }
-}
-
-std::string formatRate(BytesPerSecond rate) {
-  return fmt::format("{:.1f} GB/s", static_cast<double>(rate.value()) / 1e9);
-}
-std::string formatRate(const ir::LinkRate& rate) { return formatRate(rate.bandwidth); }
-
-std::string formatRates(const ir::LinkModel& links) {
-  return formatRate(links.deviceToHost) + " to the host, " + formatRate(links.hostToDevice) +
-         " from it";
-}
-
-void printLinks(const Measured& measured, llvm::raw_ostream& os) {
-  const std::string alone = formatRates(measured.links);
-  os << "links      " << alone;
-  if (measured.links.bothPermille < 1000) {
-    os << fmt::format(", {:.0f} % of that both at once", measured.links.bothPermille / 10.0);
-  }
-  const std::string inSteps = formatRates(measured.costs.links);
-  if (inSteps != alone) os << "; in steps " << inSteps;
-  os << '\n';
-  if (measured.costs.links.launch > Nanoseconds(0)) {
-    os << "           launch overhead of a copy " << formatDuration(measured.costs.links.launch)
-       << '\n';
-  }
-  if (measured.hostMemory) {
-    os << "host       " << formatRate(*measured.hostMemory) << " copied by one thread\n";
-  }
-  if (!measured.disk) return;
-  const runtime::DiskRates& disk = *measured.disk;
-  os << "disk       " << formatRate(disk.write) << " written, after "
-     << formatDuration(disk.write.latency) << "; " << formatRate(disk.read) << " read, after "
-     << formatDuration(disk.read.latency) << '\n';
-}
-
-nlohmann::ordered_json linksJson(const Measured& measured) {
-  const auto rate = [](const ir::LinkRate& link) {
-    return nlohmann::ordered_json{{"bytes_per_s", link.bandwidth.value()},
-                                  {"latency_ns", link.latency.value()}};
-  };
-  const ir::LinkModel& links = measured.links;
-  nlohmann::ordered_json json = {{"d2h", rate(links.deviceToHost)},
-                                 {"h2d", rate(links.hostToDevice)},
-                                 {"both_permille", links.bothPermille},
-                                 {"launch_ns", links.launch.value()}};
-  if (measured.hostMemory) json["host_memory_bytes_per_s"] = measured.hostMemory->value();
-  if (measured.disk) {
-    json["disk_read"] = rate(links.diskRead);
-    json["disk_write"] = rate(links.diskWrite);
-  }
-  return json;
 }
 
 /// The same step three times: predicted, run, predicted again.
@@ -287,7 +235,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                                    {"compute_ns", sums.work.value()},
                                    {"launch_ns", sums.launch.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
-    json["links"] = linksJson(measured);
+    json["links"] = linksJson(measured.links, measured.disk.has_value());
     if (measured.inSteps) {
       const ir::LinkModel& inSteps = measured.costs.links;
       json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
@@ -314,7 +262,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     }
     os << '\n';
   }
-  printLinks(measured, os);
+  printLinks({measured.links, measured.costs.links, measured.disk.has_value()}, os);
   if (measured.inSteps) printInSteps(*measured.inSteps, os);
   if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
   if (!toStdout) os << "wrote      " << flags.output << '\n';
