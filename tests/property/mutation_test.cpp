@@ -5,11 +5,13 @@
 // harmless, an oracle that shares nothing with the verifier decides, and the two must agree: the
 // verifier reports exactly when the oracle does, and no rule that the oracle does not see broken.
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
 
 #include <map>
 
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/normalise/host_updates.h"
 #include "passes/plan_step.h"
 #include "tests/property/mutations.h"
 #include "tests/support/byte_oracle.h"
@@ -219,35 +221,70 @@ TEST(Mutation, EveryMutantIsRefusedByTheRuleExpected) {
   }
 }
 
+/// Nothing moves but between device and host; all updates on the host; whatever may go to disk is
+/// sent there.
+enum class Tier : uint8_t { kDevice, kHostUpdates, kDisk };
+
+/// The updates of some steps are none that the host may do.
+std::shared_ptr<const ir::Graph> withHostUpdates(const ir::Graph& graph) {
+  passes::PassState state;
+  state.graph = graph;
+  orFail(passes::HostUpdates({100}).run(state));
+  return std::make_shared<const ir::Graph>(std::move(state.graph));
+}
+
 /// What the planner answers for a small step under a tight budget.
-std::optional<Case> planCase(uint64_t plan) {
+std::optional<Case> planCase(uint64_t plan, Tier tier) {
   Case made{.target = makeTestTarget()};
-  const auto step =
+  auto step =
       plan % 2 == 0 ? makeSmallStep(plan) : std::make_shared<const ir::Graph>(makeTinyGraph(plan));
+  if (tier == Tier::kHostUpdates) step = withHostUpdates(*step);
   const ir::CostTable costs = makeRandomCosts(*step, plan);
-  ir::Expected<passes::PlannedStep> infeasible =
-      passes::planStep(*step, made.target, costs, {.budget = Bytes(1)});
+  passes::PlanStepOptions options{.budget = Bytes(1)};
+  if (tier == Tier::kHostUpdates) options.orders = {passes::Order::kProgram};
+  const auto planWith = [&] { return passes::planStep(*step, made.target, costs, options); };
+  ir::Expected<passes::PlannedStep> infeasible = planWith();
   if (infeasible) return std::nullopt;
   const ir::PlanError answer = ir::takePayload(infeasible.takeError());
-  const Bytes roomy(answer.infeasible()->smallestBudget.value() * 9 / 8);
+  options.budget = Bytes(answer.infeasible()->smallestBudget.value() * 9 / 8);
+  if (tier == Tier::kDisk) {
+    options.budget = Bytes(2 * options.budget.value());
+    options.allowed.disk = true;
+    options.limits.disk = Bytes(1 << 30);
+    options.pins = {{"*", ir::GapAction::kDisk}};
+    ir::Expected<passes::PlannedStep> onDisk = planWith();
+    if (!onDisk) {
+      llvm::consumeError(onDisk.takeError());
+      return std::nullopt;
+    }
+  }
   // The arena ends where the schedule ends, so that a byte less is missed.
-  made.budget = orFail(passes::planStep(*step, made.target, costs, {.budget = roomy}))
-                    .result.timetable.devicePeak;
-  passes::PlannedStep planned =
-      orFail(passes::planStep(*step, made.target, costs, {.budget = made.budget}));
+  made.budget = options.budget = orFail(planWith()).result.timetable.devicePeak;
+  passes::PlannedStep planned = orFail(planWith());
   made.costs = std::make_shared<ir::NodeCosts>(orFail(ir::resolveCosts(planned.graph, costs)));
   made.graph = std::make_shared<ir::Graph>(std::move(planned.graph));
   made.schedule = std::move(planned.schedule);
   return made;
 }
 
+int64_t countOn(const ir::Schedule& schedule, ir::Stream stream) {
+  return llvm::count_if(schedule.commands,
+                        [&](const ir::Command& command) { return command.stream == stream; });
+}
+
 TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
   Fuzzer fuzzer;
   int plans = 0;
-  for (uint64_t seed = 0; seed < 12; ++seed) {
-    const std::optional<Case> original = planCase(seed);
+  int64_t onHost = 0;
+  int64_t onDisk = 0;
+  for (uint64_t seed = 0; seed < 18; ++seed) {
+    const std::optional<Case> original = planCase(seed, seed < 12   ? Tier::kDevice
+                                                        : seed < 15 ? Tier::kHostUpdates
+                                                                    : Tier::kDisk);
     if (!original) continue;
     ++plans;
+    onHost += countOn(original->schedule, ir::Stream::kHostCompute);
+    onDisk += countOn(original->schedule, ir::Stream::kDiskRead);
     ASSERT_EQ(toText(rulesOf(ir::verify(original->input()))), " nothing") << "seed " << seed;
     ASSERT_EQ(toText(judgeBytes(original->schedule, *original->graph, original->target)),
               " nothing")
@@ -255,7 +292,9 @@ TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
     for (const MutationKind& kind : allKinds()) fuzzer.run(kind, *original, seed);
   }
   fuzzer.print();
-  EXPECT_GE(plans, 8);
+  EXPECT_GE(plans, 12);
+  EXPECT_GT(onHost, 3);
+  EXPECT_GT(onDisk, 3);
 }
 
 }  // namespace

@@ -325,7 +325,7 @@ std::vector<MutationKind> streamMutations() {
                               Stream::kDiskWrite, Stream::kCollective, Stream::kHostCompute}) {
     kinds.push_back(
         atCommand("launch on a stream that is not its own", 15, [stream](Case&, Command& command) {
-          if (!isRun(command)) return false;
+          if (!isRun(command) || command.stream == stream) return false;
           command.stream = stream;
           return true;
         }));
