@@ -31,6 +31,7 @@ def parts_alone(options):
     yield "steady_memory", "memory", script(options, "steady_memory.py")
     yield "host_memory", "memory", script(options, "host_memory.py")
     yield "memcheck", "memcheck", script(options, "memcheck.py")
+    yield "host_updates", "host_updates", script(options, "host_updates.py")
     if os.path.exists(options.session):
         yield "session", "session", [os.path.abspath(options.session)]
     timed = ["--steps", "200", "--in-steps", "80%peak", "--runs", "3", "--json"]

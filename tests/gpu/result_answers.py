@@ -19,7 +19,7 @@ KEYS = {"bits": ("model", "budget", "launch"), "users": ("model", "budget", "lau
         "large": ("case", "checkpointing", "run", "budget", "mode", "costs"),
         "deterministic": ("case", "run", "budget"),
         "small": ("model", "allow", "budget", "launch"), "demo": ("model",),
-        "python": ("check", "case")}
+        "python": ("check", "case"), "host_updates": ("model",)}
 GOOD_WORDS = ("equal", "ran", "not legal", "does not fit")
 
 

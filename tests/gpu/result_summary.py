@@ -137,6 +137,8 @@ PROMISES = [
      lambda found: found_good(found["faults"], check="waits"), "Faults"),
     ("no memory error (compute-sanitizer)", ["memcheck"],
      lambda found: found_good(found["memcheck"]), "Memcheck"),
+    ("updates on the host are as near to the GPU's as rounding lets them be", ["host_updates"],
+     lambda found: found_good(found["host_updates"]), "Updates on the host"),
     ("the C++ session trains like plain libtorch", ["session"],
      lambda found: found_good(found["session"], "passed"), "Session"),
     ("large models train in their budgets", ["large"], found_large_runs, "Large models"),

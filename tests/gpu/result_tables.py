@@ -9,6 +9,9 @@ from result_answers import is_bad
 # By case of gpu.py.
 CASES = {"llama1b": "Llama 3.2 1B shape, batch 4 x 4096",
          "llama8b": "Llama 3.1 8B shape, batch 1 x 4096",
+         "llama8b_4": "Llama 3.1 8B shape, batch 4 x 4096",
+         "llama8b_16k": "Llama 3.1 8B shape, 4 micro-batches of 1 x 4096",
+         "llama8b_64k": "Llama 3.1 8B shape, 16 micro-batches of 1 x 4096",
          "llama8b_lora": "LoRA (rank 16) on the 8B shape, batch 1 x 4096"}
 MODES = {"eager": "plain training", "checkpointing": "gradient checkpointing",
          "checkpointing+offload": "gradient checkpointing with offload",
@@ -157,6 +160,16 @@ def memcheck_tables(results):
                    as_said("memcheck", row)) for row in results.rows])
 
 
+def host_updates_tables(results):
+    return table(["model", "steps", "parameters of the same bits", "out of tolerance",
+                  "largest difference, in learning rate x steps", "losses differ by",
+                  "twice the same bits", "as promised"],
+                 [(f"`{row['model']}`", row["steps"], f"{100 * row['equal_share']:.2f} %",
+                   f"{100 * row['outside_share']:.4f} %", f"{row['largest_in_lr_steps']:.4f}",
+                   f"{100 * row['loss_relative']:.4f} %", "yes" if row["repeats"] else bold("NO"),
+                   as_said("host_updates", row)) for row in results.rows])
+
+
 def session_tables(results):
     return table(["test", "result"],
                  [(f"`{row['test']}`", bold("FAILED") if is_bad("session", row) else
@@ -166,10 +179,12 @@ def session_tables(results):
 # --- large ----------------------------------------------------------------------------------------
 
 def budget_text(row):
-    budget = row["budget"]
+    budget, _, way = row["budget"].partition("/")
+    share = way.partition("=")[2]
+    way = f", {share + ' % of the ' if share else ''}updates on the host" if way else ""
     if budget.endswith("B") and budget[:-1].isdigit():
         budget = gibibytes(int(budget[:-1]))
-    return budget.replace("GiB", " GiB").replace("  ", " ") + (
+    return budget.replace("GiB", " GiB").replace("  ", " ") + way + (
         ", the smallest" if row.get("smallest") else "")
 
 

@@ -22,7 +22,7 @@ from result_answers import Malformed, join_answers, read_answers
 from python_tables import python_tables
 from result_summary import summary, summary_rows
 from result_tables import (CASES, NOT_MEASURED, bits_tables, bold, demo_tables, error_of,
-                           faults_tables, gibibytes, large_tables, memcheck_tables, memory_tables,
+                           faults_tables, gibibytes, host_updates_tables, large_tables, memcheck_tables, memory_tables,
                            name_of, of_case, per_cent, seconds, session_tables, small_tables, table)
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
@@ -41,6 +41,8 @@ SECTIONS = [
      faults_tables),
     ("Memcheck", "memcheck", "Planned steps of a small GPT-2 under compute-sanitizer's memcheck.",
      memcheck_tables),
+    ("Updates on the host", "host_updates",
+     "The same training with all updates on the host and on the GPU.", host_updates_tables),
     ("Session", "session", "The C++ session in a training loop.", session_tables),
     ("Large models", "large", "Training in bf16 with AdamW in default mode: plain libtorch, what "
      "one does by hand, and plans.", large_tables),

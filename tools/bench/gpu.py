@@ -9,11 +9,14 @@ set today (hugging_face.py). First values come from one random file, so that no 
 drawing them. Prints a row as soon as it is there; --out writes an answer (answer.py). Exit code 1
 when a run failed or the time given was up.
 
-    gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,27GiB] [--steps 12]
+    gpu.py [--program build/bin/stowage] [--only llama1b] [--budgets 40GiB,30GiB/host-step] [--steps 12]
            [--in-steps] [--timeline] [--deterministic] [--no-planned] [--no-eager]
            [--no-checkpointing] [--seconds 500] [--hugging-face eager,checkpointing]
            [--scratch DIR] [--out FILE]
 
+A budget may name what else its plan may do: 30GiB/host-step (updates on the host, as the planner
+chooses), 30GiB/host-updates=25 (25 % of them). Such runs are not compared with eager libtorch: the
+host's kernels have other bits.
 With --timeline each planned run also takes the times of its commands in ten steps, and its row says
 how far copies are hidden and how far the schedule with these times is from what was measured.
 With --in-steps all plans are made from the times that ops have in the steps of one budget (of the
@@ -32,31 +35,9 @@ import tempfile
 import time
 
 from answer import Answer, describe
+from gpu_cases import CASES
 from gpu_rows import answer_rows, seconds
 
-LLAMA = ["precision=bfloat16", "sequence=4096"]
-CASES = {
-    "llama1b": {"model": "llama", "host": "60GiB",
-                "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
-                "in_steps": "31GiB",
-                "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA],
-                "hugging_face": ["--shape", "llama3.2-1b", "--batch", "4"]},
-    "llama8b": {"model": "llama", "host": "90GiB", "budgets": ["75GiB", "60GiB", "40GiB", "30GiB"],
-                "in_steps": "40GiB",
-                "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA],
-                "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1"]},
-    "llama8b_lora": {"model": "llama_lora", "host": "90GiB", "budgets": ["50GiB", "24GiB", "12GiB"],
-                     "in_steps": "24GiB",
-                     "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw",
-                                  *LLAMA],
-                     "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1", "--lora", "16"]},
-    "small": {"model": "llama", "host": "4GiB", "budgets": ["400MiB", "250MiB"],
-              "in_steps": "300MiB",
-              "settings": ["layers=4", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4",
-                           "vocabulary=8192", "batch=4", "optimizer=stowage_adamw",
-                           "precision=bfloat16", "sequence=512"],
-              "hugging_face": ["--shape", "small", "--batch", "4", "--sequence", "512"]},
-}
 HUGGING_FACE = ["eager", "checkpointing", "checkpointing:2", "checkpointing+offload",
                 "stream_offload", "compile", "compile:0.5", "compile:0.2", "compile:0.0",
                 "save_on_cpu"]
@@ -128,15 +109,30 @@ def smallest(options, case, step, costs):
     return f"{json.loads(done.stdout)['error']['infeasible']['smallest_budget_bytes']}B"
 
 
+def plan_flags(ways):
+    """Of `stowage plan`, for what follows a budget."""
+    flags = []
+    for way in ways:
+        name, _, value = way.partition("=")
+        if way == "host-step":
+            flags += ["--allow", "host-step"]
+        elif name == "host-updates" and value.isdigit():
+            flags += ["--host-updates", value]
+        else:
+            raise Failed(f"found '/{way}' after a budget, expected /host-step or /host-updates=25")
+    return flags
+
+
 def plan(options, case, step, costs, budget):
-    row = {}
+    budget, *ways = budget.split("/")
+    row = {"ways": ways} if ways else {}
     if budget == "smallest":
-        budget, row = smallest(options, case, step, costs), {"smallest": True}
-    row["budget"] = budget
-    path = f"{step}.{budget.replace('%', '_')}.plan.json"
+        budget, row = smallest(options, case, step, costs), {**row, "smallest": True}
+    row["budget"] = "/".join([budget, *ways])
+    path = f"{step}.{'-'.join([budget, *ways]).replace('%', '_')}.plan.json"
     try:
         done = call(options.program, "plan", step, "--budget", budget, "--costs", costs, "--host",
-                    case["host"], "-o", path, allowed=(0, 1))
+                    case["host"], *plan_flags(ways), "-o", path, allowed=(0, 1))
     except Failed as failure:
         return {**row, "verdict": str(failure)}
     if done.returncode == 1:
@@ -247,6 +243,8 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
     rows = []
     with concurrent.futures.ThreadPoolExecutor() as pool:
         waiting = [pool.submit(plan, options, case, step, costs, budget) for budget in budgets]
+        if any("/" in budget for budget in budgets):  # updates on the host need the processors
+            concurrent.futures.wait(waiting)
         for ready in concurrent.futures.as_completed(waiting):
             row = ready.result()
             row.update({"checkpointing": bool(more), "costs": source})
@@ -254,7 +252,7 @@ def run_budgets(options, case, name, folder, budgets, weights, more=()):
                 row["verdict"] = "not run: the time given was up"
             if row["verdict"] == "planned":
                 try:
-                    compare = not options.no_eager and ready is waiting[-1]
+                    compare = not options.no_eager and "ways" not in row and ready is waiting[-1]
                     run(options, costs, weights, row, compare)
                 except Failed as failure:
                     row["verdict"] = str(failure)

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models that gpu.py trains: settings of `stowage capture`, host memory, budgets, and what
+hugging_face.py is told."""
+
+LLAMA = ["precision=bfloat16", "sequence=4096"]
+CASES = {
+    "llama1b": {"model": "llama", "host": "60GiB",
+                "budgets": ["57GiB", "40GiB", "31GiB", "27GiB", "smallest"],
+                "in_steps": "31GiB",
+                "settings": ["preset=llama3.2-1b", "batch=4", "optimizer=stowage_adamw", *LLAMA],
+                "hugging_face": ["--shape", "llama3.2-1b", "--batch", "4"]},
+    "llama8b": {"model": "llama", "host": "90GiB", "budgets": ["75GiB", "60GiB", "40GiB", "30GiB"],
+                "in_steps": "40GiB",
+                "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw", *LLAMA],
+                "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1"]},
+    "llama8b_4": {"model": "llama", "host": "90GiB", "budgets": ["43GiB", "30GiB"],
+                  "in_steps": "43GiB",
+                  "settings": ["preset=llama3.1-8b", "batch=4", "optimizer=stowage_adamw", *LLAMA],
+                  "hugging_face": ["--shape", "llama3.1-8b", "--batch", "4"]},
+    "llama8b_16k": {"model": "llama", "host": "90GiB", "budgets": ["24GiB", "24GiB/host-step"],
+                    "in_steps": "24GiB",
+                    "settings": ["preset=llama3.1-8b", "batch=4", "micro_batches=4",
+                                 "optimizer=stowage_adamw", *LLAMA],
+                    "hugging_face": []},
+    "llama8b_64k": {"model": "llama", "host": "90GiB", "budgets": ["24GiB", "24GiB/host-step"],
+                    "in_steps": "24GiB",
+                    "settings": ["preset=llama3.1-8b", "batch=16", "micro_batches=16",
+                                 "optimizer=stowage_adamw", *LLAMA],
+                    "hugging_face": []},
+    "llama8b_lora": {"model": "llama_lora", "host": "90GiB", "budgets": ["50GiB", "24GiB", "12GiB"],
+                     "in_steps": "24GiB",
+                     "settings": ["preset=llama3.1-8b", "batch=1", "optimizer=stowage_adamw",
+                                  *LLAMA],
+                     "hugging_face": ["--shape", "llama3.1-8b", "--batch", "1", "--lora", "16"]},
+    "small": {"model": "llama", "host": "4GiB", "budgets": ["400MiB", "250MiB"],
+              "in_steps": "300MiB",
+              "settings": ["layers=4", "hidden=512", "intermediate=1408", "heads=8", "kv_heads=4",
+                           "vocabulary=8192", "batch=4", "optimizer=stowage_adamw",
+                           "precision=bfloat16", "sequence=512"],
+              "hugging_face": ["--shape", "small", "--batch", "4", "--sequence", "512"]},
+}
