@@ -259,8 +259,9 @@ std::optional<Case> planCase(uint64_t plan, Tier tier) {
     }
   }
   // The arena ends where the schedule ends, so that a byte less is missed.
-  made.budget = options.budget = orFail(planWith()).result.timetable.devicePeak;
+  options.budget = orFail(planWith()).result.timetable.devicePeak;
   passes::PlannedStep planned = orFail(planWith());
+  made.budget = planned.result.timetable.devicePeak;
   made.costs = std::make_shared<ir::NodeCosts>(orFail(ir::resolveCosts(planned.graph, costs)));
   made.graph = std::make_shared<ir::Graph>(std::move(planned.graph));
   made.schedule = std::move(planned.schedule);
