@@ -93,7 +93,8 @@ class TiersChain : public DiskTest {
     if (!planned) return false;
     const std::string disk =
         planned->contains("disk") ? " --verify-disk --disk " + folder_.string() : "";
-    const Outcome ran = stowage("run " + at("plan.json") + disk + " --steps 6 --compare-unplanned");
+    const Outcome ran =
+        stowage("run " + at("plan.json") + disk + " --steps 6 --compare-unplanned --replan");
     EXPECT_TRUE(ran.code == 0 && ran.says("identical bits to the unplanned run") &&
                 ran.says(" as predicted"))
         << model.name << ", " << way << ", " << budget << "\n"

@@ -55,7 +55,7 @@ TEST_F(RunDisk, TrainsInHalfOfTheHostMemoryWithTheBitsOfTheUnplannedRun) {
     const nlohmann::json answer = planned(scarce("--budget 35%peak"));
     EXPECT_TRUE(answer.contains("disk") && answer["disk"]["read_bytes"] > 0) << model;
     EXPECT_EQ(stowage("verify " + at("plan.json")).code, 0) << model;
-    const Outcome ran = run("--verify-disk --steps 6 --compare-unplanned");
+    const Outcome ran = run("--verify-disk --steps 6 --compare-unplanned --replan");
     EXPECT_TRUE(ran.code == 0 && ran.says("identical bits to the unplanned run") &&
                 ran.says(" as predicted"))
         << model << "\n"
