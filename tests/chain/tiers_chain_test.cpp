@@ -3,7 +3,8 @@
 // Every example model with its states on the host, on a disk, with updates on the host, and all of
 // it mixed: the bits of plain libtorch after six steps, in a half and a third of the memory. And
 // trainings that are killed again and again, each time under another plan, end as if they were not.
-// STOWAGE_TIERS=1 asks for all models and ways; else there is one of each. STOWAGE_KILLS: how often.
+// STOWAGE_TIERS=1 asks for all models and ways; else there is one of each. STOWAGE_KILLS: how
+// often.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
