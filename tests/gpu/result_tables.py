@@ -9,9 +9,6 @@ from result_answers import is_bad
 # By case of gpu.py.
 CASES = {"llama1b": "Llama 3.2 1B shape, batch 4 x 4096",
          "llama8b": "Llama 3.1 8B shape, batch 1 x 4096",
-         "llama8b_4": "Llama 3.1 8B shape, batch 4 x 4096",
-         "llama8b_16k": "Llama 3.1 8B shape, 4 micro-batches of 1 x 4096",
-         "llama8b_64k": "Llama 3.1 8B shape, 16 micro-batches of 1 x 4096",
          "llama8b_lora": "LoRA (rank 16) on the 8B shape, batch 1 x 4096"}
 MODES = {"eager": "plain training", "checkpointing": "gradient checkpointing",
          "checkpointing+offload": "gradient checkpointing with offload",

@@ -12,6 +12,7 @@ Exit code 2: an answer or a page is malformed.
 """
 
 import argparse
+import collections
 import os
 import pathlib
 import re
@@ -85,9 +86,13 @@ def provenance(results):
 
 
 def machines(found, kinds):
-    """One line: on which card, by which commit."""
-    return sorted({f"{answer['card']}, commit {answer['commit']}, {answer['date'][:10]}"
-                   for kind in kinds for answer in found[kind].answers})
+    """One line: on which card, by which commits."""
+    commits = collections.defaultdict(set)
+    for kind in kinds:
+        for answer in found[kind].answers:
+            commits[answer["card"], answer["date"][:10]].add(answer["commit"])
+    return [f"{card}, commit{'s' if len(names) > 1 else ''} {', '.join(sorted(names))}, {day}"
+            for (card, day), names in sorted(commits.items())]
 
 
 def make_page(found):
@@ -136,14 +141,15 @@ def best_of(rows):
 
 
 def short_rows(found, case):
-    """Plain libtorch; the best of what one does by hand; plans: by memory, so that peers stand
-    beside each other."""
+    """Plain libtorch; the best of what one does by hand; plans with its bits: by memory, so that
+    peers stand beside each other."""
     rows = [row for row in of_case(found["large"], case) if "step_s" in row]
     plain = [row for row in rows if row["run"] == "eager" and not row.get("checkpointing")]
     hand = [row for row in rows if row["run"] != "planned" and row not in plain]
     most = plain[0]["peak_bytes"] if plain else float("inf")
     hand = best_of([row for row in hand if row["peak_bytes"] < most])
     plans = [row for row in rows if row["run"] == "planned" and not row.get("checkpointing")
+             and "/" not in row["budget"]
              and row.get("out_bytes", 0) + row.get("in_bytes", 0) > 0]
     return plain + sorted(hand + plans, key=lambda row: -row["peak_bytes"])
 
