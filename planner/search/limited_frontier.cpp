@@ -234,10 +234,12 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
   if (hasDisk()) {
     for (const KnownPlan& plan : frontier_.lowest()) {
       if (plan.peak > budget) continue;
+      // Nothing known: it does not fit the disk.
       const int64_t host = spilled(plan, -plan.peak).leastHost;
+      if (host == INT64_MAX) continue;
       if (least.plan == nullptr || host < least.bytes) least = {&plan, host};
     }
-    return least;
+    if (least.plan != nullptr) return least;
   }
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
     Cell& cell = cells_[i];

@@ -104,6 +104,24 @@ TEST(DiskProperty, TakesWhatTheHostHasNoRoomFor) {
   EXPECT_GT(lower, 10);
 }
 
+// As if there were none: the host's bytes that a refusal names are enough.
+TEST(DiskProperty, ADiskThatIsTooSmallIsNoneAtAll) {
+  for (uint64_t seed = 0; seed < 3; ++seed) {
+    const DiskStep step(seed);
+    const Bytes budget(step.smallestBudget().value() * 3 / 2);
+    ir::Expected<passes::PlannedStep> refused = step.plan(budget, Bytes(0), Bytes(4096));
+    if (refused) continue;
+    const ir::PlanError error = ir::takePayload(refused.takeError());
+    ASSERT_TRUE(error.infeasible()) << error.text();
+    if (error.infeasible()->space != "host") continue;
+    const Bytes host = error.infeasible()->smallestBudget;
+    ir::Expected<passes::PlannedStep> fits = step.plan(budget, host, Bytes(4096));
+    EXPECT_TRUE(static_cast<bool>(fits)) << "seed " << seed << ": " << error.text();
+    if (!fits) llvm::consumeError(fits.takeError());
+    EXPECT_LT(host, Bytes(int64_t{1} << 40)) << "seed " << seed;
+  }
+}
+
 // The orders of a step lack different things. What the refusal asks for is enough for one of them.
 TEST(HostLimitProperty, ARefusalOfSeveralOrdersNamesWhatWorks) {
   int hosts = 0;
