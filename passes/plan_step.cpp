@@ -197,14 +197,18 @@ ir::Error StepPlanner::prepare(Variant& variant) {
     variant.estimatedCosts = costs.estimated;
   }
   const PlanStepOptions& options = source.options;
+  const auto refuse = [&](ir::Error error) {
+    const bool isOnlyWay = options.mustUpdateOnHost && variant.rowBlocks == 1;
+    return isOnlyWay ? std::move(error) : withoutVariant(variant, std::move(error));
+  };
   ir::Expected<planner::Problem> problem = planner::makeProblem(
       variant.graph, source.target, variant.costs ? *variant.costs : source.costs, options.allowed,
       options.limits, options.pins, options.graphMode);
-  if (!problem) return withoutVariant(variant, problem.takeError());
+  if (!problem) return refuse(problem.takeError());
   variant.problem.emplace(std::move(*problem));
   variant.problem->pinnedRows = options.pinnedRows;
   ir::Expected<planner::Planner> planner = planner::Planner::make(*variant.problem);
-  if (!planner) return withoutVariant(variant, planner.takeError());
+  if (!planner) return refuse(planner.takeError());
   variant.planner.emplace(std::move(*planner));
   return ir::success();
 }
@@ -333,6 +337,11 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
   Search search{.budget = budget};
   findSlowest(prospects, search);
   if (ir::Error error = tryVariants(prospects, search)) return error;
+  if (!search.best && !search.infeasible) {
+    // What was found quickly is no answer.
+    search = {.budget = budget};
+    if (ir::Error error = tryVariants(prospects, search)) return error;
+  }
   if (!search.best) return ir::makeError(std::move(*search.infeasible));
   const Variant& chosen = *search.chosen;
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
