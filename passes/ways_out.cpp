@@ -54,7 +54,10 @@ std::optional<Way> tryVariation(const RefusedStep& step, const Variation& variat
       planStep(step.graph, step.target, step.costs, variation.options);
   if (planned) {
     Way way{.change = variation.change, .fits = true, .smallestBudget = {}};
-    if (way.change == kDisk) way.change += " of " + formatBytes(planned->result.timetable.diskPeak);
+    const Bytes disk = planned->result.timetable.diskPeak;
+    if (way.change == kDisk) {
+      way.change += " of " + std::to_string(disk.value()) + "B (" + formatBytes(disk) + ")";
+    }
     return way;
   }
   const ir::PlanError error = ir::takePayload(planned.takeError());
@@ -121,13 +124,14 @@ ir::Expected<std::vector<Variation>> findVariations(const ir::Graph& graph,
     variations.back().options.limits.host = planner::Limits().host;
     if (variations.size() > 1) all.change += " and no limit of the host";
     all.options.limits.host = planner::Limits().host;
-    if (options.limits.disk == Bytes(0) && options.graphMode == ir::GraphMode::kNone) {
+    constexpr Bytes kLargestDisk(INT64_MAX / 4);
+    if (options.limits.disk < kLargestDisk && options.graphMode == ir::GraphMode::kNone) {
       variations.push_back({.change = kDisk, .options = options});
-      variations.back().options.limits.disk = Bytes(INT64_MAX / 4);
+      variations.back().options.limits.disk = kLargestDisk;
       variations.back().options.allowed.disk = true;
     }
   }
-  if (variations.size() > 1) variations.push_back(std::move(all));
+  if (variations.size() > 1 && !all.change.empty()) variations.push_back(std::move(all));
   return variations;
 }
 
