@@ -83,8 +83,11 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
       fixed.isFixed[g] = fixed.isPinned[g] = true;
     }
     if (isPossible) continue;
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "pin '" + describePin(pin) + "': found no gap in which that is possible");
+    const bool lacksDisk = pin.action == GapAction::kDisk && problem.limits.disk == Bytes(0);
+    return ir::makeError(
+        ir::ErrorCode::kInvalidArgument,
+        "pin '" + describePin(pin) + "': found no gap in which that is possible" +
+            (lacksDisk ? " without a disk, expected a number of bytes there" : ""));
   }
   ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
   if (!rows) return rows.takeError();
