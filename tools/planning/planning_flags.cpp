@@ -58,12 +58,17 @@ ir::Error addPin(const planner::Pin& pin, PlanningInputs& inputs) {
   return badFlag("--pin: '" + pin.pattern + "' matches no optimizer state");
 }
 
-/// --host-updates: that share and no other; -1: not given.
-void fixHostUpdates(int percent, passes::PlanStepOptions& options) {
-  if (percent < 0) return;
+/// --host-updates: that share and no other, where --allow has no list without such updates.
+ir::Error fixHostUpdates(const PlanningFlags& flags, passes::PlanStepOptions& options) {
+  if (flags.hostUpdates < 0) return ir::success();
+  if (flags.hostUpdates > 0 && !flags.allow.empty() && options.hostUpdates.empty()) {
+    return badFlag("--host-updates: found --allow '" + flags.allow +
+                   "', expected a list with host-step");
+  }
   options.hostUpdates.clear();
-  if (percent > 0) options.hostUpdates = {percent};
+  if (flags.hostUpdates > 0) options.hostUpdates = {flags.hostUpdates};
   options.mustUpdateOnHost = true;
+  return ir::success();
 }
 
 ir::Error readLaunch(const std::string& text, PlanningInputs& inputs) {
@@ -159,10 +164,10 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
           "per cent of the updates that run on the host, by bytes of parameters, instead of "
           "the planner's choice (--allow host-step)")
       ->check(CLI::Range(0, 100));
-  command.add_option(
-      "--pin", flags.pins,
-      "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', or 'state:*layers.*=keep' for "
-      "the optimizer state of parameters; may be repeated; the last match wins");
+  command.add_option("--pin", flags.pins,
+                     "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', '*=disk', or "
+                     "'state:*layers.*=keep' for "
+                     "the optimizer state of parameters; may be repeated; the last match wins");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
                      "no_update (forward and backward) or whole (for steps whose host numbers "
@@ -300,7 +305,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   inputs.target = std::move(*target);
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
-  fixHostUpdates(flags.hostUpdates, inputs.options);
+  if (ir::Error error = fixHostUpdates(flags, inputs.options)) return error;
   if (ir::Error error = readHostLimit(flags.host, inputs.options)) return error;
   if (ir::Error error = readDiskLimit(flags.disk, inputs.options)) return error;
   if (ir::Error error = readLaunch(flags.launch, inputs)) return error;

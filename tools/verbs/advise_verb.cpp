@@ -191,8 +191,8 @@ void printLegend(const Advice& advice, llvm::raw_ostream& os) {
   if (usesHost) {
     os << "host-step-only, host-step: updates on the host, with the bits of the host's kernels\n";
     if (advice.inputs.target.device == ir::DeviceKind::kCpu)
-      os << "  on a CPU backend the host is the same processor: such steps are not faster in a "
-            "run\n";
+      os << "  on a CPU backend the host is the same processor: such steps are faster only where "
+            "cores are idle\n";
   }
   printReasons(advice, os);
   if (wasEnded) os << "stopped    by --time-limit: longer searches may find faster steps\n";
@@ -318,6 +318,11 @@ VerbResult runAdvise(const AdviseFlags& flags) {
   llvm::StringRef(flags.budgets).split(texts, ',');
   ir::Expected<std::vector<Size>> sizes = parseBudgets(texts);
   if (!sizes) return sizes.takeError();
+  if (flags.hostUpdates >= 0) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--host-updates: 'stowage advise' shows all updates on the host and the "
+                         "planner's own share, expected 'stowage plan' for another one");
+  }
   ir::Expected<PlanningInputs> inputs = readPlanningInputs(flags);
   if (!inputs) return inputs.takeError();
   addGraphMemory(*inputs);

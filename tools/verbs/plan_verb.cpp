@@ -233,7 +233,7 @@ Verb addPlanVerb(CLI::App& app) {
     option->excludes("--allow");
     option->excludes("--from");
   }
-  policy->excludes(compare);
+  policy->excludes(compare)->excludes("--host-updates");
   command
       ->add_option("--time-limit", flags->timeLimit,
                    "seconds after which the fastest plan so far is the answer, as soon as there is "

@@ -64,6 +64,11 @@ TEST_F(RunHostUpdates, OnlyOnRequest) {
   }
   const Outcome both = plan("--budget 50%peak --allow offload,host-step");
   EXPECT_TRUE(both.code == 0 && both.says("on host    updates of ")) << both.text;
+  const Outcome half = plan("--budget 90%peak --host-updates 50 --json");
+  EXPECT_TRUE(half.code == 0 && !half.says("\"host_updated_bytes\": 0")) << half.text;
+  for (const std::string unclear : {"--allow offload", "--policy host-step-only"}) {
+    EXPECT_EQ(plan("--budget 90%peak --host-updates 50 " + unclear).code, 2) << unclear;
+  }
 }
 
 TEST_F(RunHostUpdates, ALoweredPlanAndACheckpointKeepThem) {
