@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "ir/graph/liveness.h"
+#include "runtime/disk/disk_folder.h"
 #include "runtime/machine/host_need.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/machine/this_machine.h"
@@ -58,7 +59,8 @@ ir::Error checkComparable(const planner::PlanFile& plan) {
 
 ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& folder) {
   const Bytes disk = plan.schedule.arenaBytes(ir::Space::kDisk);
-  if (disk == Bytes(0) || !folder.empty()) return ir::success();
+  if (disk == Bytes(0)) return ir::success();
+  if (!folder.empty()) return runtime::checkIsDisk(folder);
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "the plan keeps " + formatBytes(disk) +
                            " on disk: expected --disk DIR, a folder on a disk with so much room");
