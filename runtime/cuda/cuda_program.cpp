@@ -315,6 +315,7 @@ class CudaProgram : public Program {
   ir::Error finishTrace() {
     if (!trace_) return ir::success();
     const std::unique_ptr<ActivityTrace> trace = std::move(trace_);
+    dropError(device_.threads.drain());
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
