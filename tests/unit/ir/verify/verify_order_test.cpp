@@ -139,6 +139,7 @@ TEST(VerifyOrder, TheVerifierSeesOnlyWhatItMay) {
                                          "ir/schedule/schedule.h",
                                          "ir/graph/op_table.h",
                                          "ir/schedule/target.h",
+                                         "ir/schedule/disk_block.h",
                                          "ir/costs/cost_table.h",
                                          "ir/schedule/fingerprint.h",
                                          "ir/base/interval.h",
