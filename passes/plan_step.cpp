@@ -100,6 +100,7 @@ struct StepPlanner::Variant {
   Order order = Order::kProgram;
   int64_t rowBlocks = 1;
   int64_t hostUpdates = 0;
+  bool mayLack = false;  // the step can be planned without it
   ir::Graph graph;
   std::string fingerprint;
   std::shared_ptr<const ir::CostTable> costs;  // of row blocks, or with updates on the host
@@ -174,6 +175,7 @@ ir::Error StepPlanner::addVariant(Order order, int64_t rowBlocks, int64_t hostUp
   variant->order = order;
   variant->rowBlocks = rowBlocks;
   variant->hostUpdates = hostUpdates;
+  variant->mayLack = rowBlocks > 1 || (hostUpdates > 0 && !source_->options.mustUpdateOnHost);
   if (ir::Error error = prepare(*variant)) return error;
   variants_.push_back(std::move(variant));
   return ir::success();
@@ -197,18 +199,14 @@ ir::Error StepPlanner::prepare(Variant& variant) {
     variant.estimatedCosts = costs.estimated;
   }
   const PlanStepOptions& options = source.options;
-  const auto refuse = [&](ir::Error error) {
-    const bool isOnlyWay = options.mustUpdateOnHost && variant.rowBlocks == 1;
-    return isOnlyWay ? std::move(error) : withoutVariant(variant, std::move(error));
-  };
   ir::Expected<planner::Problem> problem = planner::makeProblem(
       variant.graph, source.target, variant.costs ? *variant.costs : source.costs, options.allowed,
       options.limits, options.pins, options.graphMode);
-  if (!problem) return refuse(problem.takeError());
+  if (!problem) return withoutVariant(variant, problem.takeError());
   variant.problem.emplace(std::move(*problem));
   variant.problem->pinnedRows = options.pinnedRows;
   ir::Expected<planner::Planner> planner = planner::Planner::make(*variant.problem);
-  if (!planner) return refuse(planner.takeError());
+  if (!planner) return withoutVariant(variant, planner.takeError());
   variant.planner.emplace(std::move(*planner));
   return ir::success();
 }
@@ -216,8 +214,7 @@ ir::Error StepPlanner::prepare(Variant& variant) {
 /// What is pinned as captured may not be there, or not be possible, in another arrangement.
 ir::Error StepPlanner::withoutVariant(const Variant& variant, ir::Error error) {
   ir::PlanError found = ir::takePayload(std::move(error));
-  const bool isOther = variant.rowBlocks > 1 || variant.hostUpdates > 0;
-  const bool isPin = isOther && found.code() == ir::ErrorCode::kInvalidArgument;
+  const bool isPin = variant.mayLack && found.code() == ir::ErrorCode::kInvalidArgument;
   return isPin ? ir::success() : ir::makeError(std::move(found));
 }
 
