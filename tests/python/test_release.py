@@ -33,6 +33,14 @@ def planned_step(model, optimizer, budget="60%peak"):
     return stowage.step(model, optimizer, budget=budget, device="cpu")(step_of(model, optimizer))
 
 
+def begin_training():
+    """The model and its planned step, about to draw what `plainly` draws."""
+    model, optimizer = make()
+    train_step = planned_step(model, optimizer)
+    torch.manual_seed(2)
+    return model, train_step
+
+
 def batches(sizes):
     generator = torch.Generator().manual_seed(1)
     return [torch.randn(size, 8, generator=generator) for size in sizes]
@@ -56,9 +64,7 @@ def check_same(losses, model, sizes):
 
 def test_steps_go_on_with_the_same_bits():
     sizes = [4] * 5
-    model, optimizer = make()
-    train_step = planned_step(model, optimizer)
-    torch.manual_seed(2)
+    model, train_step = begin_training()
     losses = []
     for x in batches(sizes):
         losses.append(float(train_step(x)))
@@ -96,9 +102,7 @@ def test_plans_that_take_turns_share_what_is_released():
 def test_everything_else_waits_for_restore(tmp_path):
     sizes = [4] * 3
     data = batches(sizes)
-    model, optimizer = make()
-    train_step = planned_step(model, optimizer)
-    torch.manual_seed(2)
+    model, train_step = begin_training()
     losses = [float(train_step(x)) for x in data[:2]]
     train_step.release()
 
@@ -136,9 +140,7 @@ def test_a_released_training_can_end():
 
 def test_the_values_survive_a_step_that_is_forgotten_while_released():
     sizes = [4] * 2
-    model, optimizer = make()
-    train_step = planned_step(model, optimizer)
-    torch.manual_seed(2)
+    model, train_step = begin_training()
     losses = [float(train_step(x)) for x in batches(sizes)]
     train_step.release()
     del train_step
