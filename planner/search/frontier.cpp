@@ -159,7 +159,8 @@ void Frontier::considerPools(llvm::ArrayRef<size_t> indices, const Wanted& wante
     for (const KnownPlan& plan : pool(indices[i])) {
       if (plan.time >= wanted.fastest) consider(plan, wanted.budget, best);
     }
-    if (tells_ && best != nullptr && best->time < wanted.slowest) watch_->tell(best->time);
+    const bool isNews = tells_ && watch_ != nullptr && best != nullptr;
+    if (isNews && best->time < wanted.slowest) watch_->tell(best->time);
   }
 }
 
@@ -207,6 +208,7 @@ const KnownPlan* Frontier::findBest(int64_t budget, int64_t slowest) {
   const KnownPlan* best = findInPools(budget, slowest);
   // What is below the pools is slower than what fits in them.
   if (best != nullptr || leastTime(budget) >= slowest || fitsMadePools(budget)) return best;
+  if (watch_ != nullptr && watch_->ends(false)) return nullptr;
   for (const KnownPlan& plan : lowest()) consider(plan, budget, best);
   return best != nullptr && best->time < slowest ? best : nullptr;
 }
@@ -215,6 +217,7 @@ const KnownPlan* Frontier::findBest(int64_t budget, int64_t slowest) {
 // the grid budget before its own on; a plan in it is an answer from there or from its own peak on,
 // whichever is larger.
 std::optional<LowestPlan> Frontier::findLowestInPools() {
+  const WatchPause pause(watch_);
   std::optional<LowestPlan> lowest;
   const auto consider = [&](const KnownPlan& plan, int64_t from) {
     const int64_t budget = std::max(plan.peak, from);
@@ -246,6 +249,7 @@ std::optional<LowestPlan> Frontier::findLowestInPools() {
 // nothing from there on. An answer has fewer transfers then, and may go lower again.
 const Pool& Frontier::lowest() {
   if (lowest_) return *lowest_;
+  const WatchPause pause(watch_);
   lowest_.emplace();
   const std::optional<LowestPlan> first = findLowestInPools();
   if (!first) return *lowest_;

@@ -36,6 +36,7 @@ class Frontier {
 
   /// `watch` may end searches and, if `tells`, hears of the plans that they find; null: nobody.
   void setWatch(SearchWatch* watch, bool tells);
+  WatchPause pauseWatch() { return WatchPause(watch_); }
 
   /// The fastest known plan that needs at most `budget` bytes and takes less than `slowest`; null
   /// if there is none.

@@ -86,6 +86,7 @@ int64_t LimitedFrontier::hostNeed(int64_t peak) const {
 
 const std::vector<LimitedFrontier::Answer>& LimitedFrontier::answers(Cell& cell) {
   if (cell.answers) return *cell.answers;
+  const WatchPause pause = frontier_.pauseWatch();
   cell.answers.emplace();
   int64_t budget = cell.end - 1;
   while (budget >= cell.begin) {
@@ -129,6 +130,7 @@ KnownPlan LimitedFrontier::lowerHost(KnownPlan plan, int64_t budget) const {
 
 HostChain* LimitedFrontier::chain(Cell& cell) {
   if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
+  const WatchPause pause = frontier_.pauseWatch();
   cell.hasChain = true;
   const KnownPlan* first = frontier_.findInPools(cell.begin);
   if (first == nullptr) return nullptr;
@@ -173,17 +175,22 @@ const KnownPlan* LimitedFrontier::findOnDisk(int64_t budget, int64_t slowest) {
   const auto isTooSlow = [&](int64_t time) {
     return time >= slowest || (best != nullptr && time >= best->time);
   };
+  const auto wholeAnswer = [&](int64_t from) {
+    const WatchPause pause = frontier_.pauseWatch();
+    return frontier_.findInPools(from);
+  };
   for (size_t i = frontier_.firstAbove(budget); i-- > 0;) {
     if (!frontier_.isMain(i)) continue;
     const int64_t from = frontier_.grid()[i];
     // What neither the device nor the host holds is on disk; the less budget, the more.
     if (isTooSlow(leastDiskTime(table_->problem(), stayingBytes_ - from - limit()))) return best;
-    const KnownPlan* base = frontier_.findInPools(from);
+    const KnownPlan* base = wholeAnswer(from);
     if (base == nullptr) break;
     if (isTooSlow(base->time)) return best;
     consider(*base, from);
     if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
   }
+  if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan, -plan.peak);
   return best;
 }
@@ -216,6 +223,7 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* be
     const KnownPlan* plan = made != nullptr ? made->find(limit(), slowest) : nullptr;
     if (plan != nullptr) consider(*plan);
   }
+  if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
   const std::optional<LowestPlan> lowest = frontier_.findLowestInPools();
   const KnownPlan* slow = lowest ? frontier_.findInPools(lowest->budget) : nullptr;
   if (best != nullptr && slow != nullptr && best->time <= slow->time) return best;

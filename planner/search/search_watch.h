@@ -42,6 +42,20 @@ class SearchWatch {
   bool wasEnded_ = false;
 };
 
+/// While one lives, nobody watches, so that what is kept for later questions is whole.
+class WatchPause {
+ public:
+  /// `watch`: where the watch is noted.
+  explicit WatchPause(SearchWatch*& watch) : at_(&watch), paused_(std::exchange(watch, nullptr)) {}
+  ~WatchPause() { *at_ = paused_; }
+  WatchPause(const WatchPause&) = delete;
+  WatchPause& operator=(const WatchPause&) = delete;
+
+ private:
+  SearchWatch** at_;
+  SearchWatch* paused_;
+};
+
 }  // namespace stowage::planner
 
 #endif  // STOWAGE_PLANNER_SEARCH_SEARCH_WATCH_H_

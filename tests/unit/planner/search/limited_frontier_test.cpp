@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "tests/support/or_fail.h"
 #include "tests/support/worked_step.h"
 #include "tests/unit/planner/example_steps.h"
@@ -74,6 +76,43 @@ TEST(LimitedFrontier, InputsNeedTheirPlaceOnTheHost) {
   EXPECT_EQ(frontier.findLeastHost(100 * kUnit).bytes, 5 * kUnit);
   problem.limits.host = Bytes(5 * kUnit);
   EXPECT_NE(frontier.findBest(100 * kUnit), nullptr);
+}
+
+// Whenever it is ended, whether or not others have an answer, and with and without a limit.
+TEST(LimitedFrontier, AnEndedSearchLeavesLaterAnswersWhole) {
+  int ended = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const tests::SmallProblem step(tests::drawSmallStep(seed));
+    Problem problem = step.problem;
+    const GapTable table(problem);
+    const int64_t peak = orFail(LimitedFrontier::make(table)).keepAll().peak;
+    for (const int64_t host : {kUnlimited, kUnit}) {
+      problem.limits.host = Bytes(host);
+      const auto answerAt = [](LimitedFrontier& frontier, int64_t budget) {
+        const KnownPlan* best = frontier.findBest(budget);
+        return best == nullptr ? std::pair<int64_t, int64_t>() : std::pair(best->time, best->peak);
+      };
+      for (int64_t budget = kUnit; budget <= peak; budget += kUnit) {
+        LimitedFrontier whole = orFail(LimitedFrontier::make(table));
+        const auto expected = answerAt(whole, budget);
+        for (const int most : {0, 1, 2, 4}) {
+          int asked = 0;
+          SearchWatch watch([&] { return asked++ >= most; }, nullptr);
+          watch.setAnswer(seed % 2 == 0);
+          LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+          frontier.setWatch(&watch);
+          const KnownPlan* early = frontier.findBest(budget);
+          EXPECT_TRUE(early == nullptr || early->time >= expected.first);
+          frontier.setWatch(nullptr);
+          EXPECT_EQ(answerAt(frontier, budget), expected)
+              << "seed " << seed << ", budget " << budget << ", host " << host;
+          EXPECT_EQ(frontier.findLowest().budget, whole.findLowest().budget);
+          ended += watch.wasEnded() ? 1 : 0;
+        }
+      }
+    }
+  }
+  EXPECT_GT(ended, 50);
 }
 
 }  // namespace
