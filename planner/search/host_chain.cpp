@@ -47,10 +47,10 @@ HostChain::Level HostChain::make(int level) const {
   return made;
 }
 
-const KnownPlan* HostChain::find(int64_t host, int64_t slowest) {
+const KnownPlan* HostChain::find(int64_t host, int64_t slowest, int64_t fastest) {
   const KnownPlan* best = nullptr;
   const auto consider = [&](const KnownPlan& plan) {
-    if (plan.hostPeak > host || plan.time >= slowest) return;
+    if (plan.hostPeak > host || plan.time >= slowest || plan.time < fastest) return;
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };
   if (host < last_.hostPeak) return nullptr;
@@ -60,7 +60,8 @@ const KnownPlan* HostChain::find(int64_t host, int64_t slowest) {
     const Level& known = levels_[static_cast<size_t>(level)];
     for (const KnownPlan& plan : known.plans) consider(plan);
     // What comes below is no faster.
-    if (known.host <= host || known.time >= slowest) break;
+    if (known.time >= slowest || (known.host <= host && known.time >= fastest)) break;
+    if (best != nullptr && known.time > best->time) break;
   }
   return best;
 }

@@ -20,9 +20,9 @@ class HostChain {
   /// host, lower than that of `first`; it is not faster.
   HostChain(const BudgetSearch& search, int64_t budget, const KnownPlan& first, KnownPlan last);
 
-  /// The best plan with at most `host` bytes on the host that is faster than `slowest`; null if
-  /// there is none.
-  const KnownPlan* find(int64_t host, int64_t slowest);
+  /// The best plan with at most `host` bytes on the host that is faster than `slowest` and takes at
+  /// least `fastest`; null if there is none.
+  const KnownPlan* find(int64_t host, int64_t slowest, int64_t fastest = 0);
   const KnownPlan& last() const { return last_; }
 
  private:

@@ -7,6 +7,8 @@
 #include <cassert>
 #include <utility>
 
+#include "planner/search/in_parallel.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -38,6 +40,7 @@ LimitedFrontier::LimitedFrontier(const GapTable& table, Frontier frontier)
     begin = budget;
   }
   cells_.push_back({.index = cells_.size(), .begin = begin, .end = kUnlimited});
+  for (size_t i = 1; i < cells_.size(); ++i) cells_[i].isMain = frontier_.isMain(i - 1);
   findStayingBytes();
   findOwnBytes();
 }
@@ -128,19 +131,39 @@ KnownPlan LimitedFrontier::lowerHost(KnownPlan plan, int64_t budget) const {
   return plan;
 }
 
-HostChain* LimitedFrontier::chain(Cell& cell) {
-  if (cell.hasChain) return cell.chain ? &*cell.chain : nullptr;
-  const WatchPause pause = frontier_.pauseWatch();
-  cell.hasChain = true;
-  const KnownPlan* first = frontier_.findInPools(cell.begin);
-  if (first == nullptr) return nullptr;
+std::optional<HostChain> LimitedFrontier::makeChain(const Cell& cell,
+                                                    const KnownPlan* first) const {
+  if (first == nullptr) return std::nullopt;
   std::optional<KnownPlan> last =
       frontier_.search().findLeastHost(cell.begin, hostNeed(cell.begin));
   if (last) last = notFaster(std::move(*last), first->time, cell.begin);
   if (!last || last->hostPeak >= first->hostPeak) last = *first;
-  cell.chain.emplace(frontier_.search(), cell.begin, *first,
-                     lowerHost(std::move(*last), cell.begin));
-  return &*cell.chain;
+  return HostChain(frontier_.search(), cell.begin, *first, lowerHost(std::move(*last), cell.begin));
+}
+
+HostChain* LimitedFrontier::chain(Cell& cell) {
+  if (!cell.hasChain) {
+    const WatchPause pause = frontier_.pauseWatch();
+    cell.chain = makeChain(cell, frontier_.findInPools(cell.begin));
+    cell.hasChain = true;
+  }
+  return cell.chain ? &*cell.chain : nullptr;
+}
+
+void LimitedFrontier::makeChains(size_t index, size_t count) {
+  const WatchPause pause = frontier_.pauseWatch();
+  std::vector<std::pair<Cell*, const KnownPlan*>> missing;
+  for (size_t i = index + 1; i-- > 0 && missing.size() < count;) {
+    Cell& cell = cells_[i];
+    if (!cell.isMain || cell.hasChain) continue;
+    // Pools are made side by side themselves.
+    missing.emplace_back(&cell, frontier_.findInPools(cell.begin));
+  }
+  inParallel(missing.size(), [&](size_t i) {
+    const auto& [cell, first] = missing[i];
+    cell->chain = makeChain(*cell, first);
+    cell->hasChain = true;
+  });
 }
 
 const KnownPlan* LimitedFrontier::findBest(int64_t budget, int64_t slowest) {
@@ -200,11 +223,12 @@ const KnownPlan* LimitedFrontier::findQuickly(int64_t budget) {
   return best == nullptr || best->hostPeak > limit() ? nullptr : best;
 }
 
-const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* best) {
+const KnownPlan* LimitedFrontier::findInMainCells(int64_t budget, const KnownPlan* best) {
   const auto consider = [&](const KnownPlan& plan) {
     if (plan.peak > budget || plan.hostPeak > limit()) return;
     if (best == nullptr || isBetter(plan, *best)) best = &plan;
   };
+  size_t looked = 0;
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
     if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
     Cell& cell = cells_[i];
@@ -216,9 +240,13 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* be
     for (const Answer& answer : answers(cell)) {
       if (answer.from <= budget) consider(*answer.plan);
     }
+    if (!cell.isMain) continue;
     const KnownPlan* first = frontier_.findInPools(cell.begin);
     const int64_t slowest = best != nullptr ? best->time : INT64_MAX;
     if (first == nullptr || first->time >= slowest) continue;
+    // Most questions are answered by the first chains.
+    if (!cell.hasChain) makeChains(i, std::clamp<size_t>(looked, 1, coreCount()));
+    ++looked;
     HostChain* made = chain(cell);
     const KnownPlan* plan = made != nullptr ? made->find(limit(), slowest) : nullptr;
     if (plan != nullptr) consider(*plan);
@@ -228,6 +256,28 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* be
   const KnownPlan* slow = lowest ? frontier_.findInPools(lowest->budget) : nullptr;
   if (best != nullptr && slow != nullptr && best->time <= slow->time) return best;
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
+  return best;
+}
+
+// What a chain between main cells knows may be missed above. So it counts only where it is no
+// faster than what the next main cell has, and where the limit has an answer without it.
+const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* best) {
+  best = findInMainCells(budget, best);
+  const size_t own = frontier_.firstAbove(budget);
+  if (best == nullptr || cells_[own].isMain || own == 0) return best;
+  size_t next = own;
+  while (!cells_[next].isMain) ++next;
+  const KnownPlan* above = findInMainCells(cells_[next].begin, nullptr);
+  for (size_t i = own; i > 0 && !cells_[i].isMain; --i) {
+    if (watch_ != nullptr && watch_->ends(true)) return best;
+    if (above == nullptr || best->time <= above->time) return best;
+    const KnownPlan* first = frontier_.findInPools(cells_[i].begin);
+    if (first == nullptr || first->time >= best->time) continue;
+    HostChain* made = chain(cells_[i]);
+    if (made == nullptr) continue;
+    const KnownPlan* plan = made->find(limit(), best->time, above->time);
+    if (plan != nullptr) best = plan;
+  }
   return best;
 }
 
@@ -257,6 +307,8 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
     for (const Answer& answer : answers(cell)) {
       if (answer.from <= budget) consider(*answer.plan);
     }
+    if (!cell.isMain) continue;
+    if (!cell.hasChain) makeChains(i, coreCount());
     if (const HostChain* made = chain(cell)) consider(made->last());
   }
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
@@ -281,19 +333,21 @@ LowestPlan LimitedFrontier::findLowest() {
     if (lowest.plan != nullptr && cell.begin >= lowest.budget) break;
     if (hostNeed(cell.end) > limit()) continue;
     for (const Answer& answer : answers(cell)) consider(*answer.plan, answer.from);
+    if (!cell.isMain) continue;
     if (const HostChain* made = chain(cell)) consider(made->last(), cell.begin);
   }
   return lowest;
 }
 
 int64_t LimitedFrontier::findAnswerableHost(int64_t budget, int64_t wanted) {
-  Cell& cell = cells_[frontier_.firstAbove(budget)];
+  size_t index = frontier_.firstAbove(budget);
   int64_t least = INT64_MAX;
-  for (const Answer& answer : answers(cell)) {
+  for (const Answer& answer : answers(cells_[index])) {
     if (answer.plan->peak <= budget) least = std::min(least, answer.plan->hostPeak);
   }
   if (least <= wanted) return least;
-  const HostChain* made = chain(cell);
+  while (index > 0 && !cells_[index].isMain) --index;
+  const HostChain* made = chain(cells_[index]);
   return made == nullptr ? least : std::min(least, made->last().hostPeak);
 }
 

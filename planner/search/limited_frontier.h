@@ -2,7 +2,8 @@
 //
 // Answers a device budget B when the host also has a limit H. Two sets of plans may answer: those
 // known without a limit for budgets up to B, and the chains (planner/search/host_chain.h) of all
-// grid budgets up to B.
+// main grid budgets up to B. Where these have an answer, chains between B and the main grid budget
+// below it may have a faster one; it is no faster than what the next main one has.
 // The fastest with at most H bytes on the host is the answer. Neither set depends on H and both
 // only grow with B, so more B or H is never slower. No plan is faster than the answer without a
 // limit, which is used if it keeps to H. Work goes from B downwards and stops where bounds of time
@@ -87,6 +88,7 @@ class LimitedFrontier {
     std::optional<std::vector<Answer>> answers;  // known without a limit
     bool hasChain = false;                       // looked for
     std::optional<HostChain> chain;              // for `begin`
+    bool isMain = false;                         // `begin` is a main grid budget
   };
   LimitedFrontier(const GapTable& table, Frontier frontier);
   int64_t limit() const { return table_->problem().limits.host.value(); }
@@ -96,11 +98,17 @@ class LimitedFrontier {
   void findOwnBytes();
   /// `best`, or a better plan with less on the host than the fastest.
   const KnownPlan* findWithin(int64_t budget, const KnownPlan* best);
+  /// The same from the chains of main cells alone. Only these make a limit possible.
+  const KnownPlan* findInMainCells(int64_t budget, const KnownPlan* best);
   /// A limit with which `budget` has an answer: of at most `wanted` bytes if one is at hand, else
   /// the lowest that is found in little time.
   int64_t findAnswerableHost(int64_t budget, int64_t wanted);
   const std::vector<Answer>& answers(Cell& cell);
   HostChain* chain(Cell& cell);
+  /// The plans of a chain's ends; nothing where its budget has no plan. Changes nothing.
+  std::optional<HostChain> makeChain(const Cell& cell, const KnownPlan* first) const;
+  /// Makes the missing chains of this main cell and of some below it side by side, `count` at most.
+  void makeChains(size_t index, size_t count);
   /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
   /// if that does not make it slow enough.
   std::optional<KnownPlan> notFaster(KnownPlan plan, int64_t time, int64_t budget) const;
