@@ -36,7 +36,10 @@ const std::vector<Training>& trainings() {
        "gpt2",
        {"layers=24", "hidden=64", "sequence=32", "schedule=cosine", "warmup=2", "clip=1"},
        {35}},
-      {"gpt2_accumulating", "gpt2", {"micro_batches=2", "schedule=cosine", "warmup=2", "clip=1"}},
+      {"gpt2_accumulating",
+       "gpt2",
+       {"micro_batches=2", "schedule=cosine", "warmup=2", "clip=1"},
+       {80, 50, 35}},
       {"llama", "llama", {"schedule=cosine", "warmup=2", "clip=1"}},
       {"llama_bfloat16",
        "llama",
@@ -47,13 +50,13 @@ const std::vector<Training>& trainings() {
       {"llama_lora", "llama_lora", {"schedule=step", "clip=1"}},
       {"vit_autocast", "vit", {"dropout=0.1", "precision=autocast", "schedule=step", "clip=1"}},
       {"resnet", "resnet", {"optimizer=sgd", "lr=0.05", "schedule=step", "clip=1"}},
-      {"resnet_accumulating", "resnet", {"micro_batches=2", "schedule=step", "clip=1"}},
+      {"resnet_accumulating", "resnet", {"micro_batches=2", "schedule=step", "clip=1"}, {65, 35}},
       {"lstm", "lstm", {"schedule=step", "clip=1"}},
       {"gpt2_bfloat16", "gpt2", {"precision=bfloat16"}},
       {"llama_lora_autocast", "llama_lora", {"precision=autocast"}},
       {"vit_momentum", "vit", {"optimizer=sgd", "schedule=cosine"}},
       {"resnet_autocast", "resnet", {"precision=autocast", "clip=1"}},
-      {"lstm_accumulating", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}},
+      {"lstm_accumulating", "lstm", {"sequence=4", "micro_batches=2", "clip=1"}, {80, 35}},
   };
   return all;
 }

@@ -66,6 +66,12 @@ ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& fold
                            " on disk: expected --disk DIR, a folder on a disk with so much room");
 }
 
+std::string describeUnusedDisk(const planner::PlanFile& plan, const std::string& folder) {
+  if (folder.empty() || plan.schedule.arenaBytes(ir::Space::kDisk) > Bytes(0)) return "";
+  return "the plan keeps nothing on disk, so --disk has no use: 'stowage plan --disk BYTES' makes "
+         "plans that do where host memory is scarce";
+}
+
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph) {
   const runtime::UsableMemory usable = runtime::usableMemory();
   for (size_t i = 0; i < graph.nodes().size(); ++i) {

@@ -23,6 +23,9 @@ ir::Error checkComparable(const planner::PlanFile& plan);
 /// A plan that keeps bytes on disk needs a `folder` for them; "": none. Errors: kInvalidArgument.
 ir::Error checkDiskFolder(const planner::PlanFile& plan, const std::string& folder);
 
+/// That `folder` is not used, for a plan that keeps nothing on disk; else "".
+std::string describeUnusedDisk(const planner::PlanFile& plan, const std::string& folder);
+
 /// Everything that one op touches fits this machine's memory. Errors: kEnvironment with the step's
 /// file and the op.
 ir::Error checkOpMemory(const std::string& path, const ir::Graph& graph);

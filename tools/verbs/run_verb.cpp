@@ -238,6 +238,7 @@ VerbResult runRun(const RunFlags& flags) {
     if (ir::Error error = checkComparable(plan->file)) return error;
   }
   if (ir::Error error = checkDiskFolder(plan->file, flags.disk)) return error;
+  remark(describeUnusedDisk(plan->file, flags.disk), flags);
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
   remark(describeMemoryCount(plan->file.target), flags);
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;

@@ -81,6 +81,7 @@ TEST_F(RunDisk, ACheckpointGoesOnWithoutADisk) {
   ASSERT_EQ(plan(scarce("--budget 40%peak")).code, 0);
   const Outcome first = run("--steps 3 --save " + at("saved"));
   ASSERT_EQ(first.code, 0) << first.text;
+  EXPECT_FALSE(first.says("keeps nothing on disk")) << first.text;
   ASSERT_EQ(plan("--budget 60%peak").code, 0);
   const Outcome second =
       stowage("run " + at("plan.json") + " --steps 3 --compare-unplanned --resume " + at("saved"));
@@ -102,6 +103,13 @@ TEST_F(RunDisk, SaysWhatIsMissing) {
   EXPECT_EQ(tiny.code, 1);
   EXPECT_TRUE(tiny.says("of host memory, expected at least ")) << tiny.text;
   EXPECT_EQ(plan("--budget 40%peak --disk 50%").code, 2);
+}
+
+TEST_F(RunDisk, SaysThatItIsNotUsed) {
+  capture("llama");
+  ASSERT_EQ(plan("--budget 60%peak").code, 0);
+  const Outcome ran = run("--steps 1");
+  EXPECT_TRUE(ran.code == 0 && ran.says("note: the plan keeps nothing on disk")) << ran.text;
 }
 
 }  // namespace
