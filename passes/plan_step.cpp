@@ -35,6 +35,15 @@ ir::PlanError moreUseful(std::optional<ir::PlanError> known, ir::PlanError other
   return usefulness(other) < usefulness(*known) ? std::move(other) : std::move(*known);
 }
 
+/// The bytes that a refusal for want of host memory alone names: only less is of use. Else no
+/// limit.
+Bytes hostOfUse(const std::optional<ir::PlanError>& refusal) {
+  const auto& known = refusal ? refusal->infeasible() : std::nullopt;
+  const bool lacksHostAlone =
+      known && known->space == ir::spaceName(ir::Space::kHost) && !known->lacksDevice;
+  return lacksHostAlone ? known->smallestBudget : Bytes(INT64_MAX);
+}
+
 /// The one of `orders` in which gradients are there first: the host then has the most time. What is
 /// deferred to the next step is no update of this one.
 Order orderBesideHost(llvm::ArrayRef<Order> orders) {
@@ -249,10 +258,11 @@ Nanoseconds StepPlanner::leastBound(llvm::ArrayRef<Prospect> prospects) {
 bool StepPlanner::isOfUse(const Prospect& prospect, const Search& search) {
   const Bytes smallest = prospect.bound.smallestBudget;
   if (search.slowest) return smallest <= search.budget && prospect.least < *search.slowest;
-  // Of what does not fit, only what may need less than is known is asked for its smallest budget.
+  // Of what does not fit, only what may need less than is known is asked how much it needs.
   const auto& known = search.infeasible ? search.infeasible->infeasible() : std::nullopt;
-  return smallest <= search.budget || !known || known->space != ir::spaceName(ir::Space::kDevice) ||
-         smallest < known->smallestBudget;
+  if (known && known->space == ir::spaceName(ir::Space::kDevice))
+    return smallest <= search.budget || smallest < known->smallestBudget;
+  return prospect.variant->planner->leastHost(search.budget) < hostOfUse(search.infeasible);
 }
 
 ir::Error StepPlanner::tryVariant(Variant& variant, Search& search) {
@@ -266,7 +276,8 @@ ir::Error StepPlanner::tryVariant(Variant& variant, Search& search) {
     if (!faster) return faster.takeError();
     found = std::move(*faster);
   } else {
-    ir::Expected<planner::PlanResult> result = planner.plan(search.budget);
+    ir::Expected<planner::PlanResult> result =
+        planner.plan(search.budget, hostOfUse(search.infeasible));
     planner.setWatch(nullptr);
     if (result) {
       found = std::move(*result);

@@ -50,8 +50,9 @@ ir::Expected<std::vector<Action>> findActions(const ir::Graph& graph,
 /// Nothing: no better than what is known.
 std::optional<Way> tryVariation(const RefusedStep& step, const Variation& variation,
                                 const ir::Infeasible& known) {
-  ir::Expected<PlannedStep> planned =
-      planStep(step.graph, step.target, step.costs, variation.options);
+  PlanStepOptions options = variation.options;
+  options.isOver = [] { return true; };  // the first plan that fits says as much as the best
+  ir::Expected<PlannedStep> planned = planStep(step.graph, step.target, step.costs, options);
   if (planned) {
     Way way{.change = variation.change, .fits = true, .smallestBudget = {}};
     const Bytes disk = planned->result.timetable.diskPeak;

@@ -86,16 +86,22 @@ Nanoseconds Planner::leastTime(Bytes budget) {
   return Nanoseconds(state_->frontier->leastTime(budget.value()));
 }
 
+Bytes Planner::leastHost(Bytes budget) const {
+  return Bytes(state_->frontier->leastHost(budget.value()));
+}
+
 std::optional<Nanoseconds> Planner::quickTime(Bytes budget) {
   const KnownPlan* plan = state_->frontier->findQuickly(budget.value());
   if (plan == nullptr) return std::nullopt;
   return Nanoseconds(plan->time);
 }
 
-ir::Expected<PlanResult> Planner::plan(Bytes budget) {
+ir::Expected<PlanResult> Planner::plan(Bytes budget, Bytes hostOfUse) {
   LimitedFrontier& frontier = *state_->frontier;
   const KnownPlan* best = frontier.findBest(budget.value());
-  if (best == nullptr) return explainInfeasible(state_->table, frontier, budget.value());
+  if (best == nullptr) {
+    return explainInfeasible(state_->table, frontier, budget.value(), hostOfUse.value());
+  }
   return answer(*best, budget);
 }
 

@@ -53,12 +53,16 @@ class Planner {
   /// No answer to `budget` is faster. Takes little time; not a proof, as the bound is.
   Nanoseconds leastTime(Bytes budget);
 
+  /// No plan for `budget` has less on the host. Takes little time. 0 where there is a disk.
+  Bytes leastHost(Bytes budget) const;
+
   /// The time of a step that fits `budget`, found in less time than the answer, which is as fast
   /// at least; nothing if that finds none.
   std::optional<Nanoseconds> quickTime(Bytes budget);
   /// Errors: kInfeasible with the smallest budget that works and what holds the peak there; when
   /// host memory is what is missing, the smallest of that. Pins that are in the way are named.
-  ir::Expected<PlanResult> plan(Bytes budget);
+  /// Only less than `hostOfUse` is looked for on the host: others are known to need no more.
+  ir::Expected<PlanResult> plan(Bytes budget, Bytes hostOfUse = Bytes(INT64_MAX));
   /// The same answer if a step takes less than `slowest`, else nothing: looks for no other plans.
   ir::Expected<std::optional<PlanResult>> planFaster(Bytes budget, Nanoseconds slowest);
   /// The whole frontier, by falling peak. A point with a higher peak is strictly faster.

@@ -112,11 +112,12 @@ void namePins(const Problem& problem, int64_t budget, ir::PlanError& error) {
 
 }  // namespace
 
-ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget) {
+ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget,
+                            int64_t hostOfUse) {
   const Problem& problem = table.problem();
   LeastHost need;
   LowestPlan lowest;
-  if (frontier.isLimited()) need = frontier.findLeastHost(budget);
+  if (frontier.isLimited()) need = frontier.findLeastHost(budget, hostOfUse);
   if (need.plan == nullptr) lowest = frontier.findLowest();
   // When no plan at all keeps to the host's limit, the host is what is missing in any case.
   const bool lacksBoth = frontier.isLimited() && lowest.plan == nullptr && need.plan == nullptr;

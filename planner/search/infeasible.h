@@ -10,8 +10,10 @@
 
 namespace stowage::planner {
 
-/// The kInfeasible error for a budget to which `frontier` has no answer.
-ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget);
+/// The kInfeasible error for a budget to which `frontier` has no answer. Of the host, only less
+/// than `hostOfUse` is looked for.
+ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, int64_t budget,
+                            int64_t hostOfUse);
 
 }  // namespace stowage::planner
 

@@ -167,9 +167,9 @@ void LimitedFrontier::makeChains(size_t index, size_t count) {
 }
 
 const KnownPlan* LimitedFrontier::findBest(int64_t budget, int64_t slowest) {
+  if (isLimited() && limit() < std::max(ownBytes_, leastHost(budget))) return nullptr;
   const KnownPlan* best = frontier_.findBest(budget, slowest);
   if (best == nullptr || !isLimited()) return best;
-  if (limit() < ownBytes_) return nullptr;
   if (best->hostPeak <= limit()) return best;
   best = findWithin(budget, hasDisk() ? findOnDisk(budget, slowest) : nullptr);
   return best != nullptr && best->time < slowest ? best : nullptr;
@@ -281,7 +281,7 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* be
   return best;
 }
 
-LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
+LeastHost LimitedFrontier::findLeastHost(int64_t budget, int64_t ofUse) {
   LeastHost least;
   if (frontier_.findBest(budget) == nullptr) return least;
   const auto consider = [&](const KnownPlan& plan) {
@@ -303,7 +303,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget) {
     Cell& cell = cells_[i];
     const int64_t most = std::min(budget, cell.end);
     if (frontier_.findInPools(most) == nullptr) break;
-    if (least.plan != nullptr && hostNeed(most) >= least.bytes) return least;
+    if (least.plan != nullptr && hostNeed(most) >= std::min(least.bytes, ofUse)) return least;
     for (const Answer& answer : answers(cell)) {
       if (answer.from <= budget) consider(*answer.plan);
     }

@@ -49,14 +49,17 @@ class LimitedFrontier {
   const KnownPlan* findQuickly(int64_t budget);
   /// No answer to `budget` is faster. Takes little time.
   int64_t leastTime(int64_t budget) { return frontier_.leastTime(budget); }
+  /// No answer to `budget` has less on the host; 0 where there is a disk. Takes little time.
+  int64_t leastHost(int64_t budget) const { return hasDisk() ? 0 : hostNeed(budget); }
   /// The plan with needless transfers removed: as much stays as `budget` holds, at equal time.
   /// Under a host limit it keeps at least the bytes on the host that findLeastHost gives, so that
   /// a limit of what it needs has an answer.
   KnownPlan settle(const KnownPlan& plan, int64_t budget);
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
-  /// The smallest limit with which `budget` has an answer; no plan if none has.
-  LeastHost findLeastHost(int64_t budget);
+  /// The smallest limit with which `budget` has an answer; no plan if none has. Looks for no less
+  /// once nothing below `ofUse` can be found.
+  LeastHost findLeastHost(int64_t budget, int64_t ofUse = INT64_MAX);
   /// All that can be an answer, by falling peak, each faster than the lower ones.
   std::vector<const KnownPlan*> all();
 
