@@ -329,7 +329,7 @@ Verb addProfileVerb(CLI::App& app) {
       ->needs("--in-steps");
   command->add_option("--disk", flags->disk,
                       "also measure the disk that holds this folder, with a file of 1 GiB that is "
-                      "removed; plans do not use disks yet");
+                      "removed: plans that use a disk count on these rates");
   CLI::Option* known = command->add_option(
       "--known", flags->known,
       "costs files from this machine: ops in them are not measured again; may be of "
