@@ -44,6 +44,7 @@ struct FitFlags : CommonFlags {
   std::string device;
   std::string target;
   std::string host;
+  std::string disk;
   int64_t most = 4096;
   int64_t multipleOf = 0;
   bool nondeterministic = false;
@@ -165,6 +166,7 @@ ir::Expected<Fitting> readFlags(const FitFlags& flags) {
   if (size->withOutside) fitting.outside = fitting.target.outside;
   fitting.budget = *arena + fitting.outside;
   if (ir::Error error = readHostLimit(flags.host, fitting.options)) return error;
+  if (ir::Error error = readDiskLimit(flags.disk, fitting.options)) return error;
   ir::Expected<FitSizes> sizes = readSizes(flags);
   if (!sizes) return sizes.takeError();
   fitting.sizes = *sizes;
@@ -300,6 +302,9 @@ Verb addFitVerb(CLI::App& app) {
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--host", flags->host,
                       "most host memory for offloaded tensors, e.g. 96GiB; default: no limit");
+  command->add_option(
+      "--disk", flags->disk,
+      "most bytes on disk for what --host has no room for, e.g. 500GiB; default: none");
   command->add_option("--device", flags->device, "cpu or cuda; no GPU is needed")
       ->check(CLI::IsMember({"cpu", "cuda"}));
   command->add_option("--target", flags->target, "target profile; no GPU is needed");

@@ -113,11 +113,22 @@ TEST_F(FitVerb, LimitsOfTheHostAreSaid) {
   EXPECT_TRUE(answer.contains("next_host_bytes") || answer.contains("next_budget_bytes")) << answer;
 }
 
+TEST_F(FitVerb, ADiskTakesWhatTheHostHasNoRoomFor) {
+  const std::string one = std::string(kModel) + "--budget 300KiB --most 1 ";
+  const json lack = answerOf(one + "--host 1B", 1);
+  if (!lack.contains("next_host_bytes")) GTEST_SKIP() << "an op takes more than the budget here";
+  const int64_t host = lack["next_host_bytes"].get<int64_t>() - 1;
+  const std::string scarce = one + "--host " + std::to_string(host) + "B ";
+  EXPECT_EQ(answerOf(scarce, 1)["largest"], 0);
+  EXPECT_EQ(answerOf(scarce + "--disk 1GiB")["largest"], 1);
+}
+
 TEST_F(FitVerb, RefusesWhatItCannotVary) {
   const std::string model = kModel;
   expectRefused(model + "--budget 1MiB --set batch=4", "--vary batch sets that one");
   expectRefused(model + "--budget 50%peak", "which grows with the batch");
   expectRefused(model + "--budget 50%", "whose memory belongs to no device");
+  expectRefused(model + "--budget 1MiB --disk 50%", "--disk");
   expectRefused("gpt2 --vary sequence --budget 1GiB", "--most limits the sizes");
   expectRefused(model + "--budget 1MiB --set micro_batches=3 --multiple-of 4", "multiple");
   expectRefused("vit --vary sequence --budget 1GiB", "sequence");
