@@ -3,8 +3,9 @@
 // Plans for one device budget with less and less on the host. The chain runs from the answer
 // without a limit to the plan with the least, over evenly spaced host targets; each is searched
 // for. A level only adds plans that are no faster than those of the levels above it, so less host
-// memory is never faster. A question needs only the levels down to its own limit. The chain depends
-// on the budget and the problem, not on the limits asked for or their order.
+// memory is never faster. A question needs only the levels down to its own limit, or below it to
+// the first that is as slow as it asks. The chain depends on the budget and the problem, not on the
+// limits asked for or their order.
 #ifndef STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
 #define STOWAGE_PLANNER_SEARCH_HOST_CHAIN_H_
 
