@@ -63,8 +63,23 @@ def turn_times_table(results):
                  lines)
 
 
+def release_table(results):
+    lines = []
+    for row in rows_of(results, "release"):
+        for number, one in enumerate(row["releases"], 1):
+            back = one["back"] or {}
+            lines.append((row["case"] if number == 1 else None, number,
+                          gibibytes(one["out"]["bytes"]), one["out"]["gb_per_second"],
+                          back.get("gb_per_second"), milliseconds(1e3 * one["out"]["seconds"]),
+                          milliseconds(1e3 * back["seconds"]) if back else None,
+                          gibibytes(one["neighbour_gib"] * 2**30, 1)))
+    return table(["device memory released between steps", "time", "state", "out, GB/s",
+                  "back, GB/s", "release in all", "restore in all", "another process took"], lines)
+
+
 def python_tables(results):
-    return [*said_table(results), "", *times_table(results), "", *turn_times_table(results)]
+    return [*said_table(results), "", *times_table(results), "", *turn_times_table(results), "",
+            *release_table(results)]
 
 
 def found_python_bits(found):

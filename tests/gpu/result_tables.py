@@ -9,6 +9,7 @@ from result_answers import is_bad
 # By case of gpu.py.
 CASES = {"llama1b": "Llama 3.2 1B shape, batch 4 x 4096",
          "llama8b": "Llama 3.1 8B shape, batch 1 x 4096",
+         "llama8b_4": "Llama 3.1 8B shape, batch 4 x 4096",
          "llama8b_lora": "LoRA (rank 16) on the 8B shape, batch 1 x 4096"}
 MODES = {"eager": "plain training", "checkpointing": "gradient checkpointing",
          "checkpointing+offload": "gradient checkpointing with offload",
@@ -124,8 +125,15 @@ def neighbour_table(results):
                    row["smaller_exit"], as_said("memory", row)) for row in rows])
 
 
+def host_table(results):
+    return table(["model", "host arena as planned", "in memory", "on nodes", "as promised"],
+                 [(f"`{row['model']}`", mebibytes(row["planned_bytes"]),
+                   mebibytes(row["resident_bytes"]), ", ".join(row["node_bytes"]),
+                   as_said("memory", row)) for row in results.rows if row["check"] == "host"])
+
+
 def memory_tables(results):
-    return [*steady_table(results), "", *neighbour_table(results)]
+    return [*steady_table(results), "", *neighbour_table(results), "", *host_table(results)]
 
 
 def faults_tables(results):

@@ -86,13 +86,14 @@ def provenance(results):
 
 
 def machines(found, kinds):
-    """One line: on which card, by which commits."""
-    commits = collections.defaultdict(set)
+    """One line: on which cards, by which commits of which days."""
+    commits = collections.defaultdict(lambda: collections.defaultdict(set))
     for kind in kinds:
         for answer in found[kind].answers:
-            commits[answer["card"], answer["date"][:10]].add(answer["commit"])
-    return [f"{card}, commit{'s' if len(names) > 1 else ''} {', '.join(sorted(names))}, {day}"
-            for (card, day), names in sorted(commits.items())]
+            commits[answer["card"]][answer["date"][:10]].add(answer["commit"])
+    return [card + ", commits " + ", ".join(f"{', '.join(sorted(names))} ({day})"
+                                      for day, names in sorted(days.items()))
+            for card, days in sorted(commits.items())]
 
 
 def make_page(found):
@@ -142,7 +143,7 @@ def best_of(rows):
 
 def short_rows(found, case):
     """Plain libtorch; the best of what one does by hand; plans with its bits: by memory, so that
-    peers stand beside each other."""
+    peers stand beside each other. None without anything to compare with."""
     rows = [row for row in of_case(found["large"], case) if "step_s" in row]
     plain = [row for row in rows if row["run"] == "eager" and not row.get("checkpointing")]
     hand = [row for row in rows if row["run"] != "planned" and row not in plain]
@@ -151,6 +152,8 @@ def short_rows(found, case):
     plans = [row for row in rows if row["run"] == "planned" and not row.get("checkpointing")
              and "/" not in row["budget"]
              and row.get("out_bytes", 0) + row.get("in_bytes", 0) > 0]
+    if not plain + hand:
+        return []
     return plain + sorted(hand + plans, key=lambda row: -row["peak_bytes"])
 
 
