@@ -15,7 +15,7 @@ constexpr double kPivot = 1e-7;   // what is smaller in a row is none of its col
 constexpr double kSameRatio = 1e-9;
 constexpr double kLeastWeight = 1e-4;
 constexpr int64_t kRefresh = 64;  // steps between two computations of values anew
-constexpr size_t kSpareRows = 16;
+constexpr size_t kSpareRows = 64;
 
 // Nearly all of the time is spent in these two. Element by element, so wide registers give the same
 // bits. Sanitizers are not there yet when the loader chooses among clones.
@@ -68,9 +68,9 @@ FlowSimplex::FlowSimplex(std::vector<FlowRow> rows, std::vector<FlowColumn> colu
   slope_.assign(rowOf_.size(), 0);
 }
 
-// Copies of a program get rows of their own, so there is room for some.
+// Hundreds of rows may be added one by one, so there is room for a part of those there are.
 void FlowSimplex::widen(size_t rows) {
-  const size_t stride = rows + kSpareRows;
+  const size_t stride = rows + std::max(kSpareRows, rows / 4);
   std::vector<double> wider(stride * stride, 0);
   for (size_t k = 0; k < stride_; ++k) {
     std::copy_n(inverseColumn(k), stride_, wider.begin() + static_cast<int64_t>(k * stride));
