@@ -54,6 +54,7 @@ const Rooms kMayInclude = {
     {"passes", {"passes/lowering", "passes/manage", "passes/normalise"}},
     {"runtime/files", {}},
     {"runtime/machine", {}},
+    {"runtime/ranks", {}},
     {"runtime/memory", {}},
     {"runtime/disk", {"runtime/memory"}},
     {"runtime/executor", {}},

@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/ranks/communicator.h"
+
+#include <llvm/ADT/StringExtras.h>
+
+#include <array>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace stowage::runtime {
+
+namespace {
+
+using Bytes8 = std::array<uint8_t, 8>;
+
+Bytes8 writeNumber(uint64_t number) {
+  Bytes8 bytes{};
+  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(number >> (8 * i));
+  return bytes;
+}
+
+uint64_t readNumber(llvm::ArrayRef<uint8_t> bytes) {
+  uint64_t number = 0;
+  for (size_t i = 0; i < bytes.size(); ++i) number |= static_cast<uint64_t>(bytes[i]) << (8 * i);
+  return number;
+}
+
+ir::Error checkBytes(const char* what, size_t found, size_t expected) {
+  if (found == expected) return ir::success();
+  return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                       std::string(what) + ": found " + std::to_string(found) +
+                           " bytes, expected " + std::to_string(expected));
+}
+
+}  // namespace
+
+ir::Error rankError(int32_t rank, const std::string& what, const Collective& collective) {
+  return ir::makeError(ir::ErrorCode::kEnvironment, "rank " + std::to_string(rank) + " " + what +
+                                                        " in " + collectiveText(collective));
+}
+
+ir::Error checkSame(int32_t rank, const Collective& own, const Collective& theirs) {
+  if (own == theirs) return ir::success();
+  return rankError(rank, "is at " + collectiveText(theirs) + ", this rank", own);
+}
+
+ir::Error Communicator::allGather(llvm::ArrayRef<uint8_t> own, llvm::MutableArrayRef<uint8_t> all) {
+  const auto ranks = static_cast<size_t>(count_);
+  if (ir::Error error = checkBytes("all_gather into", all.size(), own.size() * ranks)) return error;
+  return run(CollectiveKind::kAllGather, std::vector(ranks, own), all);
+}
+
+ir::Error Communicator::allToAll(llvm::ArrayRef<uint8_t> parts,
+                                 llvm::MutableArrayRef<uint8_t> received) {
+  const auto ranks = static_cast<size_t>(count_);
+  const size_t part = parts.size() / ranks;
+  if (ir::Error error = checkBytes("all_to_all of", parts.size(), part * ranks)) return error;
+  if (ir::Error error = checkBytes("all_to_all into", received.size(), parts.size())) return error;
+  std::vector<llvm::ArrayRef<uint8_t>> toRanks;
+  for (size_t i = 0; i < ranks; ++i) toRanks.push_back(parts.slice(i * part, part));
+  return run(CollectiveKind::kAllToAll, toRanks, received);
+}
+
+ir::Error Communicator::run(CollectiveKind kind, llvm::ArrayRef<llvm::ArrayRef<uint8_t>> toRanks,
+                            llvm::MutableArrayRef<uint8_t> received) {
+  if (failure_) return ir::makeError(*failure_);
+  const auto own = static_cast<size_t>(rank_);
+  const size_t bytes = toRanks[own].size();
+  const Collective collective{
+      .kind = kind, .number = nextNumber_++, .bytes = static_cast<int64_t>(bytes)};
+  std::vector<llvm::MutableArrayRef<uint8_t>> fromRanks;
+  for (size_t i = 0; i < toRanks.size(); ++i) {
+    fromRanks.push_back(received.slice(i * bytes, bytes));
+  }
+  if (bytes > 0) std::memcpy(fromRanks[own].data(), toRanks[own].data(), bytes);
+  if (ir::Error error = exchange(collective, toRanks, fromRanks)) {
+    failure_ = ir::takePayload(std::move(error));
+    tellOthers(failure_->text());
+    return ir::makeError(*failure_);
+  }
+  return ir::success();
+}
+
+ir::Error Communicator::agree(const std::string& what, uint64_t number) {
+  constexpr size_t kBytes = sizeof(uint64_t);
+  const Bytes8 own = writeNumber(number);
+  std::vector<uint8_t> all(kBytes * static_cast<size_t>(count_));
+  if (ir::Error error = allGather(own, all)) return error;
+  const uint64_t first = readNumber(llvm::ArrayRef<uint8_t>(all).take_front(kBytes));
+  for (int32_t i = 1; i < count_; ++i) {
+    const size_t at = kBytes * static_cast<size_t>(i);
+    const uint64_t theirs = readNumber(llvm::ArrayRef<uint8_t>(all).slice(at, kBytes));
+    if (theirs == first) continue;
+    failure_ = ir::PlanError(ir::ErrorCode::kPlanMismatch,
+                             what + " of rank " + std::to_string(i) + " is another one (" +
+                                 llvm::utohexstr(theirs, /*LowerCase=*/true) +
+                                 "), expected that of rank 0 (" +
+                                 llvm::utohexstr(first, /*LowerCase=*/true) + ")");
+    return ir::makeError(*failure_);
+  }
+  return ir::success();
+}
+
+void Communicator::giveUp(const std::string& reason) {
+  if (failure_) return;
+  failure_ = ir::PlanError(ir::ErrorCode::kEnvironment, "this rank gave up: " + reason);
+  tellOthers(reason);
+}
+
+}  // namespace stowage::runtime

@@ -1,0 +1,73 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// TCP connections between ranks: the system calls, and what their errors mean. Nothing here blocks
+// for longer than the caller says.
+#ifndef STOWAGE_RUNTIME_RANKS_SOCKET_H_
+#define STOWAGE_RUNTIME_RANKS_SOCKET_H_
+
+#include <llvm/ADT/ArrayRef.h>
+
+#include <chrono>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "ir/base/error.h"
+
+namespace stowage::runtime {
+
+using Clock = std::chrono::steady_clock;
+
+/// An open socket, closed at the end.
+class Socket {
+ public:
+  Socket() = default;
+  explicit Socket(int number) : number_(number) {}
+  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
+  Socket& operator=(Socket&& other) noexcept {
+    std::swap(number_, other.number_);
+    return *this;
+  }
+  ~Socket();
+
+  int number() const { return number_; }
+  bool isOpen() const { return number_ >= 0; }
+
+ private:
+  int number_ = -1;
+};
+
+/// How far a transfer that does not block has come.
+struct Moved {
+  size_t bytes = 0;     // 0: nothing now
+  bool isOver = false;  // the other side is gone
+  int errorNumber = 0;  // of the system, where it said why
+};
+
+Moved sendSome(const Socket& socket, llvm::ArrayRef<uint8_t> bytes);
+Moved receiveSome(const Socket& socket, llvm::MutableArrayRef<uint8_t> bytes);
+
+/// All of it, or kEnvironment when the other side is gone or it is not done at `deadline`.
+ir::Error sendAll(const Socket& socket, llvm::ArrayRef<uint8_t> bytes, Clock::time_point deadline);
+ir::Error receiveAll(const Socket& socket, llvm::MutableArrayRef<uint8_t> bytes,
+                     Clock::time_point deadline);
+
+struct HostPort {
+  std::string host;  // a number or a name
+  uint16_t port = 0;
+};
+
+struct Listener {
+  Socket socket;
+  uint16_t port = 0;
+};
+
+/// On a free port of the interface that has this address. Errors: kEnvironment.
+ir::Expected<Listener> listenAt(const std::string& host);
+ir::Expected<Socket> acceptOne(const Socket& listener, Clock::time_point deadline);
+/// Tries until the deadline. Errors: kEnvironment with the address.
+ir::Expected<Socket> connectTo(const HostPort& address, Clock::time_point deadline);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_RANKS_SOCKET_H_
