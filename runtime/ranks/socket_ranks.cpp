@@ -14,7 +14,8 @@ namespace stowage::runtime {
 namespace {
 
 constexpr int64_t kMostReason = 4096;
-constexpr std::chrono::milliseconds kFarewell(500);  // for the others to read why
+constexpr std::chrono::milliseconds kFarewell(500);         // for the others to read why
+constexpr std::chrono::milliseconds kMostFarewell(10'000);  // while they take what is half sent
 
 /// One collective with one other rank: what goes there and what comes, each after its head.
 struct Transfer {
@@ -74,6 +75,7 @@ class SocketRank : public Communicator {
       one.lastMoved = Clock::now();
     }
     ir::Error error = moveAll(collective, transfers);
+    if (error) finishSending(transfers);
     for (const Transfer& one : transfers) {
       const bool isWhole = one.sent == 0 || one.sent == kCollectiveBytes + one.out.size();
       isBetween_[static_cast<size_t>(one.rank)] = isWhole && !one.cannotSend;
@@ -120,6 +122,21 @@ class SocketRank : public Communicator {
         return ir::success();
       }
       if (ir::Error error = waitForAny(collective, transfers)) return error;
+    }
+  }
+
+  // What is half sent goes on for a while: only behind it can the other rank be told why.
+  void finishSending(std::vector<Transfer>& transfers) const {
+    const Clock::time_point deadline = Clock::now() + kMostFarewell;
+    for (Transfer& one : transfers) {
+      while (one.sent > 0 && !one.isSent() && Clock::now() < deadline) {
+        const Moved moved = sendSome(socketOf(one), one.toSend());
+        one.sent += moved.bytes;
+        one.cannotSend = moved.isOver;
+        if (moved.bytes > 0 || moved.isOver) continue;
+        pollfd waiting{.fd = socketOf(one).number(), .events = POLLOUT, .revents = 0};
+        if (::poll(&waiting, 1, static_cast<int>(kFarewell.count())) == 0) break;
+      }
     }
   }
 
