@@ -170,6 +170,28 @@ ir::Expected<Listener> listenAt(const std::string& host) {
   return listener;
 }
 
+// Connecting for datagrams sends nothing; it only chooses the interface.
+ir::Expected<std::string> findAddressTowards(const HostPort& address) {
+  ir::Expected<Addresses> addresses = findAddresses(address);
+  if (!addresses) return addresses.takeError();
+  const addrinfo& first = **addresses;
+  const std::string what = "finding the interface towards '" + address.host + "'";
+  const Socket socket(::socket(first.ai_family, SOCK_DGRAM, 0));
+  sockaddr_storage own{};
+  socklen_t size = sizeof own;
+  if (!socket.isOpen() || ::connect(socket.number(), first.ai_addr, first.ai_addrlen) != 0 ||
+      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+    return systemError(what, errno);
+  }
+  char text[NI_MAXHOST];
+  const int status = ::getnameinfo(reinterpret_cast<const sockaddr*>(&own), size, text, sizeof text,
+                                   nullptr, 0, NI_NUMERICHOST);
+  if (status != 0) {
+    return ir::makeError(ir::ErrorCode::kEnvironment, what + ": " + ::gai_strerror(status));
+  }
+  return std::string(text);
+}
+
 ir::Expected<Socket> acceptOne(const Socket& listener, Clock::time_point deadline) {
   for (;;) {
     Socket socket(::accept(listener.number(), nullptr, nullptr));

@@ -65,6 +65,9 @@ struct Listener {
 /// On a free port of the interface that has this address. Errors: kEnvironment.
 ir::Expected<Listener> listenAt(const std::string& host);
 ir::Expected<Socket> acceptOne(const Socket& listener, Clock::time_point deadline);
+/// The address of this host on the interface that leads there: what others can reach it by.
+/// Errors: kEnvironment.
+ir::Expected<std::string> findAddressTowards(const HostPort& address);
 /// Tries until the deadline. Errors: kEnvironment with the address.
 ir::Expected<Socket> connectTo(const HostPort& address, Clock::time_point deadline);
 

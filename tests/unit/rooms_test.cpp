@@ -64,6 +64,7 @@ const Rooms kMayInclude = {
     {"runtime/capture/fake", {"runtime/torch"}},
     {"runtime/cpu",
      {"runtime/disk", "runtime/executor", "runtime/machine", "runtime/memory", "runtime/torch"}},
+    {"runtime/launch", {"runtime/ranks", "runtime/torch"}},
     {"runtime/gpu", {"runtime/disk", "runtime/executor", "runtime/torch"}},
     {"runtime/calibrate", {"runtime/cpu", "runtime/executor", "runtime/gpu", "runtime/torch"}},
     {"runtime/capture/ops", {"runtime/capture/fake", "runtime/torch"}},

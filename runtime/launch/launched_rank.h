@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// What a launcher says to each process that it starts. torchrun's variables; mpirun, SLURM and
+// others are told to set the same ones.
+#ifndef STOWAGE_RUNTIME_LAUNCH_LAUNCHED_RANK_H_
+#define STOWAGE_RUNTIME_LAUNCH_LAUNCHED_RANK_H_
+
+#include <llvm/ADT/STLFunctionalExtras.h>
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "ir/base/error.h"
+#include "runtime/ranks/socket.h"
+
+namespace stowage::runtime {
+
+struct LaunchedRank {
+  int32_t rank = 0;
+  int32_t count = 1;
+  int32_t localRank = 0;  // among those of its host: which GPU is its own
+  int32_t localCount = 1;
+  HostPort store;
+  bool isStoreServed = false;  // by the launcher; else rank 0 serves it
+  std::string keys;            // what keys of this start of the training begin with
+};
+
+/// The value of a variable, if it is set.
+using ReadVariable = llvm::function_ref<std::optional<std::string>(const std::string& name)>;
+
+/// Nothing if neither RANK nor WORLD_SIZE is set: the process was started by hand.
+/// Errors: kEnvironment for a variable that is missing or wrong, with its name.
+ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVariable);
+
+}  // namespace stowage::runtime
+
+#endif  // STOWAGE_RUNTIME_LAUNCH_LAUNCHED_RANK_H_
