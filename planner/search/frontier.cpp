@@ -149,7 +149,7 @@ void Frontier::considerPools(llvm::ArrayRef<size_t> indices, const Wanted& wante
   for (size_t i = 0; i < indices.size(); ++i) {
     if (isHopeless(indices[i])) break;
     const bool hasPlan = best != nullptr && best->time < wanted.slowest;
-    if (watch_ != nullptr && watch_->ends(hasPlan)) break;
+    if (endsEarly(watch_, hasPlan)) break;
     if (!pools_[indices[i]]) {
       // Most questions are answered by the first pools.
       size_t end = std::min(i + std::clamp<size_t>(i, 1, coreCount()), indices.size());
@@ -208,7 +208,7 @@ const KnownPlan* Frontier::findBest(int64_t budget, int64_t slowest) {
   const KnownPlan* best = findInPools(budget, slowest);
   // What is below the pools is slower than what fits in them.
   if (best != nullptr || leastTime(budget) >= slowest || fitsMadePools(budget)) return best;
-  if (watch_ != nullptr && watch_->ends(false)) return nullptr;
+  if (endsEarly(watch_, false)) return nullptr;
   for (const KnownPlan& plan : lowest()) consider(plan, budget, best);
   return best != nullptr && best->time < slowest ? best : nullptr;
 }

@@ -2,6 +2,7 @@
 #include "planner/search/limited_frontier.h"
 
 #include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/SmallVector.h>
 
 #include <algorithm>
 #include <cassert>
@@ -142,27 +143,27 @@ std::optional<HostChain> LimitedFrontier::makeChain(const Cell& cell,
 }
 
 HostChain* LimitedFrontier::chain(Cell& cell) {
-  if (!cell.hasChain) {
-    const WatchPause pause = frontier_.pauseWatch();
-    cell.chain = makeChain(cell, frontier_.findInPools(cell.begin));
-    cell.hasChain = true;
-  }
+  if (!cell.hasChain) makeChains({&cell});
   return cell.chain ? &*cell.chain : nullptr;
 }
 
-void LimitedFrontier::makeChains(size_t index, size_t count) {
-  const WatchPause pause = frontier_.pauseWatch();
-  std::vector<std::pair<Cell*, const KnownPlan*>> missing;
+void LimitedFrontier::makeMainChains(size_t index, size_t count) {
+  llvm::SmallVector<Cell*, 8> missing;
   for (size_t i = index + 1; i-- > 0 && missing.size() < count;) {
     Cell& cell = cells_[i];
-    if (!cell.isMain || cell.hasChain) continue;
-    // Pools are made side by side themselves.
-    missing.emplace_back(&cell, frontier_.findInPools(cell.begin));
+    if (cell.isMain && !cell.hasChain) missing.push_back(&cell);
   }
-  inParallel(missing.size(), [&](size_t i) {
-    const auto& [cell, first] = missing[i];
-    cell->chain = makeChain(*cell, first);
-    cell->hasChain = true;
+  makeChains(missing);
+}
+
+void LimitedFrontier::makeChains(llvm::ArrayRef<Cell*> cells) {
+  const WatchPause pause = frontier_.pauseWatch();
+  std::vector<const KnownPlan*> firsts;
+  // Pools are made side by side themselves.
+  for (const Cell* cell : cells) firsts.push_back(frontier_.findInPools(cell->begin));
+  inParallel(cells.size(), [&](size_t i) {
+    cells[i]->chain = makeChain(*cells[i], firsts[i]);
+    cells[i]->hasChain = true;
   });
 }
 
@@ -211,9 +212,9 @@ const KnownPlan* LimitedFrontier::findOnDisk(int64_t budget, int64_t slowest) {
     if (base == nullptr) break;
     if (isTooSlow(base->time)) return best;
     consider(*base, from);
-    if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
+    if (endsEarly(watch_, best != nullptr)) return best;
   }
-  if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
+  if (endsEarly(watch_, best != nullptr)) return best;
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan, -plan.peak);
   return best;
 }
@@ -230,7 +231,7 @@ const KnownPlan* LimitedFrontier::findInMainCells(int64_t budget, const KnownPla
   };
   size_t looked = 0;
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
-    if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
+    if (endsEarly(watch_, best != nullptr)) return best;
     Cell& cell = cells_[i];
     const int64_t most = std::min(budget, cell.end);
     // No plan of this cell or below is faster than what the host without a limit allows.
@@ -245,13 +246,13 @@ const KnownPlan* LimitedFrontier::findInMainCells(int64_t budget, const KnownPla
     const int64_t slowest = best != nullptr ? best->time : INT64_MAX;
     if (first == nullptr || first->time >= slowest) continue;
     // Most questions are answered by the first chains.
-    if (!cell.hasChain) makeChains(i, std::clamp<size_t>(looked, 1, coreCount()));
+    if (!cell.hasChain) makeMainChains(i, std::clamp<size_t>(looked, 1, coreCount()));
     ++looked;
     HostChain* made = chain(cell);
     const KnownPlan* plan = made != nullptr ? made->find(limit(), slowest) : nullptr;
     if (plan != nullptr) consider(*plan);
   }
-  if (watch_ != nullptr && watch_->ends(best != nullptr)) return best;
+  if (endsEarly(watch_, best != nullptr)) return best;
   const std::optional<LowestPlan> lowest = frontier_.findLowestInPools();
   const KnownPlan* slow = lowest ? frontier_.findInPools(lowest->budget) : nullptr;
   if (best != nullptr && slow != nullptr && best->time <= slow->time) return best;
@@ -269,7 +270,7 @@ const KnownPlan* LimitedFrontier::findWithin(int64_t budget, const KnownPlan* be
   while (!cells_[next].isMain) ++next;
   const KnownPlan* above = findInMainCells(cells_[next].begin, nullptr);
   for (size_t i = own; i > 0 && !cells_[i].isMain; --i) {
-    if (watch_ != nullptr && watch_->ends(true)) return best;
+    if (endsEarly(watch_, true)) return best;
     if (above == nullptr || best->time <= above->time) return best;
     const KnownPlan* first = frontier_.findInPools(cells_[i].begin);
     if (first == nullptr || first->time >= best->time) continue;
@@ -308,7 +309,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget, int64_t ofUse) {
       if (answer.from <= budget) consider(*answer.plan);
     }
     if (!cell.isMain) continue;
-    if (!cell.hasChain) makeChains(i, coreCount());
+    if (!cell.hasChain) makeMainChains(i, coreCount());
     if (const HostChain* made = chain(cell)) consider(made->last());
   }
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan);

@@ -16,6 +16,8 @@
 #ifndef STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 #define STOWAGE_PLANNER_SEARCH_LIMITED_FRONTIER_H_
 
+#include <llvm/ADT/ArrayRef.h>
+
 #include <map>
 #include <optional>
 #include <tuple>
@@ -110,8 +112,10 @@ class LimitedFrontier {
   HostChain* chain(Cell& cell);
   /// The plans of a chain's ends; nothing where its budget has no plan. Changes nothing.
   std::optional<HostChain> makeChain(const Cell& cell, const KnownPlan* first) const;
-  /// Makes the missing chains of this main cell and of some below it side by side, `count` at most.
-  void makeChains(size_t index, size_t count);
+  /// Makes the missing chains of this main cell and of some below it, `count` at most.
+  void makeMainChains(size_t index, size_t count);
+  /// Side by side.
+  void makeChains(llvm::ArrayRef<Cell*> cells);
   /// `plan` or, where that is faster than `time`, the same with less room for prefetches; nothing
   /// if that does not make it slow enough.
   std::optional<KnownPlan> notFaster(KnownPlan plan, int64_t time, int64_t budget) const;

@@ -42,6 +42,11 @@ class SearchWatch {
   bool wasEnded_ = false;
 };
 
+/// Without a watch no search ends early.
+inline bool endsEarly(SearchWatch* watch, bool hasPlan) {
+  return watch != nullptr && watch->ends(hasPlan);
+}
+
 /// While one lives, nobody watches, so that what is kept for later questions is whole.
 class WatchPause {
  public:
