@@ -1,19 +1,68 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that torchrun starts find each other by its store."""
+"""Programs that torchrun starts find each other by its store, on one host and on two."""
 
 import os
+import shutil
 import subprocess
 import sys
 
+import pytest
+
 PROGRAM = os.path.join(os.environ["STOWAGE_BUILD"], "tests", "launch_test")
 TEST = "UnderALauncher.JoinsTheOtherRanks"
+LAUNCH = [sys.executable, "-m", "torch.distributed.run"]
+WORK = ["--no-python", PROGRAM, f"--gtest_filter={TEST}"]
+
+
+def count_joined(text):
+    return text.count(f"[       OK ] {TEST}")
 
 
 def test_ranks_find_each_other():
     ranks = 3
-    done = subprocess.run(
-        [sys.executable, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks),
-         "--standalone", "--no-python", PROGRAM, f"--gtest_filter={TEST}"],
-        capture_output=True, text=True, timeout=120, check=False)
+    done = subprocess.run([*LAUNCH, "--nproc-per-node", str(ranks), "--standalone", *WORK],
+                          capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
-    assert done.stdout.count(f"[       OK ] {TEST}") == ranks, done.stdout + done.stderr
+    assert count_joined(done.stdout) == ranks, done.stdout + done.stderr
+
+
+def ip(*words):
+    subprocess.run(["ip", *words], capture_output=True, check=True)
+
+
+@pytest.fixture
+def hosts():
+    """Two network namespaces with a cable between them: by name, with their addresses."""
+    names = [f"stowage{os.getpid()}{side}" for side in "ab"]
+    cables = [f"sw{os.getpid() % 100000}{side}" for side in "ab"]
+    addresses = ["10.213.7.1", "10.213.7.2"]
+    if not shutil.which("ip"):
+        pytest.skip("no 'ip' to make network namespaces with")
+    try:
+        for name in names:
+            ip("netns", "add", name)
+        ip("link", "add", cables[0], "netns", names[0], "type", "veth", "peer", "name", cables[1],
+           "netns", names[1])
+        for name, cable, address in zip(names, cables, addresses):
+            ip("-n", name, "addr", "add", f"{address}/24", "dev", cable)
+            for device in ("lo", cable):
+                ip("-n", name, "link", "set", device, "up")
+        yield dict(zip(names, addresses))
+    except subprocess.CalledProcessError as error:
+        pytest.skip(f"network namespaces are not allowed here: {error.stderr.decode().strip()}")
+    finally:
+        for name in names:
+            subprocess.run(["ip", "netns", "del", name], capture_output=True, check=False)
+
+
+def test_ranks_of_two_hosts_find_each_other(hosts):
+    first = next(iter(hosts.values()))
+    launched = [
+        subprocess.Popen(
+            ["ip", "netns", "exec", name, *LAUNCH, "--nnodes", "2", "--node-rank", str(number),
+             "--nproc-per-node", "2", "--master-addr", first, "--master-port", "29517", *WORK],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for number, name in enumerate(hosts)]
+    said = [one.communicate(timeout=120) for one in launched]
+    assert [one.returncode for one in launched] == [0, 0], said
+    assert [count_joined(out) for out, _ in said] == [2, 2], said
