@@ -75,6 +75,16 @@ size_t lastAwaited(const ir::Schedule& schedule, const Timeline& timeline, size_
   return last;
 }
 
+/// Did the copy begin at the moment when a disk was done?
+bool waitedForDisk(const ir::Schedule& schedule, const Timeline& timeline, size_t copy) {
+  const size_t last = lastAwaited(schedule, timeline, copy);
+  if (last == schedule.commands.size()) return false;
+  const ir::Stream stream = schedule.commands[last].stream;
+  if (stream != ir::Stream::kDiskRead && stream != ir::Stream::kDiskWrite) return false;
+  const Nanoseconds between = timeline.end[last] - timeline.start[copy];
+  return between == Nanoseconds(0) || between == timeline.stepTime;
+}
+
 std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& timeline) {
   const ir::Schedule& schedule = input.schedule;
   std::vector<StallPlace> stalls;
@@ -92,6 +102,7 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
       if (cause.kind == ir::CommandKind::kCopy) {
         stall.storage = schedule.residency(cause.from).storage;
         stall.isOut = cause.stream == ir::Stream::kDeviceToHost;
+        stall.isByDisk = waitedForDisk(schedule, timeline, last);
       }
     }
     stalls.push_back(stall);
@@ -242,6 +253,8 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.outBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)];
   result.inBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostToDevice)];
   result.hostBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostCompute)];
+  result.diskReadBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskRead)];
+  result.diskWriteBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskWrite)];
   for (const ir::Command& command : input.schedule.commands) {
     if (command.recompute > 0) result.recomputeTime += input.costs.nodes[command.node.index()].work;
   }

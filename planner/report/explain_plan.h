@@ -22,7 +22,8 @@ namespace stowage::planner {
 struct StallPlace {
   ir::NodeId node;
   ir::StorageId storage;
-  bool isOut = false;  // on its way to the host: its bytes are needed
+  bool isOut = false;     // on its way to the host: its bytes are needed
+  bool isByDisk = false;  // what is on its way waited for a disk until the end
   Nanoseconds time;
 };
 
@@ -48,7 +49,9 @@ struct PlanExplanation {
   Nanoseconds launchWaits;    // compute waits for the launch thread
   Nanoseconds outBusy;        // of each link per step
   Nanoseconds inBusy;
-  Nanoseconds hostBusy;  // with updates that run there
+  Nanoseconds hostBusy;      // with updates that run there
+  Nanoseconds diskReadBusy;  // of each direction of a disk per step
+  Nanoseconds diskWriteBusy;
 };
 
 struct GapStory {

@@ -108,6 +108,11 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
   os << fmt::format("links      offloads busy {:.0f} %, prefetches {:.0f} % of the step\n",
                     shareOf(explained.outBusy, explained.stepTime),
                     shareOf(explained.inBusy, explained.stepTime));
+  if (explained.diskReadBusy + explained.diskWriteBusy > Nanoseconds(0)) {
+    os << fmt::format("disk       writes busy {:.0f} %, reads {:.0f} % of the step\n",
+                      shareOf(explained.diskWriteBusy, explained.stepTime),
+                      shareOf(explained.diskReadBusy, explained.stepTime));
+  }
   if (explained.hostBusy.value() > 0) {
     os << fmt::format("on host    updates keep the host busy {:.0f} % of the step\n",
                       shareOf(explained.hostBusy, explained.stepTime));
@@ -119,6 +124,7 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
       os << " for the " << (stall.isOut ? "offload" : "prefetch") << " of '"
          << ir::printable(nameOf(graph, stall.storage)) << "'";
     }
+    if (stall.isByDisk) os << ", which waited for the disk";
     os << '\n';
   }
 }
@@ -136,6 +142,7 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const Plan
                       {"describe", graph.describeNode(stall.node)},
                       {"storage", nameOf(graph, stall.storage)},
                       {"direction", stall.isOut ? "d2h" : "h2d"},
+                      {"by_disk", stall.isByDisk},
                       {"ns", stall.time.value()}});
   }
   const bool hasPeak = explained.peakNode.isValid();
@@ -153,6 +160,8 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const Plan
           {"busy_ns",
            {{"d2h", explained.outBusy.value()},
             {"h2d", explained.inBusy.value()},
+            {"disk_read", explained.diskReadBusy.value()},
+            {"disk_write", explained.diskWriteBusy.value()},
             {"host", explained.hostBusy.value()}}},
           {"stalls", stalls},
           {"helps", helpJson(help)}};

@@ -16,14 +16,21 @@ using ir::Role;
 
 class Explain : public testing::Test {
  protected:
-  void plan(const char* maker) {
+  void plan(const char* maker, bool isOnDisk = false) {
     step_ = {.items = {{Role::kActivation, 8}, {Role::kFrozen, 2}},
              .nodes = {{.op = maker, .time = 3, .results = {0}},
                        {.op = "test.wide.default", .time = 2, .temporary = 8},
                        {.op = "test.read.default", .time = 1, .reads = {0, 1}}}};
     graph_ = tests::toGraph(step_);
     target_ = tests::smallTarget();
-    const Problem problem = tests::toProblem(step_, graph_, target_);
+    Problem problem = tests::toProblem(step_, graph_, target_);
+    if (isOnDisk) {
+      problem.allowed.disk = true;
+      problem.limits.disk = units(100);
+      problem.pins = {{"s0", ir::GapAction::kDisk}};
+      problem.costs.links.diskRead = problem.costs.links.diskWrite =
+          problem.costs.links.hostToDevice;
+    }
     const Bytes budget(10 * tests::kUnitBytes);
     ir::Expected<PlanResult> result = planner::plan(problem, budget);
     ASSERT_TRUE(static_cast<bool>(result)) << ir::describe(result.takeError());
@@ -72,6 +79,22 @@ TEST_F(Explain, SaysWhereComputeWaitsAndForWhat) {
   EXPECT_EQ(story.gaps[0].why, "waits");
   EXPECT_EQ(story.gaps[0].copyTime, time(16));
   EXPECT_EQ(story.gaps[0].away, time(2));
+}
+
+// Out, to the disk, back from it, in: the prefetch begins when the disk is done, and not before.
+TEST_F(Explain, SaysThatAWaitIsForTheDisk) {
+  plan("test.make.default", /*isOnDisk=*/true);
+  const PlanExplanation explained = explainPlan(input());
+  EXPECT_EQ(explained.diskWriteBusy, time(8));
+  EXPECT_EQ(explained.diskReadBusy, time(8));
+  ASSERT_FALSE(explained.stalls.empty());
+  EXPECT_TRUE(explained.stalls[0].isByDisk);
+  EXPECT_FALSE(explained.stalls[0].isOut);
+  for (size_t i = 1; i < explained.stalls.size(); ++i) EXPECT_FALSE(explained.stalls[i].isByDisk);
+  plan("test.make.default");
+  const PlanExplanation without = explainPlan(input());
+  EXPECT_EQ(without.diskReadBusy, time(0));
+  for (const StallPlace& stall : without.stalls) EXPECT_FALSE(stall.isByDisk);
 }
 
 // The same plan with a slow launch thread: copies are over before the next op is launched.
