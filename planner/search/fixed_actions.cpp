@@ -87,7 +87,7 @@ ir::Expected<FixedActions> fixActions(const GapTable& table) {
     return ir::makeError(
         ir::ErrorCode::kInvalidArgument,
         "pin '" + describePin(pin) + "': found no gap in which that is possible" +
-            (lacksDisk ? " without a disk, expected a number of bytes there" : ""));
+            (lacksDisk ? ": the plan has no disk, expected a number of bytes on one" : ""));
   }
   ir::Expected<Actions> rows = actionsOf(table, {.rows = problem.pinnedRows});
   if (!rows) return rows.takeError();

@@ -170,8 +170,9 @@ ir::Error DirectFile::transfer(const std::string& verb, int64_t offset, int64_t 
       const std::string what = "cannot " + verb + " " + std::to_string(bytes - done) +
                                " bytes at offset " + std::to_string(offset + done) + " of its file";
       if (moved < 0) return systemError(folder_, what, failure);
-      return diskError(ir::ErrorCode::kIo, folder_,
-                       what + ": the disk moved only " + std::to_string(moved));
+      return diskError(ir::ErrorCode::kEnvironment, folder_,
+                       what + ": the disk moved " + std::to_string(moved) +
+                           " bytes, expected all of them: is the file as long as it was made?");
     }
     done += kept;
   }

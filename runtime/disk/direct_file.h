@@ -33,10 +33,10 @@ class DirectFile {
   ~DirectFile();
 
   /// `offset` and `bytes` are multiples of kDiskBlock, `from` and `to` of `memoryAlignment`.
-  /// Errors: kIo and kEnvironment with folder and offset.
+  /// Errors: kEnvironment with folder and offset.
   ir::Error write(int64_t offset, const uint8_t* from, int64_t bytes) const;
   ir::Error read(int64_t offset, uint8_t* to, int64_t bytes) const;
-  /// Errors: kIo.
+  /// Errors: kEnvironment.
   ir::Error sync() const;
 
   const std::string& folder() const { return folder_; }

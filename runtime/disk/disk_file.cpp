@@ -134,7 +134,7 @@ ir::Error DiskFile::read(int64_t offset, void* data, int64_t bytes) {
                                                 written.sums[static_cast<size_t>(index)];
     if (isSame) return ir::success();
     return diskError(
-        ir::ErrorCode::kIo, file_.folder(),
+        ir::ErrorCode::kEnvironment, file_.folder(),
         "read other bytes than were written: " + rangeText(offset + piece.begin, piece.bytes));
   });
 }

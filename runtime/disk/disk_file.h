@@ -44,14 +44,16 @@ class DiskFile {
   /// to the end of the last block become zeros; those after it stay. Several threads may write and
   /// read disjoint blocks at the same time. Memory that the file cannot take as it is costs a copy
   /// on the host (`memoryAlignment`).
-  /// Errors: kInvalidArgument for a range outside the file, kIo or kEnvironment with folder and
-  /// offset when the disk fails. The range then holds anything; others are as they were.
+  /// Errors: kInvalidArgument for a range outside the file, kEnvironment with folder and offset
+  /// when the disk fails. The range then holds anything; others are as they were.
   ir::Error write(int64_t offset, const void* data, int64_t bytes);
   /// As `write`; after an error `data` holds anything. With `verify`, the range must have start and
   /// size of an earlier write: others, and ranges never written whole or partly overwritten since,
-  /// are kInvalidArgument. Bytes other than those written are kIo.
+  /// are kInvalidArgument. Bytes other than those written are
+  /// kEnvironment.
   ir::Error read(int64_t offset, void* data, int64_t bytes);
-  /// Returns when the disk says that what was written is on it. Reads do not need it. Errors: kIo.
+  /// Returns when the disk says that what was written is on it. Reads do not need it.
+  /// Errors: kEnvironment.
   ir::Error sync() { return file_.sync(); }
 
   Bytes bytes() const { return file_.bytes(); }

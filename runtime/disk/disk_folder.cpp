@@ -10,36 +10,12 @@
 
 namespace stowage::runtime {
 
-namespace {
-
-ir::ErrorCode codeOf(int number) {
-  switch (number) {
-    case ENOSPC:
-    case EDQUOT:
-    case EFBIG:
-    case EINVAL:  // blocks of 4096 bytes at multiples of it are not what this file system takes
-    case EOPNOTSUPP:
-    case ENOSYS:
-    case EACCES:
-    case EPERM:
-    case EROFS:
-    case EMFILE:
-    case ENFILE:
-    case ENOMEM:
-      return ir::ErrorCode::kEnvironment;
-    default:
-      return ir::ErrorCode::kIo;
-  }
-}
-
-}  // namespace
-
 ir::Error diskError(ir::ErrorCode code, const std::string& folder, const std::string& what) {
   return ir::makeError(code, "disk '" + folder + "': " + what);
 }
 
 ir::Error systemError(const std::string& folder, const std::string& what, int number) {
-  return diskError(codeOf(number), folder, what + ": " + std::strerror(number));
+  return diskError(ir::ErrorCode::kEnvironment, folder, what + ": " + std::strerror(number));
 }
 
 ir::Error checkIsDisk(const std::string& folder) {

@@ -13,8 +13,7 @@ namespace stowage::runtime {
 
 ir::Error diskError(ir::ErrorCode code, const std::string& folder, const std::string& what);
 
-/// With the text of `number`, an errno. kEnvironment for limits of the machine (a full disk, a
-/// quota, an unsupported call), else kIo.
+/// kEnvironment, with the text of `number`, an errno.
 ir::Error systemError(const std::string& folder, const std::string& what, int number);
 
 /// Errors: kInvalidArgument for what is no folder, kEnvironment for memory (tmpfs, ramfs).

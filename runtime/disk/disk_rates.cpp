@@ -130,7 +130,7 @@ class DiskBench {
       for (int64_t i = 0; i < bytes; i += kDiskBlock) {
         const int64_t mark = offset + i;
         if (std::memcmp(buffer(1) + i, &mark, sizeof(mark)) == 0) continue;
-        return diskError(ir::ErrorCode::kIo, folder_,
+        return diskError(ir::ErrorCode::kEnvironment, folder_,
                          "read other bytes than were written, at offset " + std::to_string(mark));
       }
       return ir::success();

@@ -26,7 +26,7 @@ inline constexpr Bytes kDiskSample(int64_t{1} << 30);
 /// more, and reads it back; it is gone afterwards, however this ends. The second time counts, as a
 /// training writes the same blocks in every step. Latency is that of 4096 bytes.
 /// Errors: kInvalidArgument for what is no folder, kEnvironment where files cannot be made, the
-/// space does not suffice, or reads cannot pass the page cache; kIo when the disk fails.
+/// space does not suffice, reads cannot pass the page cache, or the disk fails.
 ir::Expected<DiskRates> measureDisk(const std::string& folder, Bytes sample = kDiskSample);
 
 }  // namespace stowage::runtime

@@ -363,7 +363,7 @@ ir::Error Executor::stop(ir::Error error) {
   program_->abandonSegment();
   llvm::consumeError(device_.synchronize());
   stopped_ = ir::takePayload(std::move(error));
-  stopped_->note("a step did not end; the state since the last save is lost");
+  stopped_->note("a step did not end; the state since the last save is lost: go on from that save");
   return ir::makeError(*stopped_);
 }
 

@@ -221,7 +221,7 @@ Verb addPlanVerb(CLI::App& app) {
   command->add_option(
       "--from", flags->from,
       "an edited plan: its rows with \"pinned\": true are kept, the rest is planned again; its "
-      "--host applies unless you give another one");
+      "--host and --disk apply unless you give others");
   command->add_option("-o,--output", flags->output,
                       "plan file to write ('-': standard output); default: only the verdict");
   CLI::Option* policy = command->add_option(

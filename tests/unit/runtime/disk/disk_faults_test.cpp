@@ -138,8 +138,7 @@ class DiskFaultsTest : public tests::DiskTest {
       if (number == EINTR || failing.failed() == "statx") {
         EXPECT_EQ(ir::describe(std::move(error)), "");
       } else {
-        const auto code = number == EIO ? ir::ErrorCode::kIo : ir::ErrorCode::kEnvironment;
-        expectError(std::move(error), code, std::strerror(number));
+        expectError(std::move(error), ir::ErrorCode::kEnvironment, std::strerror(number));
       }
       EXPECT_TRUE(isEmpty());
     }
@@ -175,9 +174,9 @@ TEST_F(DiskFaultsTest, ErrorsNameTheFirstOffset) {
   calls.pread = fail;
   calls.pwrite = fail;
   const std::unique_ptr<DiskFile> file = makeFile(calls);
-  expectError(writeAt(*file, 4096), ir::ErrorCode::kIo,
+  expectError(writeAt(*file, 4096), ir::ErrorCode::kEnvironment,
               "cannot write 8192 bytes at offset 4096 of its file: Input/output error");
-  expectError(readAt(*file, 4096), ir::ErrorCode::kIo,
+  expectError(readAt(*file, 4096), ir::ErrorCode::kEnvironment,
               "cannot read 8192 bytes at offset 4096 of its file: Input/output error");
 }
 
@@ -274,10 +273,11 @@ TEST_F(DiskFaultsTest, TransfersThatDoNotGoOnEnd) {
   const std::unique_ptr<DiskFile> file = makeFile(calls);
   for (const ssize_t bytes : {0, 1}) {
     moved = bytes;
-    const std::string only = "of its file: the disk moved only " + std::to_string(bytes);
-    expectError(writeAt(*file, 0), ir::ErrorCode::kIo,
+    const std::string only = "of its file: the disk moved " + std::to_string(bytes) + " bytes";
+    expectError(writeAt(*file, 0), ir::ErrorCode::kEnvironment,
                 "cannot write 8192 bytes at offset 0 " + only);
-    expectError(readAt(*file, 0), ir::ErrorCode::kIo, "cannot read 8192 bytes at offset 0 " + only);
+    expectError(readAt(*file, 0), ir::ErrorCode::kEnvironment,
+                "cannot read 8192 bytes at offset 0 " + only);
   }
 }
 
@@ -294,12 +294,13 @@ TEST_F(DiskFaultsTest, ChangedBytesAreFound) {
     };
     const std::unique_ptr<DiskFile> file = makeFile(calls, /*verify=*/true);
     tests::orFail(writeAt(*file, 0));
-    expectError(readAt(*file, 0), ir::ErrorCode::kIo, "read other bytes than were written");
+    expectError(readAt(*file, 0), ir::ErrorCode::kEnvironment,
+                "read other bytes than were written");
     isChanging = false;
     tests::orFail(readAt(*file, 0));
     isChanging = true;
     const std::string piece = " bytes at offset " + std::to_string(changed / 8192 * 8192) + " of";
-    expectError(readAt(*file, 0), ir::ErrorCode::kIo, piece);
+    expectError(readAt(*file, 0), ir::ErrorCode::kEnvironment, piece);
   }
 }
 
@@ -314,7 +315,7 @@ TEST_F(DiskFaultsTest, RangesOfFailedWritesCountAsNeverWritten) {
   const std::unique_ptr<DiskFile> file = makeFile(calls, /*verify=*/true);
   expectRoundTrip(*file, 0);
   isFailing = true;
-  expectError(writeAt(*file, 0), ir::ErrorCode::kIo, "cannot write");
+  expectError(writeAt(*file, 0), ir::ErrorCode::kEnvironment, "cannot write");
   expectError(readAt(*file, 0), ir::ErrorCode::kInvalidArgument, "no write began there");
   isFailing = false;
   expectRoundTrip(*file, 0);
