@@ -91,8 +91,8 @@ def machines(found, kinds):
     for kind in kinds:
         for answer in found[kind].answers:
             commits[answer["card"]][answer["date"][:10]].add(answer["commit"])
-    return [card + ", commits " + ", ".join(f"{', '.join(sorted(names))} ({day})"
-                                      for day, names in sorted(days.items()))
+    return [f"{card}, commit{'s' if sum(map(len, days.values())) > 1 else ''} "
+            + ", ".join(f"{', '.join(sorted(names))} ({day})" for day, names in sorted(days.items()))
             for card, days in sorted(commits.items())]
 
 

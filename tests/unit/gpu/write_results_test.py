@@ -240,7 +240,7 @@ class Blocks(Pages):
         self.assertEqual(names, [
             "plain libtorch (C++)", "planned in 40 GiB", "gradient checkpointing by hand (C++)",
             "planned in 31 GiB", "Hugging Face, torch.compile, memory budget 0.2"])
-        self.assertIn("Measured on NVIDIA H200, commit abc1234, 2026-11-26.", text)
+        self.assertIn("Measured on NVIDIA H200, commit abc1234 (2026-11-26).", text)
 
     def test_the_demonstration(self):
         row = {"model": "gpt2", "verdict": "equal", "unplanned_bytes": GIB,
