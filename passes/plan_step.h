@@ -52,7 +52,8 @@ struct PlanStepOptions {
   /// How much of a step will be one CUDA graph. With kNoUpdate only the program's order is
   /// considered: a graph ends before the first update.
   ir::GraphMode graphMode = ir::GraphMode::kNone;
-  /// True from some moment on: then the fastest plan so far is the answer, as soon as there is one.
+  /// True from some moment on: then the fastest plan so far is the answer, as soon as there is one;
+  /// or, where the host has too little and no plan is left to look for, a host limit that works.
   /// Null: a search goes to its end, and its answer depends on the step alone.
   std::function<bool()> isOver;
   /// Told of each plan that is faster than those before; under a host limit, of each order's best.

@@ -131,6 +131,21 @@ TEST_F(PlanStep, ASearchThatIsEndedHasAPlanThatFits) {
   EXPECT_GT(ended, 0);
 }
 
+TEST_F(PlanStep, AnEndedSearchThatHasTooLittleOfTheHostSaysThatLessMayDo) {
+  PlanStepOptions options{.budget = Bytes(8 << 16)};
+  options.limits.host = Bytes(0);
+  ir::Expected<PlannedStep> whole = planStep(graph_, target_, costs_, options);
+  options.isOver = [] { return true; };
+  ir::Expected<PlannedStep> early = planStep(graph_, target_, costs_, options);
+  ASSERT_FALSE(static_cast<bool>(whole));
+  ASSERT_FALSE(static_cast<bool>(early));
+  const std::string wholeText = ir::describe(whole.takeError());
+  const std::string earlyText = ir::describe(early.takeError());
+  const std::string note = "the time limit ended the search: less of the host may do";
+  EXPECT_EQ(wholeText.find(note), std::string::npos) << wholeText;
+  EXPECT_NE(earlyText.find(note), std::string::npos) << earlyText;
+}
+
 TEST_F(PlanStep, HoistingIsTheSameGraphInAnotherOrder) {
   ir::Expected<ir::Graph> hoisted = arrangeGraph(graph_, Order::kHoisted);
   ASSERT_TRUE(static_cast<bool>(hoisted));

@@ -78,6 +78,35 @@ TEST(LimitedFrontier, InputsNeedTheirPlaceOnTheHost) {
   EXPECT_NE(frontier.findBest(100 * kUnit), nullptr);
 }
 
+// An ended search for the least host names one that works, and leaves later answers whole.
+TEST(LimitedFrontier, AnEndedSearchNamesAHostLimitThatWorks) {
+  int ended = 0;
+  for (uint64_t seed = 1; seed <= 30; ++seed) {
+    const tests::SmallProblem step(tests::drawSmallStep(seed));
+    Problem problem = step.problem;
+    const GapTable table(problem);
+    LimitedFrontier whole = orFail(LimitedFrontier::make(table));
+    const int64_t peak = whole.keepAll().peak;
+    for (int64_t budget = kUnit; budget <= peak; budget += kUnit) {
+      problem.limits.host = Bytes(0);
+      const LeastHost expected = whole.findLeastHost(budget);
+      SearchWatch watch([] { return true; }, nullptr);
+      LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+      frontier.setWatch(&watch);
+      const LeastHost early = frontier.findLeastHost(budget);
+      frontier.setWatch(nullptr);
+      ASSERT_EQ(early.plan == nullptr, expected.plan == nullptr) << seed;
+      if (early.plan == nullptr) continue;
+      EXPECT_GE(early.bytes, expected.bytes);
+      ended += watch.wasEnded() ? 1 : 0;
+      EXPECT_EQ(frontier.findLeastHost(budget).bytes, expected.bytes);
+      problem.limits.host = Bytes(early.bytes);
+      EXPECT_NE(frontier.findBest(budget), nullptr) << "seed " << seed << ", budget " << budget;
+    }
+  }
+  EXPECT_GT(ended, 10);
+}
+
 // Whenever it is ended, whether or not others have an answer, and with and without a limit.
 TEST(LimitedFrontier, AnEndedSearchLeavesLaterAnswersWhole) {
   int ended = 0;
