@@ -2,6 +2,7 @@
 #include "runtime/ranks/communicator.h"
 
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/Endian.h>
 
 #include <array>
 #include <cstring>
@@ -11,20 +12,6 @@
 namespace stowage::runtime {
 
 namespace {
-
-using Bytes8 = std::array<uint8_t, 8>;
-
-Bytes8 writeNumber(uint64_t number) {
-  Bytes8 bytes{};
-  for (size_t i = 0; i < bytes.size(); ++i) bytes[i] = static_cast<uint8_t>(number >> (8 * i));
-  return bytes;
-}
-
-uint64_t readNumber(llvm::ArrayRef<uint8_t> bytes) {
-  uint64_t number = 0;
-  for (size_t i = 0; i < bytes.size(); ++i) number |= static_cast<uint64_t>(bytes[i]) << (8 * i);
-  return number;
-}
 
 ir::Error checkBytes(const char* what, size_t found, size_t expected) {
   if (found == expected) return ir::success();
@@ -83,14 +70,16 @@ ir::Error Communicator::run(CollectiveKind kind, llvm::ArrayRef<llvm::ArrayRef<u
 }
 
 ir::Error Communicator::agree(const std::string& what, uint64_t number) {
-  constexpr size_t kBytes = sizeof(uint64_t);
-  const Bytes8 own = writeNumber(number);
-  std::vector<uint8_t> all(kBytes * static_cast<size_t>(count_));
+  std::array<uint8_t, sizeof(uint64_t)> own{};
+  llvm::support::endian::write64le(own.data(), number);
+  std::vector<uint8_t> all(own.size() * static_cast<size_t>(count_));
   if (ir::Error error = allGather(own, all)) return error;
-  const uint64_t first = readNumber(llvm::ArrayRef<uint8_t>(all).take_front(kBytes));
+  const auto numberOf = [&](int32_t rank) {
+    return llvm::support::endian::read64le(all.data() + own.size() * static_cast<size_t>(rank));
+  };
+  const uint64_t first = numberOf(0);
   for (int32_t i = 1; i < count_; ++i) {
-    const size_t at = kBytes * static_cast<size_t>(i);
-    const uint64_t theirs = readNumber(llvm::ArrayRef<uint8_t>(all).slice(at, kBytes));
+    const uint64_t theirs = numberOf(i);
     if (theirs == first) continue;
     failure_ = ir::PlanError(ir::ErrorCode::kPlanMismatch,
                              what + " of rank " + std::to_string(i) + " is another one (" +

@@ -3,7 +3,9 @@
 
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/ADT/StringRef.h>
+#include <llvm/Support/Endian.h>
 
+#include <algorithm>
 #include <array>
 #include <optional>
 #include <random>
@@ -27,15 +29,12 @@ using HelloBytes = std::array<uint8_t, kHelloBytes>;
 HelloBytes writeHello(const Hello& hello) {
   HelloBytes bytes{};
   std::copy_n(hello.token.begin(), kTokenBytes, bytes.begin());
-  for (size_t i = 0; i < 4; ++i) {
-    bytes[kTokenBytes + i] = static_cast<uint8_t>(static_cast<uint32_t>(hello.rank) >> (8 * i));
-  }
+  llvm::support::endian::write32le(bytes.data() + kTokenBytes, static_cast<uint32_t>(hello.rank));
   return bytes;
 }
 
 Hello readHello(const HelloBytes& bytes) {
-  uint32_t rank = 0;
-  for (size_t i = 0; i < 4; ++i) rank |= static_cast<uint32_t>(bytes[kTokenBytes + i]) << (8 * i);
+  const uint32_t rank = llvm::support::endian::read32le(bytes.data() + kTokenBytes);
   return {.token = std::string(bytes.begin(), bytes.begin() + kTokenBytes),
           .rank = static_cast<int32_t>(rank)};
 }
