@@ -350,12 +350,7 @@ ir::Expected<PlannedStep> StepPlanner::plan(Bytes budget) {
     search = {.budget = budget};
     if (ir::Error error = tryVariants(prospects, search)) return error;
   }
-  if (!search.best) {
-    if (search.wasEnded) {
-      search.infeasible->note("the time limit ended the search: less of the host may do");
-    }
-    return ir::makeError(std::move(*search.infeasible));
-  }
+  if (!search.best) return ir::makeError(std::move(*search.infeasible));
   const Variant& chosen = *search.chosen;
   ir::Expected<ir::Schedule> schedule = lowerTimetable(
       chosen.graph, source_->target, search.best->timetable, budget, source_->options.graphMode);

@@ -124,6 +124,7 @@ ir::Error explainInfeasible(const GapTable& table, LimitedFrontier& frontier, in
   if (lacksBoth) need = frontier.findLeastHost(kUnlimited);
   if (need.plan != nullptr) {
     ir::PlanError error = hostInfeasible(table, lacksBoth ? kUnlimited : budget, need);
+    if (need.wasEnded) error.note("the time limit ended the search: less of the host may do");
     namePins(problem, budget, error);
     return ir::makeError(std::move(error));
   }

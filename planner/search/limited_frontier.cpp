@@ -289,6 +289,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget, int64_t ofUse) {
     if (plan.peak > budget) return;
     if (least.plan == nullptr || plan.hostPeak < least.bytes) least = {&plan, plan.hostPeak};
   };
+  const auto isEnded = [&] { return least.wasEnded = endsEarly(watch_, least.plan != nullptr); };
   // A disk leaves hardly less to others.
   if (hasDisk()) {
     for (const KnownPlan& plan : frontier_.lowest()) {
@@ -301,7 +302,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget, int64_t ofUse) {
     if (least.plan != nullptr) return least;
   }
   for (size_t i = frontier_.firstAbove(budget) + 1; i-- > 0;) {
-    if (endsEarly(watch_, least.plan != nullptr)) return least;
+    if (isEnded()) return least;
     Cell& cell = cells_[i];
     const int64_t most = std::min(budget, cell.end);
     if (frontier_.findInPools(most) == nullptr) break;
@@ -313,7 +314,7 @@ LeastHost LimitedFrontier::findLeastHost(int64_t budget, int64_t ofUse) {
     if (!cell.hasChain) makeMainChains(i, coreCount());
     if (const HostChain* made = chain(cell)) consider(made->last());
   }
-  if (endsEarly(watch_, least.plan != nullptr)) return least;
+  if (isEnded()) return least;
   for (const KnownPlan& plan : frontier_.lowest()) consider(plan);
   return least;
 }

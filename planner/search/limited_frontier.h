@@ -33,6 +33,7 @@ namespace stowage::planner {
 struct LeastHost {
   const KnownPlan* plan = nullptr;
   int64_t bytes = 0;
+  bool wasEnded = false;  // before the end of the search: less may do
 };
 
 class LimitedFrontier {
@@ -60,8 +61,7 @@ class LimitedFrontier {
   /// The smallest budget that has an answer; no plan if all need more than the host may give.
   LowestPlan findLowest();
   /// The smallest limit with which `budget` has an answer; no plan if none has. Looks for no less
-  /// once nothing below `ofUse` can be found. Ended early, it gives a limit that has an answer; a
-  /// smaller one may have one, too.
+  /// once nothing below `ofUse` can be found.
   LeastHost findLeastHost(int64_t budget, int64_t ofUse = INT64_MAX);
   /// All that can be an answer, by falling peak, each faster than the lower ones.
   std::vector<const KnownPlan*> all();

@@ -20,6 +20,16 @@ using tests::orFail;
 constexpr int64_t kUnit = tests::kUnitBytes;
 constexpr int64_t kUs = tests::kUnitTime;
 
+/// A random small step whose limits may change between questions.
+struct DrawnStep {
+  explicit DrawnStep(uint64_t seed) : step(tests::drawSmallStep(seed)) {}
+  LimitedFrontier makeFrontier() const { return orFail(LimitedFrontier::make(table)); }
+
+  const tests::SmallProblem step;
+  Problem problem = step.problem;
+  const GapTable table{problem};
+};
+
 // a cannot be recomputed. Below 8 units of the host it must stay, which takes 16 of the device.
 TEST(LimitedFrontier, TheWorkedStepNeedsTheHostOrTheDevice) {
   const tests::WorkedStep step;
@@ -82,16 +92,14 @@ TEST(LimitedFrontier, InputsNeedTheirPlaceOnTheHost) {
 TEST(LimitedFrontier, AnEndedSearchNamesAHostLimitThatWorks) {
   int ended = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
-    const tests::SmallProblem step(tests::drawSmallStep(seed));
-    Problem problem = step.problem;
-    const GapTable table(problem);
-    LimitedFrontier whole = orFail(LimitedFrontier::make(table));
+    DrawnStep drawn(seed);
+    LimitedFrontier whole = drawn.makeFrontier();
     const int64_t peak = whole.keepAll().peak;
     for (int64_t budget = kUnit; budget <= peak; budget += kUnit) {
-      problem.limits.host = Bytes(0);
+      drawn.problem.limits.host = Bytes(0);
       const LeastHost expected = whole.findLeastHost(budget);
       SearchWatch watch([] { return true; }, nullptr);
-      LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+      LimitedFrontier frontier = drawn.makeFrontier();
       frontier.setWatch(&watch);
       const LeastHost early = frontier.findLeastHost(budget);
       frontier.setWatch(nullptr);
@@ -100,7 +108,7 @@ TEST(LimitedFrontier, AnEndedSearchNamesAHostLimitThatWorks) {
       EXPECT_GE(early.bytes, expected.bytes);
       ended += watch.wasEnded() ? 1 : 0;
       EXPECT_EQ(frontier.findLeastHost(budget).bytes, expected.bytes);
-      problem.limits.host = Bytes(early.bytes);
+      drawn.problem.limits.host = Bytes(early.bytes);
       EXPECT_NE(frontier.findBest(budget), nullptr) << "seed " << seed << ", budget " << budget;
     }
   }
@@ -111,24 +119,22 @@ TEST(LimitedFrontier, AnEndedSearchNamesAHostLimitThatWorks) {
 TEST(LimitedFrontier, AnEndedSearchLeavesLaterAnswersWhole) {
   int ended = 0;
   for (uint64_t seed = 1; seed <= 30; ++seed) {
-    const tests::SmallProblem step(tests::drawSmallStep(seed));
-    Problem problem = step.problem;
-    const GapTable table(problem);
-    const int64_t peak = orFail(LimitedFrontier::make(table)).keepAll().peak;
+    DrawnStep drawn(seed);
+    const int64_t peak = drawn.makeFrontier().keepAll().peak;
     for (const int64_t host : {kUnlimited, kUnit}) {
-      problem.limits.host = Bytes(host);
+      drawn.problem.limits.host = Bytes(host);
       const auto answerAt = [](LimitedFrontier& frontier, int64_t budget) {
         const KnownPlan* best = frontier.findBest(budget);
         return best == nullptr ? std::pair<int64_t, int64_t>() : std::pair(best->time, best->peak);
       };
       for (int64_t budget = kUnit; budget <= peak; budget += kUnit) {
-        LimitedFrontier whole = orFail(LimitedFrontier::make(table));
+        LimitedFrontier whole = drawn.makeFrontier();
         const auto expected = answerAt(whole, budget);
         for (const int most : {0, 1, 2, 4}) {
           int asked = 0;
           SearchWatch watch([&] { return asked++ >= most; }, nullptr);
           watch.setAnswer(seed % 2 == 0);
-          LimitedFrontier frontier = orFail(LimitedFrontier::make(table));
+          LimitedFrontier frontier = drawn.makeFrontier();
           frontier.setWatch(&watch);
           const KnownPlan* early = frontier.findBest(budget);
           EXPECT_TRUE(early == nullptr || early->time >= expected.first);
