@@ -73,33 +73,12 @@ ir::Expected<DirectFile> DirectFile::createNamed(const std::string& folder,
   return made;
 }
 
-DirectFile::DirectFile(DirectFile&& other) noexcept
-    : folder_(std::move(other.folder_)),
-      calls_(other.calls_),
-      file_(std::exchange(other.file_, -1)),
-      bytes_(other.bytes_),
-      memoryAlignment_(other.memoryAlignment_),
-      offsetAlignment_(other.offsetAlignment_) {}
-
-DirectFile& DirectFile::operator=(DirectFile&& other) noexcept {
-  std::swap(folder_, other.folder_);
-  std::swap(calls_, other.calls_);
-  std::swap(file_, other.file_);
-  std::swap(bytes_, other.bytes_);
-  std::swap(memoryAlignment_, other.memoryAlignment_);
-  std::swap(offsetAlignment_, other.offsetAlignment_);
-  return *this;
-}
-
-DirectFile::~DirectFile() {
-  if (file_ >= 0) ::close(file_);
-}
-
 // Kernels before 6.1 do not say: a block is enough for all of them.
 ir::Error DirectFile::findAlignment() {
 #ifdef STATX_DIOALIGN
   struct statx about = {};
-  const int result = uninterrupted([&] { return calls_->statx(file_, STATX_DIOALIGN, &about); });
+  const int result =
+      uninterrupted([&] { return calls_->statx(file_.get(), STATX_DIOALIGN, &about); });
   if (result != 0 || (about.stx_mask & STATX_DIOALIGN) == 0) return ir::success();
   if (about.stx_dio_mem_align == 0 || about.stx_dio_offset_align == 0) {
     return noDirectAccess(folder_);
@@ -121,7 +100,7 @@ ir::Error DirectFile::reserve(Bytes bytes) {
   bytes_ = bytes;
   const std::string what = "cannot reserve its file of " + withBytes(bytes);
   struct statvfs space = {};
-  if (uninterrupted([&] { return calls_->fstatvfs(file_, &space); }) != 0) {
+  if (uninterrupted([&] { return calls_->fstatvfs(file_.get(), &space); }) != 0) {
     return systemError(folder_, what + ", nor ask for the free bytes", errno);
   }
   const bool isKnown = space.f_blocks > 0 && space.f_frsize > 0;
@@ -131,12 +110,12 @@ ir::Error DirectFile::reserve(Bytes bytes) {
       static_cast<int64_t>(std::min<uint64_t>(space.f_bavail, most / unit) * unit));
   const std::string all = isKnown ? what + ", " + withBytes(available) + " are free" : what;
   if (isKnown && bytes >= available) return systemError(folder_, all, ENOSPC);
-  if (uninterrupted([&] { return calls_->fallocate(file_, bytes.value()); }) == 0) {
+  if (uninterrupted([&] { return calls_->fallocate(file_.get(), bytes.value()); }) == 0) {
     return ir::success();
   }
   if (errno != EOPNOTSUPP) return systemError(folder_, all, errno);
   // The file system reserves nothing: its size is set, and writes find out whether there is room.
-  if (uninterrupted([&] { return calls_->ftruncate(file_, bytes.value()); }) == 0) {
+  if (uninterrupted([&] { return calls_->ftruncate(file_.get(), bytes.value()); }) == 0) {
     return ir::success();
   }
   return systemError(folder_, all, errno);
@@ -144,13 +123,14 @@ ir::Error DirectFile::reserve(Bytes bytes) {
 
 ir::Error DirectFile::write(int64_t offset, const uint8_t* from, int64_t bytes) const {
   return transfer("write", offset, bytes, [&](int64_t done) {
-    return calls_->pwrite(file_, from + done, static_cast<size_t>(bytes - done), offset + done);
+    return calls_->pwrite(file_.get(), from + done, static_cast<size_t>(bytes - done),
+                          offset + done);
   });
 }
 
 ir::Error DirectFile::read(int64_t offset, uint8_t* to, int64_t bytes) const {
   return transfer("read", offset, bytes, [&](int64_t done) {
-    return calls_->pread(file_, to + done, static_cast<size_t>(bytes - done), offset + done);
+    return calls_->pread(file_.get(), to + done, static_cast<size_t>(bytes - done), offset + done);
   });
 }
 
@@ -180,7 +160,7 @@ ir::Error DirectFile::transfer(const std::string& verb, int64_t offset, int64_t 
 }
 
 ir::Error DirectFile::sync() const {
-  if (uninterrupted([&] { return calls_->fdatasync(file_); }) == 0) return ir::success();
+  if (uninterrupted([&] { return calls_->fdatasync(file_.get()); }) == 0) return ir::success();
   return systemError(folder_, "cannot make sure that its file is on the disk", errno);
 }
 

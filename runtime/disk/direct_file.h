@@ -14,6 +14,7 @@
 #include "ir/base/error.h"
 #include "ir/base/units.h"
 #include "ir/schedule/disk_block.h"
+#include "runtime/files/file_handle.h"
 
 namespace stowage::runtime {
 
@@ -28,9 +29,6 @@ class DirectFile {
   /// Errors: as DiskFile::create.
   static ir::Expected<DirectFile> create(const std::string& folder, Bytes bytes,
                                          const DiskCalls& calls);
-  DirectFile(DirectFile&& other) noexcept;
-  DirectFile& operator=(DirectFile&& other) noexcept;
-  ~DirectFile();
 
   /// `offset` and `bytes` are multiples of kDiskBlock, `from` and `to` of `memoryAlignment`.
   /// Errors: kEnvironment with folder and offset.
@@ -54,7 +52,7 @@ class DirectFile {
 
   std::string folder_;
   const DiskCalls* calls_;
-  int file_;
+  FileHandle file_;
   Bytes bytes_;
   int64_t memoryAlignment_ = kDiskBlock;
   int64_t offsetAlignment_ = kDiskBlock;

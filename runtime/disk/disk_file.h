@@ -49,8 +49,7 @@ class DiskFile {
   ir::Error write(int64_t offset, const void* data, int64_t bytes);
   /// As `write`; after an error `data` holds anything. With `verify`, the range must have start and
   /// size of an earlier write: others, and ranges never written whole or partly overwritten since,
-  /// are kInvalidArgument. Bytes other than those written are
-  /// kEnvironment.
+  /// are kInvalidArgument. Bytes other than those written are kEnvironment.
   ir::Error read(int64_t offset, void* data, int64_t bytes);
   /// Returns when the disk says that what was written is on it. Reads do not need it.
   /// Errors: kEnvironment.

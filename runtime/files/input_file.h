@@ -16,10 +16,9 @@
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
+#include "runtime/files/file_handle.h"
 
 namespace stowage::runtime {
-
-class FileHandle;  // runtime/files/safetensors.h
 
 /// Steps, plans and costs: twenty times the largest that Stowage has written.
 inline constexpr Bytes kLargestText{int64_t{1} << 30};

@@ -3,6 +3,7 @@
 
 #include <fcntl.h>
 #include <llvm/ADT/StringExtras.h>
+#include <llvm/Support/Endian.h>
 #include <llvm/Support/xxhash.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -97,20 +98,6 @@ constexpr int64_t kLengthBytes = 8;
 
 }  // namespace
 
-FileHandle::FileHandle(FileHandle&& other) noexcept
-    : descriptor_(std::exchange(other.descriptor_, -1)) {}
-
-FileHandle& FileHandle::operator=(FileHandle&& other) noexcept {
-  std::swap(descriptor_, other.descriptor_);
-  return *this;
-}
-
-FileHandle::~FileHandle() { close(); }
-
-void FileHandle::close() {
-  if (descriptor_ >= 0) ::close(std::exchange(descriptor_, -1));
-}
-
 ir::Expected<SafetensorsReader> SafetensorsReader::open(const std::string& path) {
   ir::Expected<FileHandle> opened = openInput(path);
   if (!opened) return opened.takeError();
@@ -120,8 +107,7 @@ ir::Expected<SafetensorsReader> SafetensorsReader::open(const std::string& path)
   uint8_t length[kLengthBytes];
   if (status.st_size < kLengthBytes) return ioError(path, "the file is too short");
   if (ir::Error error = readAt(file.get(), path, 0, length)) return error;
-  uint64_t headerBytes = 0;
-  for (int i = 0; i < kLengthBytes; ++i) headerBytes |= uint64_t{length[i]} << (8 * i);
+  const uint64_t headerBytes = llvm::support::endian::read64le(length);
   if (headerBytes > static_cast<uint64_t>(kLongestSafetensorsHeader) ||
       headerBytes > static_cast<uint64_t>(status.st_size - kLengthBytes)) {
     return ir::makeError(ir::PlanError(ir::ErrorCode::kParse,
@@ -195,7 +181,7 @@ ir::Expected<SafetensorsWriter> SafetensorsWriter::create(const std::string& pat
   if (!file.isOpen()) return systemError(temporary, "create");
   SafetensorsWriter writer(path, std::move(temporary), std::move(file), std::move(header));
   std::vector<uint8_t> begin(kLengthBytes);
-  for (int i = 0; i < kLengthBytes; ++i) begin[i] = static_cast<uint8_t>(text.size() >> (8 * i));
+  llvm::support::endian::write64le(begin.data(), text.size());
   begin.insert(begin.end(), text.begin(), text.end());
   if (ir::Error error = writeAll(writer.file_.get(), path, begin)) return error;
   const auto sums = writer.header_.metadata.find(kChecksumKey);

@@ -11,24 +11,10 @@
 #include <string>
 
 #include "ir/base/error.h"
+#include "runtime/files/file_handle.h"
 #include "runtime/files/safetensors_header.h"
 
 namespace stowage::runtime {
-
-/// An open file descriptor with an owner.
-class FileHandle {
- public:
-  explicit FileHandle(int descriptor = -1) : descriptor_(descriptor) {}
-  FileHandle(FileHandle&& other) noexcept;
-  FileHandle& operator=(FileHandle&& other) noexcept;
-  ~FileHandle();
-  int get() const { return descriptor_; }
-  bool isOpen() const { return descriptor_ >= 0; }
-  void close();
-
- private:
-  int descriptor_;
-};
 
 /// Metadata under this name asks the writer for checksums: xxHash64 of the header (with zeros in
 /// the checksums' place) and of each tensor in order of their bytes, 16 digits each. The reader

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Ranks that are threads of one process. They meet at each collective; the last one to come copies
-// nothing for the others, everyone takes what is for it.
+// Ranks that are threads of one process. They meet at each collective, and each takes what is for
+// it.
 #ifndef STOWAGE_RUNTIME_RANKS_LOCAL_RANKS_H_
 #define STOWAGE_RUNTIME_RANKS_LOCAL_RANKS_H_
 

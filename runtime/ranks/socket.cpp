@@ -36,31 +36,14 @@ ir::Error isLate(const std::string& what) {
   return ir::makeError(ir::ErrorCode::kEnvironment, what + ": no answer in time");
 }
 
-int millisecondsUntil(Clock::time_point deadline) {
-  const auto left =
-      std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-  return static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
-}
-
-/// False at the deadline.
-bool waitUntilReady(const Socket& socket, short events, Clock::time_point deadline) {
-  for (;;) {
-    pollfd one{.fd = socket.number(), .events = events, .revents = 0};
-    const int ready = ::poll(&one, 1, millisecondsUntil(deadline));
-    if (ready > 0) return true;
-    if (ready == 0 && Clock::now() >= deadline) return false;
-    if (ready < 0 && errno != EINTR) return true;  // the call that follows says why
-  }
-}
-
 void setOption(const Socket& socket, int level, int name, int value) {
-  (void)::setsockopt(socket.number(), level, name, &value, sizeof value);  // works without, slower
+  (void)::setsockopt(socket.get(), level, name, &value, sizeof value);  // works without, slower
 }
 
 void makeReady(const Socket& socket) {
-  const int flags = ::fcntl(socket.number(), F_GETFL, 0);
-  (void)::fcntl(socket.number(), F_SETFL, flags | O_NONBLOCK);
-  (void)::fcntl(socket.number(), F_SETFD, FD_CLOEXEC);
+  const int flags = ::fcntl(socket.get(), F_GETFL, 0);
+  (void)::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK);
+  (void)::fcntl(socket.get(), F_SETFD, FD_CLOEXEC);
   setOption(socket, IPPROTO_TCP, TCP_NODELAY, 1);
   setOption(socket, SOL_SOCKET, SO_KEEPALIVE, 1);
   setOption(socket, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
@@ -92,12 +75,12 @@ Socket openSocket(const addrinfo& address) {
 
 /// 0, or the number of the error.
 int connectOnce(const Socket& socket, const addrinfo& address, Clock::time_point deadline) {
-  if (::connect(socket.number(), address.ai_addr, address.ai_addrlen) == 0) return 0;
+  if (::connect(socket.get(), address.ai_addr, address.ai_addrlen) == 0) return 0;
   if (errno != EINPROGRESS) return errno;
   if (!waitUntilReady(socket, POLLOUT, deadline)) return ETIMEDOUT;
   int number = 0;
   socklen_t size = sizeof number;
-  if (::getsockopt(socket.number(), SOL_SOCKET, SO_ERROR, &number, &size) != 0) return errno;
+  if (::getsockopt(socket.get(), SOL_SOCKET, SO_ERROR, &number, &size) != 0) return errno;
   return number;
 }
 
@@ -124,16 +107,27 @@ ir::Error moveAll(const Socket& socket, size_t bytes, short events, Clock::time_
 
 }  // namespace
 
-Socket::~Socket() {
-  if (isOpen()) ::close(number_);
+int millisecondsUntil(Clock::time_point deadline) {
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+  return static_cast<int>(std::clamp<int64_t>(left, 0, 1'000'000));
+}
+
+bool waitUntilReady(const Socket& socket, short events, Clock::time_point deadline) {
+  for (;;) {
+    pollfd one{.fd = socket.get(), .events = events, .revents = 0};
+    const int ready = ::poll(&one, 1, millisecondsUntil(deadline));
+    if (ready > 0) return true;
+    if (ready == 0 && Clock::now() >= deadline) return false;
+    if (ready < 0 && errno != EINTR) return true;  // the call that follows says why
+  }
 }
 
 Moved sendSome(const Socket& socket, llvm::ArrayRef<uint8_t> bytes) {
-  return movedOf(::send(socket.number(), bytes.data(), bytes.size(), MSG_NOSIGNAL), false);
+  return movedOf(::send(socket.get(), bytes.data(), bytes.size(), MSG_NOSIGNAL), false);
 }
 
 Moved receiveSome(const Socket& socket, llvm::MutableArrayRef<uint8_t> bytes) {
-  return movedOf(::recv(socket.number(), bytes.data(), bytes.size(), 0), true);
+  return movedOf(::recv(socket.get(), bytes.data(), bytes.size(), 0), true);
 }
 
 ir::Error sendAll(const Socket& socket, llvm::ArrayRef<uint8_t> bytes, Clock::time_point deadline) {
@@ -154,7 +148,7 @@ ir::Expected<Listener> listenAt(const std::string& host) {
   const std::string what = "listening at '" + host + "'";
   Listener listener{.socket = openSocket(address)};
   if (!listener.socket.isOpen()) return systemError(what, errno);
-  const int number = listener.socket.number();
+  const int number = listener.socket.get();
   if (::bind(number, address.ai_addr, address.ai_addrlen) != 0 || ::listen(number, kWaiting) != 0) {
     return systemError(what, errno);
   }
@@ -178,8 +172,8 @@ ir::Expected<std::string> findAddressTowards(const HostPort& address) {
   const Socket socket(::socket(first.ai_family, SOCK_DGRAM, 0));
   sockaddr_storage own{};
   socklen_t size = sizeof own;
-  if (!socket.isOpen() || ::connect(socket.number(), first.ai_addr, first.ai_addrlen) != 0 ||
-      ::getsockname(socket.number(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
+  if (!socket.isOpen() || ::connect(socket.get(), first.ai_addr, first.ai_addrlen) != 0 ||
+      ::getsockname(socket.get(), reinterpret_cast<sockaddr*>(&own), &size) != 0) {
     return systemError(what, errno);
   }
   char text[NI_MAXHOST];
@@ -193,7 +187,7 @@ ir::Expected<std::string> findAddressTowards(const HostPort& address) {
 
 ir::Expected<Socket> acceptOne(const Socket& listener, Clock::time_point deadline) {
   for (;;) {
-    Socket socket(::accept(listener.number(), nullptr, nullptr));
+    Socket socket(::accept(listener.get(), nullptr, nullptr));
     if (socket.isOpen()) {
       makeReady(socket);
       return socket;

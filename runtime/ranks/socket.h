@@ -10,32 +10,15 @@
 #include <chrono>
 #include <cstdint>
 #include <string>
-#include <utility>
 
 #include "ir/base/error.h"
+#include "runtime/files/file_handle.h"
 
 namespace stowage::runtime {
 
 using Clock = std::chrono::steady_clock;
 
-/// An open socket, closed at the end.
-class Socket {
- public:
-  Socket() = default;
-  explicit Socket(int number) : number_(number) {}
-  Socket(Socket&& other) noexcept : number_(std::exchange(other.number_, -1)) {}
-  Socket& operator=(Socket&& other) noexcept {
-    std::swap(number_, other.number_);
-    return *this;
-  }
-  ~Socket();
-
-  int number() const { return number_; }
-  bool isOpen() const { return number_ >= 0; }
-
- private:
-  int number_ = -1;
-};
+using Socket = FileHandle;
 
 /// How far a transfer that does not block has come.
 struct Moved {
@@ -46,6 +29,11 @@ struct Moved {
 
 Moved sendSome(const Socket& socket, llvm::ArrayRef<uint8_t> bytes);
 Moved receiveSome(const Socket& socket, llvm::MutableArrayRef<uint8_t> bytes);
+
+/// For poll(): what is left, rounded up; 0 behind the deadline.
+int millisecondsUntil(Clock::time_point deadline);
+/// `events` of poll(). False at the deadline; true also where the socket has an error.
+bool waitUntilReady(const Socket& socket, short events, Clock::time_point deadline);
 
 /// All of it, or kEnvironment when the other side is gone or it is not done at `deadline`.
 ir::Error sendAll(const Socket& socket, llvm::ArrayRef<uint8_t> bytes, Clock::time_point deadline);
@@ -64,6 +52,7 @@ struct Listener {
 
 /// On a free port of the interface that has this address. Errors: kEnvironment.
 ir::Expected<Listener> listenAt(const std::string& host);
+/// Errors: kEnvironment, also at the deadline.
 ir::Expected<Socket> acceptOne(const Socket& listener, Clock::time_point deadline);
 /// The address of this host on the interface that leads there: what others can reach it by.
 /// Errors: kEnvironment.

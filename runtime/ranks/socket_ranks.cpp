@@ -26,13 +26,12 @@ struct Transfer {
   llvm::MutableArrayRef<uint8_t> in;
   size_t sent = 0;  // heads included
   size_t received = 0;
-  std::optional<std::vector<uint8_t>> reason;  // why it gives up: takes the place of `in`
+  std::optional<std::vector<uint8_t>> reason;  // why it gives up: then `in` is there
   bool cannotSend = false;
   Clock::time_point lastMoved;
 
   bool isSent() const { return cannotSend || sent == kCollectiveBytes + out.size(); }
-  bool isReceived() const { return received == kCollectiveBytes + incoming().size(); }
-  size_t expected() const { return kCollectiveBytes + incoming().size(); }
+  bool isReceived() const { return received == kCollectiveBytes + in.size(); }
   bool isDone() const { return isSent() && isReceived(); }
   llvm::ArrayRef<uint8_t> toSend() const {
     if (sent < kCollectiveBytes) return llvm::ArrayRef<uint8_t>(headOut).drop_front(sent);
@@ -42,13 +41,7 @@ struct Transfer {
     if (received < kCollectiveBytes) {
       return llvm::MutableArrayRef<uint8_t>(headIn).drop_front(received);
     }
-    llvm::MutableArrayRef<uint8_t> into = reason ? llvm::MutableArrayRef<uint8_t>(*reason) : in;
-    return into.drop_front(received - kCollectiveBytes);
-  }
-
- private:
-  llvm::ArrayRef<uint8_t> incoming() const {
-    return reason ? llvm::ArrayRef<uint8_t>(*reason) : llvm::ArrayRef<uint8_t>(in);
+    return in.drop_front(received - kCollectiveBytes);
   }
 };
 
@@ -93,7 +86,7 @@ class SocketRank : public Communicator {
     for (size_t i = 0; i < sockets_.size(); ++i) {
       if (!sockets_[i].isOpen()) continue;
       if (isBetween_[i]) (void)sendSome(sockets_[i], message);
-      (void)::shutdown(sockets_[i].number(), SHUT_WR);
+      (void)::shutdown(sockets_[i].get(), SHUT_WR);
     }
     // A connection that is closed with unread bytes loses what was sent last.
     const Clock::time_point deadline = Clock::now() + kFarewell;
@@ -130,27 +123,22 @@ class SocketRank : public Communicator {
     const Clock::time_point deadline = Clock::now() + kMostFarewell;
     for (Transfer& one : transfers) {
       while (one.sent > 0 && !one.isSent() && Clock::now() < deadline) {
-        const Moved moved = sendSome(socketOf(one), one.toSend());
-        one.sent += moved.bytes;
-        one.cannotSend = moved.isOver;
-        if (moved.bytes > 0 || moved.isOver) continue;
-        pollfd waiting{.fd = socketOf(one).number(), .events = POLLOUT, .revents = 0};
-        if (::poll(&waiting, 1, static_cast<int>(kFarewell.count())) == 0) break;
+        if (!send(one) && !waitUntilReady(socketOf(one), POLLOUT, Clock::now() + kFarewell)) break;
       }
     }
   }
 
+  /// Was it of any use? It may have said why before it closed, so the end is found by reading.
+  bool send(Transfer& one) const {
+    const Moved moved = sendSome(socketOf(one), one.toSend());
+    one.sent += moved.bytes;
+    one.cannotSend = moved.isOver;
+    return moved.bytes > 0 || moved.isOver;
+  }
+
   /// Did any byte move?
   ir::Expected<bool> move(const Collective& collective, Transfer& one) {
-    bool isAny = false;
-    if (!one.isSent()) {
-      const Moved moved = sendSome(socketOf(one), one.toSend());
-      one.sent += moved.bytes;
-      isAny = moved.bytes > 0;
-      // It may have said why before it closed, so the end is found by reading.
-      one.cannotSend = moved.isOver;
-      isAny = isAny || moved.isOver;
-    }
+    bool isAny = !one.isSent() && send(one);
     if (!one.isReceived()) {
       const Moved moved = receiveSome(socketOf(one), one.toReceive());
       one.received += moved.bytes;
@@ -178,7 +166,7 @@ class SocketRank : public Communicator {
     const std::optional<Collective> theirs = readHead(one.headIn);
     if (!theirs) return rankError(one.rank, "sent bytes that are no collective's", own);
     if (theirs->kind == CollectiveKind::kGiveUp && theirs->bytes <= kMostReason) {
-      one.reason.emplace(static_cast<size_t>(theirs->bytes));
+      one.in = one.reason.emplace(static_cast<size_t>(theirs->bytes));
       return ir::success();
     }
     return checkSame(one.rank, own, *theirs);
@@ -192,7 +180,7 @@ class SocketRank : public Communicator {
       short events = 0;
       if (!one.isSent()) events |= POLLOUT;
       if (!one.isReceived()) events |= POLLIN;
-      waiting.push_back({.fd = socketOf(one).number(), .events = events, .revents = 0});
+      waiting.push_back({.fd = socketOf(one).get(), .events = events, .revents = 0});
       if (quietest == nullptr || one.lastMoved < quietest->lastMoved) quietest = &one;
     }
     const auto quiet =
@@ -201,21 +189,15 @@ class SocketRank : public Communicator {
       return rankError(quietest->rank,
                        "is silent for " + std::to_string(quiet.count() / 1000) + " s", collective);
     }
-    const int64_t left = std::min<int64_t>((patience_ - quiet).count() + 1, 1'000'000);
-    (void)::poll(waiting.data(), waiting.size(), static_cast<int>(left));
+    const int most = millisecondsUntil(quietest->lastMoved + patience_);
+    (void)::poll(waiting.data(), waiting.size(), most);
     return ir::success();
   }
 
   static void readToTheEnd(const Socket& socket, Clock::time_point deadline) {
     std::vector<uint8_t> bytes(1 << 16);
-    while (Clock::now() < deadline) {
-      const Moved moved = receiveSome(socket, bytes);
-      if (moved.isOver) return;
-      if (moved.bytes > 0) continue;
-      pollfd one{.fd = socket.number(), .events = POLLIN, .revents = 0};
-      const auto left =
-          std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
-      (void)::poll(&one, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+    while (Clock::now() < deadline && waitUntilReady(socket, POLLIN, deadline)) {
+      if (receiveSome(socket, bytes).isOver) return;
     }
   }
 
