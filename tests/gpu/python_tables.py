@@ -72,7 +72,7 @@ def release_table(results):
                           gibibytes(one["out"]["bytes"]), one["out"]["gb_per_second"],
                           back.get("gb_per_second"), milliseconds(1e3 * one["out"]["seconds"]),
                           milliseconds(1e3 * back["seconds"]) if back else None,
-                          f"{one['neighbour_gib']:.1f} GiB"))
+                          f"{one['neighbour_gib']:.1f} GiB" if one["neighbour_gib"] else "none"))
     return table(["device memory released between steps", "time", "state", "out, GB/s",
                   "back, GB/s", "release in all", "restore in all", "another process took"], lines)
 

@@ -10,6 +10,7 @@ from result_answers import is_bad
 CASES = {"llama1b": "Llama 3.2 1B shape, batch 4 x 4096",
          "llama8b": "Llama 3.1 8B shape, batch 1 x 4096",
          "llama8b_4": "Llama 3.1 8B shape, batch 4 x 4096",
+         "llama8b_16k": "Llama 3.1 8B shape, 4 micro-batches of 4096 (16k tokens a step)",
          "llama8b_lora": "LoRA (rank 16) on the 8B shape, batch 1 x 4096"}
 MODES = {"eager": "plain training", "checkpointing": "gradient checkpointing",
          "checkpointing+offload": "gradient checkpointing with offload",
@@ -187,6 +188,8 @@ def budget_text(row):
     budget, _, way = row["budget"].partition("/")
     share = way.partition("=")[2]
     way = f", {share + ' % of the ' if share else ''}updates on the host" if way else ""
+    if budget.endswith("%peak"):
+        budget = f"{budget[:-5]} % of the unplanned peak"
     if budget.endswith("B") and budget[:-1].isdigit():
         budget = gibibytes(int(budget[:-1]))
     return budget.replace("GiB", " GiB").replace("  ", " ") + way + (

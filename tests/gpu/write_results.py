@@ -53,9 +53,10 @@ SECTIONS = [
      "own.", small_tables),
     ("Python", "python", "Hugging Face models trained by the Python package: bits in deterministic "
      "mode beside plain PyTorch; a Llama of 1B (batch 4 x 4096) and LoRA on one of 8B (1 x 4096), "
-     "bf16, through the decorator and through the Trainer; plans that take turns on one state. The "
-     "memory of the device is what its driver counts, with 2 GiB of the user's beside the "
-     "Trainer.", python_tables),
+     "bf16, through the decorator and through the Trainer; plans that take turns on one state; device "
+     "memory released between steps (the first copy into memory that another process has just "
+     "given back runs at half the rate: the driver clears it meanwhile). The memory of the device "
+     "is what its driver counts, with 2 GiB of the user's beside the Trainer.", python_tables),
     ("Demonstration", "demo", "`tools/dev demo` trains GPT-2 on the CPU.", demo_tables),
 ]
 
