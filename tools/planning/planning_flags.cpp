@@ -201,7 +201,7 @@ ir::Expected<Bytes> readLimit(const char* flag, const std::string& text) {
   if (!size) llvm::consumeError(size.takeError());
   if (isBytes) return size->bytes;
   return badFlag(std::string(flag) + ": found '" + text +
-                 "', expected a number of bytes such as 100GiB or 512MB");
+                 "', expected bytes with a unit up to TiB, such as 100GiB, 512MB or 0B");
 }
 
 }  // namespace
