@@ -8,7 +8,8 @@
 //     padding and resampling backward, ties in topk and median, scans of floats).
 //   - In-place ops are recomputable: the node says what they write, and a recompute writes to a
 //     fresh residency. Whoever inserts recomputes checks that none writes a persistent storage.
-//   - Optimizer steps that keep state are never run twice, nor are collectives.
+//   - Optimizer steps that keep state are never run twice, nor are collectives but our own gather,
+//     which may be asked for again as one plan of all ranks says where.
 #include "ir/graph/op_table.h"
 
 #include <algorithm>
@@ -996,6 +997,8 @@ constexpr OpInfo kRows[] = {
     pure("aten.zeros.default"),
     pure("aten.zeros.names"),
     pure("aten.zeros_like.default"),
+    pure("stowage.all_gather.default"),
+    once("stowage.reduce_scatter.default"),
 };
 // clang-format on
 

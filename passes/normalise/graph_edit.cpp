@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/normalise/graph_edit.h"
 
+#include <llvm/ADT/STLExtras.h>
+
 #include <utility>
 
 #include "ir/base/affix.h"
@@ -102,7 +104,9 @@ ir::Graph withoutUnused(const ir::Graph& graph) {
 
 bool keepsOrder(const ir::Node& node) {
   const llvm::StringRef op = node.op;
-  if (ir::startsWith(op, "c10d.") || ir::startsWith(op, "_c10d_functional.")) return true;
+  static constexpr llvm::StringLiteral kCollectives[] = {"c10d.", "_c10d_functional.", "stowage."};
+  const auto isOf = [&](llvm::StringRef prefix) { return ir::startsWith(op, prefix); };
+  if (llvm::any_of(kCollectives, isOf)) return true;
   return !ir::lookUpOp(op).known || ir::drawsRandomNumbers(node);
 }
 

@@ -9,6 +9,7 @@
 #include <set>
 
 #include "runtime/calibrate/valid_values.h"
+#include "runtime/collectives/collective_ops.h"
 #include "runtime/executor/run_accesses.h"
 #include "runtime/torch/torch_boundary.h"
 
@@ -136,6 +137,7 @@ class OpMeasurement {
     const std::vector<ScalarValue> scalars = capturedScalars();
     return bench_.time(graph_.describeNode(node), [&] {
       const at::AutoDispatchBelowADInplaceOrView below;
+      const RanksAlike alike;
       stack = makeStack(call, scalars);
       call.op.callBoxed(stack);
     });

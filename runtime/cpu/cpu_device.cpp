@@ -9,6 +9,7 @@
 #include <string>
 #include <utility>
 
+#include "runtime/collectives/collective_ops.h"
 #include "runtime/cpu/thread_trial.h"
 #include "runtime/cpu/throttled_link.h"
 #include "runtime/disk/disk_file.h"
@@ -73,7 +74,9 @@ struct CpuDevice::Shared {
     const bool onHost = stream == Stream::kHostCompute;
     if (stream != Stream::kCompute && !onHost) return;
     at::set_num_threads(options.intraOpThreads);
-    if (!onHost) registerAllocatingThreads(&allocations);
+    if (onHost) return;
+    registerAllocatingThreads(&allocations);
+    useRanks(options.ranks);
   }
 
   MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
@@ -105,7 +108,14 @@ class CpuProgram : public QueuedProgram {
     if (source().schedule.command(id).stream == Stream::kHostCompute) {
       return hostLauncher_->launch(id, scalars, device_.hostAllocator, device_.hostAllocations);
     }
-    return launcher_->launch(id, scalars, device_.allocator, device_.allocations);
+    ir::Error error = launcher_->launch(id, scalars, device_.allocator, device_.allocations);
+    const Communicator* ranks = device_.options.ranks;
+    if (!error || ranks == nullptr || !ranks->failure()) return error;
+    // Which kind of error it is got lost in libtorch.
+    llvm::consumeError(std::move(error));
+    const ir::NodeId node = source().schedule.command(id).node;
+    return ir::makeError(ranks->failure()->code(),
+                         source().graph.describeNode(node) + ": " + ranks->failure()->text());
   }
 
   ir::Error copyNow(ir::CommandId id) override {

@@ -15,6 +15,7 @@
 #include "ir/schedule/target.h"
 #include "runtime/disk/disk_place.h"
 #include "runtime/executor/device.h"
+#include "runtime/ranks/communicator.h"
 
 namespace stowage::runtime {
 
@@ -27,6 +28,9 @@ struct CpuDeviceOptions {
   int64_t alignBytes = 512;
   /// Rates that copies are slowed down to; without: as fast as memory.
   std::optional<ir::LinkModel> links;
+  /// Whom the collectives of steps talk to; null: nobody. Nobody else uses it while steps run, and
+  /// it outlives the device.
+  Communicator* ranks = nullptr;
 };
 
 class CpuDevice : public Device {

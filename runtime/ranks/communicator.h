@@ -41,6 +41,8 @@ class Communicator {
   /// Do all ranks have this number? `what` it is of: "the plan". Errors: as allGather;
   /// kPlanMismatch, on every rank, with the first that differs from rank 0.
   ir::Error agree(const std::string& what, uint64_t number);
+  /// What every call fails with since one has failed; nothing before.
+  const std::optional<ir::PlanError>& failure() const { return failure_; }
   /// This rank ends: the others fail with `reason`, at once or where they next wait for it. All
   /// later calls fail.
   void giveUp(const std::string& reason);

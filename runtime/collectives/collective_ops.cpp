@@ -1,0 +1,138 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "runtime/collectives/collective_ops.h"
+
+#include <ATen/core/Tensor.h>
+#include <ATen/ops/empty.h>
+#include <ATen/ops/empty_like.h>
+#include <torch/library.h>
+
+#include <cstring>
+#include <utility>
+#include <vector>
+
+namespace stowage::runtime {
+
+namespace {
+
+/// More is a mistake, and would overflow sizes.
+constexpr int64_t kMostRanks = int64_t{1} << 20;
+
+thread_local Communicator* ranksOfThread = nullptr;
+thread_local bool areRanksAlike = false;
+
+llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
+}
+
+llvm::MutableArrayRef<uint8_t> writableBytesOf(const at::Tensor& tensor) {
+  return {static_cast<uint8_t*>(tensor.mutable_data_ptr()), tensor.nbytes()};
+}
+
+void checkOperand(const char* op, const at::Tensor& tensor, int64_t ranks) {
+  TORCH_CHECK(ranks >= 1 && ranks <= kMostRanks, op, ": found ", ranks, " ranks, expected 1 to ",
+              kMostRanks);
+  TORCH_CHECK(tensor.dim() >= 1 && tensor.is_contiguous(), op, ": found a tensor of sizes ",
+              tensor.sizes(), " and strides ", tensor.strides(),
+              ", expected a contiguous one with a dimension at least");
+}
+
+Communicator& findRanks(const char* op, int64_t ranks) {
+  TORCH_CHECK(ranksOfThread != nullptr, op, ": this process is no rank, expected one of ", ranks,
+              ": start it with torchrun");
+  TORCH_CHECK(ranksOfThread->count() == ranks, op, ": found ", ranksOfThread->count(),
+              " ranks here, expected ", ranks);
+  return *ranksOfThread;
+}
+
+void throwIfFailed(ir::Error error) {
+  const bool hasFailed = static_cast<bool>(error);
+  const std::string text = hasFailed ? ir::describe(std::move(error)) : "";
+  TORCH_CHECK(!hasFailed, text);
+}
+
+/// `count` times the same bytes.
+void repeatBytes(llvm::ArrayRef<uint8_t> bytes, int64_t count, uint8_t* to) {
+  if (bytes.empty()) return;
+  for (int64_t i = 0; i < count; ++i) {
+    std::memcpy(to + static_cast<size_t>(i) * bytes.size(), bytes.data(), bytes.size());
+  }
+}
+
+at::Tensor makeGathered(const at::Tensor& own, int64_t ranks) {
+  checkOperand("all_gather", own, ranks);
+  std::vector<int64_t> sizes = own.sizes().vec();
+  sizes.front() *= ranks;
+  return at::empty(sizes, own.options());
+}
+
+at::Tensor makeScattered(const at::Tensor& parts, int64_t ranks, bool /*mean*/) {
+  checkOperand("reduce_scatter", parts, ranks);
+  TORCH_CHECK(parts.is_floating_point(), "reduce_scatter: found ", parts.scalar_type(),
+              ", expected a floating type");
+  TORCH_CHECK(parts.size(0) % ranks == 0, "reduce_scatter: found ", parts.size(0),
+              " rows, expected a multiple of the ", ranks, " ranks");
+  std::vector<int64_t> sizes = parts.sizes().vec();
+  sizes.front() /= ranks;
+  return at::empty(sizes, parts.options());
+}
+
+at::Tensor allGather(const at::Tensor& own, int64_t ranks) {
+  at::Tensor all = makeGathered(own, ranks);
+  if (areRanksAlike) {
+    repeatBytes(bytesOf(own), ranks, writableBytesOf(all).data());
+  } else {
+    throwIfFailed(findRanks("all_gather", ranks).allGather(bytesOf(own), writableBytesOf(all)));
+  }
+  return all;
+}
+
+/// What each rank has for this one, in rank order.
+at::Tensor receiveParts(const at::Tensor& parts, int64_t ranks) {
+  at::Tensor received = at::empty_like(parts);
+  if (areRanksAlike) {
+    const llvm::ArrayRef<uint8_t> all = bytesOf(parts);
+    repeatBytes(all.take_front(all.size() / static_cast<size_t>(ranks)), ranks,
+                writableBytesOf(received).data());
+  } else {
+    throwIfFailed(
+        findRanks("reduce_scatter", ranks).allToAll(bytesOf(parts), writableBytesOf(received)));
+  }
+  return received;
+}
+
+at::Tensor reduceScatter(const at::Tensor& parts, int64_t ranks, bool mean) {
+  at::Tensor own = makeScattered(parts, ranks, mean);
+  const at::Tensor received = receiveParts(parts, ranks);
+  const int64_t rows = own.size(0);
+  const bool isNarrow = own.element_size() < 4;
+  at::Tensor sum = isNarrow ? at::empty(own.sizes(), own.options().dtype(at::kFloat)) : own;
+  sum.copy_(received.narrow(0, 0, rows));
+  for (int64_t i = 1; i < ranks; ++i) sum.add_(received.narrow(0, i * rows, rows));
+  if (mean) sum.div_(ranks);
+  if (isNarrow) own.copy_(sum);
+  return own;
+}
+
+}  // namespace
+
+void useRanks(Communicator* ranks) { ranksOfThread = ranks; }
+
+RanksAlike::RanksAlike() : before_(std::exchange(areRanksAlike, true)) {}
+RanksAlike::~RanksAlike() { areRanksAlike = before_; }
+
+TORCH_LIBRARY_FRAGMENT(stowage, library) {
+  library.def("all_gather(Tensor own, int ranks) -> Tensor");
+  library.def("reduce_scatter(Tensor parts, int ranks, bool mean) -> Tensor");
+}
+
+TORCH_LIBRARY_IMPL(stowage, CPU, library) {
+  library.impl("all_gather", allGather);
+  library.impl("reduce_scatter", reduceScatter);
+}
+
+TORCH_LIBRARY_IMPL(stowage, Meta, library) {
+  library.impl("all_gather", makeGathered);
+  library.impl("reduce_scatter", makeScattered);
+}
+
+}  // namespace stowage::runtime
