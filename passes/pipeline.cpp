@@ -19,6 +19,7 @@
 #include "passes/normalise/hoist_updates.h"
 #include "passes/normalise/host_updates.h"
 #include "passes/normalise/order_by_layer.h"
+#include "passes/normalise/shard_states.h"
 #include "passes/normalise/sink_producers.h"
 #include "passes/normalise/split_list_ops.h"
 
@@ -43,13 +44,14 @@ struct NamedPass {
 
 // In the order of the lists.
 constexpr NamedPass kPasses[] = {
-    {"fold-views", makePlain<FoldViews>},       {"drop-dead", makePlain<DropDead>},
-    {"split-list-ops", SplitListOps::parse},    {"sink-producers", makePlain<SinkProducers>},
-    {"block-rows", BlockRows::parse},           {"order-by-layer", OrderByLayer::parse},
-    {"hoist-updates", makePlain<HoistUpdates>}, {"host-updates", HostUpdates::parse},
-    {"defer-updates", makePlain<DeferUpdates>}, {"insert-recompute", InsertRecompute::parse},
-    {"insert-copies", makePlain<InsertCopies>}, {"assign-offsets", AssignOffsets::parse},
-    {"insert-waits", makePlain<InsertWaits>},   {"thin-waits", makePlain<ThinWaits>},
+    {"fold-views", makePlain<FoldViews>},         {"drop-dead", makePlain<DropDead>},
+    {"shard-states", ShardStates::parse},         {"split-list-ops", SplitListOps::parse},
+    {"sink-producers", makePlain<SinkProducers>}, {"block-rows", BlockRows::parse},
+    {"order-by-layer", OrderByLayer::parse},      {"hoist-updates", makePlain<HoistUpdates>},
+    {"host-updates", HostUpdates::parse},         {"defer-updates", makePlain<DeferUpdates>},
+    {"insert-recompute", InsertRecompute::parse}, {"insert-copies", makePlain<InsertCopies>},
+    {"assign-offsets", AssignOffsets::parse},     {"insert-waits", makePlain<InsertWaits>},
+    {"thin-waits", makePlain<ThinWaits>},
 };
 
 ir::Error syntaxError(llvm::StringRef text, llvm::StringRef at, const std::string& what) {

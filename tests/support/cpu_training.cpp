@@ -96,7 +96,7 @@ class Training {
         outputs_.back()[i] = std::move(*bytes);
       }
     }
-    return ir::success();
+    return replay.finish();
   }
 
   ir::Error runPlanned(runtime::Executor& executor) {
