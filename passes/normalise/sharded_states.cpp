@@ -136,6 +136,7 @@ class RoleFinder {
     if (info.persistent && isRead && (!isParameter || use.isWrittenOutside)) {
       block(id, "forward or backward use or write it");
     }
+    if (isMadeOutside(id) && info.role != ir::Role::kGradient) block(id, "it is no gradient");
     if (isRead && use.lastOutside > use.firstInUpdate) {
       block(id, "its update comes before it is last used");
     }
@@ -203,16 +204,18 @@ class RoleFinder {
     roles_[id.index()] = isParameter ? ShardRole::kParameter : whole;
   }
 
-  /// What is whole and crosses from backward into the optimizer.
+  /// What is whole and crosses from backward, or from the outside, into the optimizer.
   ir::Error setMean(ir::StorageId id) {
     const Use& use = useOf(id);
-    if (use.firstInUpdate < 0 || !use.isWrittenOutside || roles_[id.index()] != ShardRole::kNone) {
-      return ir::success();
-    }
+    if (use.firstInUpdate < 0 || roles_[id.index()] != ShardRole::kNone) return ir::success();
     const auto refuse = [&](const char* why) {
       return ir::makeError(ir::ErrorCode::kUnsupported,
                            "'" + storage(id).name + "' " + why + ", so that ranks would part");
     };
+    // One element may be a learning rate, which is the same for all.
+    const bool isData = storage(id).role == ir::Role::kInput && use.isGrouped;
+    if (isData) return refuse("is an input that an update reads");
+    if (!use.isWrittenOutside) return ir::success();
     if (storage(id).role != ir::Role::kGradient) return refuse("is read by an update");
     if (storage(id).persistent) return refuse("lives from step to step");
     if (use.lastOutside > use.firstInUpdate) return refuse("is written after an update read it");

@@ -286,6 +286,15 @@ TEST_P(ShardedChain, TrainsAsPlainProcessesDo) {
   }
 }
 
+/// For the smallest budget that fits, where `budget` is below it.
+passes::PlannedStep planOrSmallest(passes::StepPlanner& planner, Bytes budget) {
+  ir::Expected<passes::PlannedStep> planned = planner.plan(budget);
+  if (planned) return std::move(*planned);
+  const ir::PlanError error = ir::takePayload(planned.takeError());
+  EXPECT_EQ(error.code(), ir::ErrorCode::kInfeasible) << error.text();
+  return orFail(planner.plan(error.infeasible()->smallestBudget));
+}
+
 TEST_P(ShardedChain, PlannedStepsHaveTheBitsOfTheReplay) {
   at::set_num_threads(1);
   runtime::setDeterministicMode(true);
@@ -298,8 +307,8 @@ TEST_P(ShardedChain, PlannedStepsHaveTheBitsOfTheReplay) {
   costs.links = planner::rooflineCosts(graph, target).links;
   auto planner = orFail(passes::StepPlanner::make(graph, target, costs, {.rowBlocks = {}}));
   const Bytes peak = orFail(planner.plan(Bytes(int64_t{1} << 40))).result.keepAllPeak;
-  for (const int64_t percent : {50}) {
-    const auto planned = orFail(planner.plan(Bytes(peak.value() * percent / 100)));
+  for (const int64_t percent : {100, 50}) {
+    const auto planned = planOrSmallest(planner, Bytes(peak.value() * percent / 100));
     const ir::NodeCosts nodes = orFail(ir::resolveCosts(planned.graph, costs));
     EXPECT_EQ(onRanks(count,
                       [&](size_t rank, Communicator& ranks) {
@@ -325,6 +334,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Training{"gpt2_clipped", "gpt2 layers=2 dropout=0 clip=1", true},
                     Training{"llama_bfloat16",
                              "llama layers=2 precision=bfloat16 optimizer=stowage_adamw"},
+                    Training{"llama_master",
+                             "llama layers=2 precision=bfloat16 optimizer=stowage_adamw "
+                             "master_weights=on micro_batches=2"},
+                    Training{"llama_lora_autocast", "llama_lora layers=2 precision=autocast"},
                     Training{"vit_momentum", "vit dropout=0 optimizer=sgd"},
                     Training{"resnet", "resnet micro_batches=2"},
                     Training{"lstm", "lstm dropout=0"}),
