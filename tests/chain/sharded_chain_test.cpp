@@ -11,9 +11,7 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
 #include <map>
-#include <thread>
 
 #include "ir/graph/check_graph.h"
 #include "passes/normalise/shard_states.h"
@@ -22,11 +20,10 @@
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
 #include "runtime/capture/graph/graph_replay.h"
-#include "runtime/collectives/collective_ops.h"
-#include "runtime/ranks/local_ranks.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/captured_run.h"
 #include "tests/support/cpu_training.h"
+#include "tests/support/on_ranks.h"
 #include "tests/support/or_fail.h"
 #include "tools/training/model_step.h"
 
@@ -39,25 +36,6 @@ using Scalars = std::vector<runtime::ScalarValue>;
 
 constexpr int kSteps = 4;
 constexpr uint64_t kSeed = 11;
-
-/// Each rank in a thread of its own; the first text that is not "".
-std::string onRanks(size_t count, const std::function<std::string(size_t, Communicator&)>& work) {
-  const auto ranks = runtime::makeLocalRanks(static_cast<int32_t>(count), std::chrono::seconds(60));
-  std::vector<std::string> said(count);
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      at::set_num_threads(1);
-      runtime::useRanks(ranks[i].get());
-      said[i] = work(i, *ranks[i]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (size_t i = 0; i < count; ++i) {
-    if (!said[i].empty()) return "rank " + std::to_string(i) + ": " + said[i];
-  }
-  return "";
-}
 
 /// A captured step, its first values and the numbers of its steps.
 struct Captured {

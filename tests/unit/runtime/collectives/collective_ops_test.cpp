@@ -15,12 +15,12 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
-#include <thread>
 #include <vector>
 
 #include "ir/graph/op_table.h"
 #include "runtime/ranks/local_ranks.h"
 #include "runtime/torch/torch_boundary.h"
+#include "tests/support/on_ranks.h"
 
 namespace stowage::runtime {
 namespace {
@@ -38,20 +38,15 @@ at::Tensor scatter(const at::Tensor& parts, int64_t ranks, bool mean) {
   return call("stowage::reduce_scatter", {parts, ranks, mean});
 }
 
-/// What `work` returns for each rank, each in a thread of its own.
-std::vector<at::Tensor> onRanks(size_t count, const std::function<at::Tensor(size_t)>& work) {
-  const auto ranks = makeLocalRanks(static_cast<int32_t>(count), std::chrono::seconds(60));
+/// What `work` returns for each rank.
+std::vector<at::Tensor> resultsOn(size_t count, const std::function<at::Tensor(size_t)>& work) {
   std::vector<at::Tensor> results(count);
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < count; ++i) {
-    threads.emplace_back([&, i] {
-      useRanks(ranks[i].get());
-      if (ir::Error error = callTorch("", [&] { results[i] = work(i); })) {
-        ADD_FAILURE() << ir::describe(std::move(error));
-      }
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(
+      tests::onRanks(count,
+                     [&](size_t rank, Communicator&) {
+                       return ir::describe(callTorch("", [&] { results[rank] = work(rank); }));
+                     }),
+      "");
   return results;
 }
 
@@ -91,7 +86,7 @@ TEST(CollectiveOps, GatherHasThePartsOfAllRanksInTheirOrder) {
     for (const at::ScalarType dtype : {at::kFloat, at::kBFloat16, at::kDouble, at::kLong}) {
       std::vector<at::Tensor> own;
       for (size_t i = 0; i < count; ++i) own.push_back(numbers({5, 3}, dtype));
-      const auto found = onRanks(
+      const auto found = resultsOn(
           count, [&](size_t rank) { return gather(own[rank], static_cast<int64_t>(count)); });
       for (const at::Tensor& all : found) EXPECT_TRUE(haveSameBits(all, at::cat(own)));
     }
@@ -106,7 +101,7 @@ TEST(CollectiveOps, SumsAreMadeInRankOrder) {
         for (size_t i = 0; i < count; ++i) {
           parts.push_back(numbers({static_cast<int64_t>(count) * 7, 2}, dtype));
         }
-        const auto found = onRanks(count, [&](size_t rank) {
+        const auto found = resultsOn(count, [&](size_t rank) {
           return scatter(parts[rank], static_cast<int64_t>(count), mean);
         });
         for (size_t i = 0; i < count; ++i) {
@@ -129,9 +124,9 @@ TEST(CollectiveOps, ASumInAnotherOrderHasOtherBits) {
 }
 
 TEST(CollectiveOps, TensorsWithoutElementsAreFine) {
-  const auto found = onRanks(2, [](size_t) { return scatter(at::empty({0, 3}), 2, true); });
+  const auto found = resultsOn(2, [](size_t) { return scatter(at::empty({0, 3}), 2, true); });
   EXPECT_EQ(found[1].sizes(), (at::IntArrayRef{0, 3}));
-  EXPECT_EQ(onRanks(2, [](size_t) { return gather(at::empty({0}), 2); })[0].numel(), 0);
+  EXPECT_EQ(resultsOn(2, [](size_t) { return gather(at::empty({0}), 2); })[0].numel(), 0);
 }
 
 TEST(CollectiveOps, ShapesAreKnownWithoutData) {

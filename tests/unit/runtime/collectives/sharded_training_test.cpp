@@ -13,19 +13,17 @@
 #include <gtest/gtest.h>
 
 #include <cstring>
-#include <functional>
-#include <thread>
 #include <vector>
 
 #include "ir/text/parser.h"
 #include "passes/plan_step.h"
 #include "planner/targets/roofline.h"
 #include "runtime/calibrate/calibrate.h"
-#include "runtime/collectives/collective_ops.h"
 #include "runtime/ranks/local_ranks.h"
 #include "runtime/runner/replay.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
+#include "tests/support/on_ranks.h"
 #include "tests/support/or_fail.h"
 
 namespace stowage::tests {
@@ -98,24 +96,6 @@ class StepText {
   std::string text_;
 };
 
-/// Each rank in a thread of its own; the first text that is not "".
-std::string onRanks(int64_t count, const std::function<std::string(size_t, Communicator&)>& work) {
-  const auto ranks = runtime::makeLocalRanks(static_cast<int32_t>(count), std::chrono::seconds(60));
-  std::vector<std::string> said(ranks.size());
-  std::vector<std::thread> threads;
-  for (size_t i = 0; i < ranks.size(); ++i) {
-    threads.emplace_back([&, i] {
-      runtime::useRanks(ranks[i].get());
-      said[i] = work(i, *ranks[i]);
-    });
-  }
-  for (std::thread& thread : threads) thread.join();
-  for (size_t i = 0; i < said.size(); ++i) {
-    if (!said[i].empty()) return "rank " + std::to_string(i) + ": " + said[i];
-  }
-  return "";
-}
-
 CpuTrainingOptions optionsOf(size_t rank) { return {.steps = kSteps, .seed = rank + 1}; }
 
 ir::Target makeTarget() {
@@ -134,7 +114,7 @@ ir::CostTable measure(const ir::Graph& graph) {
 std::string compareOnRanks(int64_t count, const passes::PlannedStep& planned,
                            const ir::Target& target, const ir::CostTable& costs) {
   const ir::NodeCosts nodes = orFail(ir::resolveCosts(planned.graph, costs));
-  return onRanks(count, [&](size_t rank, Communicator& ranks) {
+  return onRanks(static_cast<size_t>(count), [&](size_t rank, Communicator& ranks) {
     runtime::CpuDeviceOptions options;
     options.deviceBytes = planned.schedule.arenaBytes(ir::Space::kDevice);
     options.hostBytes = planned.schedule.arenaBytes(ir::Space::kHost);
@@ -260,7 +240,7 @@ TEST(ShardedTraining, HasTheBitsOfPlainProcessesThatAverageInRankOrder) {
     const auto ranks = static_cast<size_t>(count);
     const ir::Graph graph = StepText(count).parse();
     std::vector<std::vector<std::vector<uint8_t>>> shards(ranks);
-    ASSERT_EQ(onRanks(count,
+    ASSERT_EQ(onRanks(static_cast<size_t>(count),
                       [&](size_t rank, Communicator&) {
                         auto trained = trainShards(graph, rank);
                         if (!trained) return ir::describe(trained.takeError());
