@@ -38,6 +38,16 @@ bool isElementwise(const ir::Graph& graph, ir::NodeId id) {
          op == "aten.zero.default" || op == "aten.fill.Scalar";
 }
 
+/// A number as captured; 0 for anything else.
+double numberOf(const ir::Graph& graph, const ir::Argument& argument) {
+  if (const auto* real = std::get_if<double>(&argument)) return *real;
+  if (const auto* integer = std::get_if<int64_t>(&argument)) return static_cast<double>(*integer);
+  const auto* scalar = std::get_if<ir::ScalarArg>(&argument);
+  if (scalar == nullptr) return 0;
+  const ir::StepScalar& value = graph.scalars()[scalar->scalar.index()];
+  return value.isInteger ? static_cast<double>(value.integer) : value.value;
+}
+
 class RoleFinder {
  public:
   RoleFinder(const ir::Graph& graph, int64_t ranks)
@@ -275,6 +285,8 @@ bool isWholeNorm(const ir::Graph& graph, const ir::Node& node) {
       node.op != "aten.linalg_vector_norm.default") {
     return false;
   }
+  // Others are no sums of powers, or zeros beyond the end would count.
+  if (node.args.size() < 2 || !(numberOf(graph, node.args[1]) > 0)) return false;
   return llvm::all_of(node.results, [&](ir::ValueId result) {
     return result.isValid() && graph.value(result).type.numElements() == 1;
   });

@@ -40,7 +40,7 @@ ir::Expected<ShardRoles> findShardRoles(const ir::Graph& graph, int64_t ranks);
 /// The tensors that a node treats together, independent of all others: one set for each element of
 /// a list op, else one of all operands and results.
 std::vector<std::vector<ir::ValueId>> elementsOf(const ir::Node& node);
-/// The norm of one tensor, or of each tensor of a list, over all of its elements?
+/// A norm of positive order of one tensor, or of each tensor of a list, over all of its elements?
 bool isWholeNorm(const ir::Graph& graph, const ir::Node& node);
 
 }  // namespace stowage::passes
