@@ -82,9 +82,9 @@ TEST_F(VerbErrors, NamesEachBadFileOnce) {
 TEST_F(VerbErrors, SaysWhichKindOfFileWasExpected) {
   expectRefused("run " + at("plan.json") + " --lr nan", 2, "found 'nan', expected a number");
   expectRefused("run " + at("plan.json") + " --lr 2e9", 2, "expected a number from 0 to 1e9");
-  for (const char* host : {"0", "80%", "device:1GiB"}) {
+  for (const char* host : {"0", "1PiB", "80%", "device:1GiB"}) {
     expectRefused("plan " + at("step.stow") + " --budget 50%peak --host " + host, 2,
-                  std::string("--host: found '") + host + "', expected a number of bytes");
+                  std::string("--host: found '") + host + "', expected bytes with a unit");
   }
   expectRefused("run " + at("step.stow"), 3, "step.stow: is a captured step, expected a plan");
   expectRefused("plan --budget 50%peak " + at("plan.json"), 3,
