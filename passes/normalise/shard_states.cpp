@@ -30,8 +30,15 @@ ir::TensorType flatType(ir::DType dtype, int64_t elements) {
 class ShardWriter {
  public:
   ShardWriter(const ir::Graph& graph, ShardRoles roles, int64_t ranks)
-      : graph_(graph), roles_(std::move(roles)), ranks_(ranks), builder_(graph) {
-    for (const ir::Value& value : graph.values()) valueNames_.insert(value.name);
+      : graph_(graph),
+        roles_(std::move(roles)),
+        ranks_(ranks),
+        builder_(graph),
+        valuesOf_(graph.storages().size()) {
+    for (size_t i = 0; i < graph.values().size(); ++i) {
+      valuesOf_[graph.values()[i].storage.index()].emplace_back(i);
+      valueNames_.insert(graph.values()[i].name);
+    }
     for (const ir::Storage& storage : graph.storages()) storageNames_.insert(storage.name);
   }
 
@@ -59,12 +66,9 @@ class ShardWriter {
   int64_t elementsOfStorage(ir::StorageId id) const {
     return graph_.storage(id).bytes.value() / ir::elementBytes(dtypeOf(id));
   }
-  ir::DType dtypeOf(ir::StorageId id) const {
-    for (const ir::Value& value : graph_.values()) {
-      if (value.storage == id) return value.type.dtype;
-    }
-    return ir::DType::kU8;
-  }
+  ir::DType dtypeOf(ir::StorageId id) const { return graph_.value(firstValueOf(id)).type.dtype; }
+  const std::string& nameOf(ir::StorageId id) const { return graph_.value(firstValueOf(id)).name; }
+  ir::ValueId firstValueOf(ir::StorageId id) const { return valuesOf_[id.index()].front(); }
 
   static std::string unused(const std::string& wanted, llvm::StringSet<>& taken) {
     std::string name = wanted;
@@ -97,19 +101,15 @@ class ShardWriter {
     if (role == ShardRole::kParameter) {
       const ir::ValueId whole = addFlat(nameOf(id) + ".whole", "whole(" + name + ")",
                                         ir::Role::kActivation, flatType(dtype, length * ranks_));
-      for (size_t i = 0; i < graph_.values().size(); ++i) {
-        if (graph_.values()[i].storage == id) {
-          builder_.value(ir::ValueId(i)).storage = builder_.value(whole).storage;
-        }
+      for (const ir::ValueId value : valuesOf_[id.index()]) {
+        builder_.value(value).storage = builder_.value(whole).storage;
       }
       const ir::ValueId own = builder_.addValue(
           {.name = unused(nameOf(id) + ".shard", valueNames_), .storage = id, .type = shard});
       shardOf_[id] = own;
       wholeOf_[id] = whole;
     } else {
-      for (size_t i = 0; i < graph_.values().size(); ++i) {
-        if (graph_.values()[i].storage == id) builder_.value(ir::ValueId(i)).type = shard;
-      }
+      for (const ir::ValueId value : valuesOf_[id.index()]) builder_.value(value).type = shard;
     }
     builder_.storage(id).bytes = Bytes(length * ir::elementBytes(dtype));
   }
@@ -150,7 +150,7 @@ class ShardWriter {
     const int64_t length = lengthOf(gradient);
     const std::string name = graph_.storage(gradient).name;
     ir::ValueId parts =
-        addView(anyValueOf(gradient), nameOf(gradient) + ".flat", flatType(dtype, elements));
+        addView(firstValueOf(gradient), nameOf(gradient) + ".flat", flatType(dtype, elements));
     const int64_t beyond = length * ranks_ - elements;
     if (beyond > 0) {
       const ir::ValueId padded = addFlat(nameOf(gradient) + ".padded", "padded(" + name + ")",
@@ -170,14 +170,6 @@ class ShardWriter {
     } else {
       shardOfMean_[gradient] = own;
     }
-  }
-
-  const std::string& nameOf(ir::StorageId id) const { return graph_.value(anyValueOf(id)).name; }
-  ir::ValueId anyValueOf(ir::StorageId id) const {
-    for (size_t i = 0; i < graph_.values().size(); ++i) {
-      if (graph_.values()[i].storage == id) return ir::ValueId(i);
-    }
-    return {};
   }
 
   void add(const char* op, std::vector<ir::Argument> args, ir::ValueId result,
@@ -266,6 +258,7 @@ class ShardWriter {
   ShardRoles roles_;
   int64_t ranks_;
   ir::GraphBuilder builder_;
+  std::vector<std::vector<ir::ValueId>> valuesOf_;  // by storage of the graph before
   llvm::StringSet<> valueNames_;
   llvm::StringSet<> storageNames_;
   std::map<ir::StorageId, ir::ValueId> shardOf_;  // of parameters
