@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "passes/normalise/shard_states.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringSet.h>
 
 #include <algorithm>
@@ -307,7 +308,9 @@ ir::Expected<PassReport> ShardStates::run(PassState& state) const {
   if (options_.ranks == 1) return PassReport{};
   ir::Expected<ShardRoles> roles = findShardRoles(state.graph, options_.ranks);
   if (!roles) return roles.takeError();
-  PassReport report{.changed = true};
+  PassReport report;
+  report.changed = llvm::any_of(roles->of, [](ShardRole role) { return role != ShardRole::kNone; });
+  if (!report.changed) return report;
   const int64_t whole = countWhole(state.graph, *roles);
   if (!roles->firstWhole.empty()) report.remarks.push_back(roles->firstWhole);
   ShardWriter writer(state.graph, std::move(*roles), options_.ranks);

@@ -11,6 +11,7 @@
 #include "ir/base/affix.h"
 #include "ir/graph/op_table.h"
 #include "ir/graph/row_ops.h"
+#include "passes/normalise/alike_ranks.h"
 #include "passes/normalise/list_families.h"
 
 namespace stowage::passes {
@@ -27,9 +28,16 @@ std::string withoutInPlace(llvm::StringRef op) {
   return (base + "." + overload).str();
 }
 
+/// A memory format that a tensor of one dimension cannot have.
+bool asksForDimensions(const ir::Argument& argument) {
+  const auto* named = std::get_if<ir::EnumArg>(&argument);
+  return named != nullptr && ir::startsWith(named->text, "channels_last");
+}
+
 /// Does element i of each result depend on element i of the operands alone?
 bool isElementwise(const ir::Graph& graph, ir::NodeId id) {
   const ir::Node& node = graph.node(id);
+  if (llvm::any_of(node.args, asksForDimensions)) return false;
   if (findListLength(graph, id) > 0) return node.op != kListNorm;
   if (ir::lookUpOp(node.op).random) return false;
   const std::string op = withoutInPlace(node.op);
@@ -56,16 +64,14 @@ class RoleFinder {
         roles_(graph.storages().size(), ShardRole::kNone),
         uses_(graph.storages().size()) {}
 
-  ir::Expected<ShardRoles> find() {
+  ShardRoles find() {
     noteUses();
     for (size_t i = 0; i < graph_.nodes().size(); ++i) group(ir::NodeId(i));
     for (size_t i = 0; i < uses_.size(); ++i) checkStorage(ir::StorageId(i));
     for (const ir::Value& value : graph_.values()) checkValue(value);
     spreadBlocks();
     for (size_t i = 0; i < uses_.size(); ++i) setRole(ir::StorageId(i));
-    for (size_t i = 0; i < uses_.size(); ++i) {
-      if (ir::Error error = setMean(ir::StorageId(i))) return error;
-    }
+    for (size_t i = 0; i < uses_.size(); ++i) setMean(ir::StorageId(i));
     std::string firstWhole = findFirstWhole();
     return ShardRoles{std::move(roles_), std::move(firstWhole)};
   }
@@ -75,7 +81,7 @@ class RoleFinder {
     int64_t firstInUpdate = -1;  // nodes of the optimizer that access it
     int64_t lastOutside = -1;    // other nodes
     bool isWrittenOutside = false;
-    bool isWrittenInUpdate = false;
+    int64_t firstWriteInUpdate = -1;
     bool isGrouped = false;
     std::string block;  // why it cannot be a shard
   };
@@ -92,7 +98,8 @@ class RoleFinder {
         const auto at = static_cast<int64_t>(i);
         if (!inUpdate) use.lastOutside = at;
         if (inUpdate && use.firstInUpdate < 0) use.firstInUpdate = at;
-        if (access.writes()) (inUpdate ? use.isWrittenInUpdate : use.isWrittenOutside) = true;
+        if (access.writes() && !inUpdate) use.isWrittenOutside = true;
+        if (access.writes() && inUpdate && use.firstWriteInUpdate < 0) use.firstWriteInUpdate = at;
       }
     }
   }
@@ -107,11 +114,11 @@ class RoleFinder {
   void group(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
     if (!ir::updatesModel(node.phase)) return;
-    const bool isNorm = isWholeNorm(graph_, node);
+    const bool isNorm = isNormOfMean(id);
     const bool isAlone = isElementwise(graph_, id);
     for (const std::vector<ir::ValueId>& element : elementsOf(node)) {
       ir::ValueId first;
-      const bool isWholeOnly = isAlone && makesOneOfMany(node, element);
+      const bool isMixed = isAlone && mixesDimensions(node, element);
       for (const ir::ValueId value : element) {
         const ir::TensorType& type = graph_.value(value).type;
         if (type.numElements() < 2) continue;
@@ -119,20 +126,41 @@ class RoleFinder {
         if (!first.isValid()) first = value;
         groups_.unionSets(storageOf(first).index(), storageOf(value).index());
         const bool isLike = type.sizes == graph_.value(first).type.sizes;
-        if (isNorm || (isAlone && isLike && !isWholeOnly)) continue;
+        if (isNorm || (isAlone && isLike && !isMixed)) continue;
         block(storageOf(value), graph_.describeNode(id) + " is no update element by element");
       }
     }
   }
 
-  /// A result or a written operand of one element, from operands of many.
-  bool makesOneOfMany(const ir::Node& node, llvm::ArrayRef<ir::ValueId> element) const {
+  /// Does it make or write one element from many here, or give one more than one dimension, in
+  /// which a shard has none?
+  bool mixesDimensions(const ir::Node& node, llvm::ArrayRef<ir::ValueId> element) const {
     const auto isOne = [&](ir::ValueId value) {
-      return value.isValid() && graph_.value(value).type.numElements() < 2;
+      return graph_.value(value).type.numElements() < 2;
+    };
+    const auto isMade = [&](ir::ValueId value) {
+      return llvm::is_contained(node.results, value) ||
+             llvm::any_of(node.writes,
+                          [&](const ir::Node::Write& write) { return write.value == value; });
     };
     if (llvm::all_of(element, isOne)) return false;
-    return llvm::any_of(node.results, isOne) ||
-           llvm::any_of(node.writes, [&](const ir::Node::Write& one) { return isOne(one.value); });
+    return llvm::any_of(element, [&](ir::ValueId value) {
+      return isOne(value) && (isMade(value) || graph_.value(value).type.sizes.size() > 1);
+    });
+  }
+
+  /// Norms of what a gradient's mean is, while it is that: zeros beyond its end add nothing.
+  bool isNormOfMean(ir::NodeId id) {
+    const ir::Node& node = graph_.node(id);
+    if (!isWholeNorm(graph_, node)) return false;
+    bool isOfMean = true;
+    ir::forEachTensorArgument(node, [&](ir::ValueId value) {
+      const Use& use = useOf(storageOf(value));
+      const bool isChanged =
+          use.firstWriteInUpdate >= 0 && use.firstWriteInUpdate < static_cast<int64_t>(id.index());
+      isOfMean = isOfMean && isMadeOutside(storageOf(value)) && !isChanged;
+    });
+    return isOfMean;
   }
 
   void checkStorage(ir::StorageId id) {
@@ -146,7 +174,6 @@ class RoleFinder {
     if (info.persistent && isRead && (!isParameter || use.isWrittenOutside)) {
       block(id, "forward or backward use or write it");
     }
-    if (isMadeOutside(id) && info.role != ir::Role::kGradient) block(id, "it is no gradient");
     if (isRead && use.lastOutside > use.firstInUpdate) {
       block(id, "its update comes before it is last used");
     }
@@ -214,32 +241,20 @@ class RoleFinder {
     roles_[id.index()] = isParameter ? ShardRole::kParameter : whole;
   }
 
-  /// What is whole and crosses from backward, or from the outside, into the optimizer.
-  ir::Error setMean(ir::StorageId id) {
+  /// A gradient that stays whole.
+  void setMean(ir::StorageId id) {
     const Use& use = useOf(id);
-    if (use.firstInUpdate < 0 || roles_[id.index()] != ShardRole::kNone) return ir::success();
-    const auto refuse = [&](const char* why) {
-      return ir::makeError(ir::ErrorCode::kUnsupported,
-                           "'" + storage(id).name + "' " + why + ", so that ranks would part");
-    };
-    // One element may be a learning rate, which is the same for all.
-    const bool isData = storage(id).role == ir::Role::kInput && use.isGrouped;
-    if (isData) return refuse("is an input that an update reads");
-    if (!use.isWrittenOutside) return ir::success();
-    if (storage(id).role != ir::Role::kGradient) return refuse("is read by an update");
-    if (storage(id).persistent) return refuse("lives from step to step");
-    if (use.lastOutside > use.firstInUpdate) return refuse("is written after an update read it");
-    roles_[id.index()] = ShardRole::kMean;
-    return ir::success();
+    const bool crosses = use.firstInUpdate >= 0 && isMadeOutside(id);
+    if (crosses && roles_[id.index()] == ShardRole::kNone) roles_[id.index()] = ShardRole::kMean;
   }
 
   std::string findFirstWhole() const {
     for (size_t i = 0; i < uses_.size(); ++i) {
       const ir::Storage& info = graph_.storages()[i];
-      const bool isUpdated = uses_[i].isWrittenInUpdate && info.role == ir::Role::kParameter;
+      const bool isUpdated = uses_[i].firstWriteInUpdate >= 0 && info.role == ir::Role::kParameter;
       if (!isUpdated || roles_[i] != ShardRole::kNone) continue;
-      return "'" + info.name +
-             "' stays whole: " + (uses_[i].block.empty() ? "it has one element" : uses_[i].block);
+      return "'" + info.name + "' stays whole: " +
+             (uses_[i].block.empty() ? "it has no two elements" : uses_[i].block);
     }
     return "";
   }
@@ -255,6 +270,7 @@ class RoleFinder {
 }  // namespace
 
 ir::Expected<ShardRoles> findShardRoles(const ir::Graph& graph, int64_t ranks) {
+  if (ir::Error error = checkRanksStayAlike(graph)) return error;
   return RoleFinder(graph, ranks).find();
 }
 
@@ -287,8 +303,11 @@ bool isWholeNorm(const ir::Graph& graph, const ir::Node& node) {
   }
   // Others are no sums of powers, or zeros beyond the end would count.
   if (node.args.size() < 2 || !(numberOf(graph, node.args[1]) > 0)) return false;
+  const bool isOfDimensions = node.op == "aten.linalg_vector_norm.default" &&
+                              !std::holds_alternative<ir::NoneArg>(node.args[2]);
+  if (isOfDimensions || node.results.size() != elementsOf(node).size()) return false;
   return llvm::all_of(node.results, [&](ir::ValueId result) {
-    return result.isValid() && graph.value(result).type.numElements() == 1;
+    return result.isValid() && graph.value(result).type.sizes.empty();
   });
 }
 

@@ -3,9 +3,10 @@
 // Which storages can be shards when a training runs on several ranks. A parameter, the state of its
 // update and what the update makes for itself form a group: storages that elementwise nodes of the
 // optimizer name together. A rank can then update its part alone. Norms may read a group's
-// gradients as well: the parts' norms are put together. All else stays whole on every rank, where
-// the update reads the mean of the gradients: a group that some other op reads (a matrix product of
-// Muon), that lies in memory with gaps, that is smaller than the number of ranks.
+// gradients as well, until the update changes them: the parts' norms are put together. All else
+// stays whole on every rank, where the update reads the mean of the gradients: a group that some
+// other op reads (a matrix product of Muon), that lies in memory with gaps, that is smaller than
+// the number of ranks.
 #ifndef STOWAGE_PASSES_NORMALISE_SHARDED_STATES_H_
 #define STOWAGE_PASSES_NORMALISE_SHARDED_STATES_H_
 
@@ -33,8 +34,7 @@ struct ShardRoles {
   std::string firstWhole;     // why the first updated parameter that stays whole does; "": none
 };
 
-/// Errors: kUnsupported for a step whose ranks would not stay alike: an update that reads what one
-/// rank's data made other than gradients, gradients that live from step to step.
+/// Errors: kUnsupported for a step whose ranks would not stay alike (alike_ranks.h).
 ir::Expected<ShardRoles> findShardRoles(const ir::Graph& graph, int64_t ranks);
 
 /// The tensors that a node treats together, independent of all others: one set for each element of
