@@ -8,7 +8,7 @@
 // - backward: none of these, and an update or a gradient that is delivered needs it (clipping
 //   included);
 // - nodes that nothing of this needs (metrics, unused results) go with the node before them.
-// Phases are for people; nothing is decided by them.
+// Passes ask which nodes are those of the optimizer; the other phases are for people.
 #ifndef STOWAGE_RUNTIME_CAPTURE_PT2_PT2_PHASES_H_
 #define STOWAGE_RUNTIME_CAPTURE_PT2_PT2_PHASES_H_
 
