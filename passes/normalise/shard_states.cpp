@@ -79,7 +79,7 @@ class ShardWriter {
 
   /// A storage that the step makes, and the value of all its elements.
   ir::ValueId addFlat(const std::string& value, const std::string& storage, ir::Role role,
-                      ir::TensorType type) {
+                      const ir::TensorType& type) {
     const Bytes bytes(type.numElements() * ir::elementBytes(type.dtype));
     const ir::StorageId id =
         builder_.addStorage({.name = unused(storage, storageNames_), .bytes = bytes, .role = role});

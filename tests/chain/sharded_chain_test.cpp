@@ -70,8 +70,8 @@ struct Captured {
     }
     throw std::runtime_error("no storage '" + name + "'");
   }
-  std::vector<at::Tensor> inputs(size_t rank, int step_) const {
-    return tools::makeInputs(step->training, kSeed + rank * 1000 + static_cast<uint64_t>(step_));
+  std::vector<at::Tensor> inputs(size_t rank, int number) const {
+    return tools::makeInputs(step->training, kSeed + rank * 1000 + static_cast<uint64_t>(number));
   }
 };
 
@@ -132,6 +132,7 @@ std::vector<ir::ValueId> gradientsOf(const ir::Graph& graph) {
     });
   }
   std::vector<ir::ValueId> values;
+  values.reserve(found.size());
   for (const auto& [storage, value] : found) values.push_back(value);
   return values;
 }
@@ -172,6 +173,7 @@ std::vector<Found> trainPlainly(const Captured& captured, size_t count) {
     for (const auto& rank : ranks) orFail(rank->run(/*update=*/true, scalars));
   }
   std::vector<Found> found;
+  found.reserve(count);
   for (const auto& rank : ranks) found.push_back(rank->bytes());
   return found;
 }

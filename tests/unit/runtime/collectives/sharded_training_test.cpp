@@ -45,30 +45,30 @@ class StepText {
     add("graph @sharded version=1 device=\"cpu\" target=\"cpu\" recipe=\"\" producer=\"\" steps=2 "
         "{");
     add("scalar #lr : f64 = -0.125");
-    add("input %h0 \"tokens\" : " + kRows);
+    add("input %h0 \"tokens\" : " + rows_);
     for (int i = 1; i <= kLayers; ++i) add("parameter %p@ \"w@\" : " + shard, i);
     add("forward \"\":");
     for (int i = 1; i <= kLayers; ++i) {
-      add("%f@ \"whole(w@)\" : " + kFlat + " = stowage.all_gather.default(%p@, " + number() + ")",
+      add("%f@ \"whole(w@)\" : " + flat_ + " = stowage.all_gather.default(%p@, " + number() + ")",
           i);
-      add("view %w@ of %f@ : " + kSquare, i);
-      add("view %wt@ of %f@ : " + kSquare + kTurned, i);
-      add("%m@ : " + kRows + " = aten.mm.default(%h" + std::to_string(i - 1) + ", %w@)", i);
-      add("%h@ : " + kRows + " = aten.tanh.default(%m@)", i);
+      add("view %w@ of %f@ : " + square_, i);
+      add("view %wt@ of %f@ : " + square_ + turned_, i);
+      add("%m@ : " + rows_ + " = aten.mm.default(%h" + std::to_string(i - 1) + ", %w@)", i);
+      add("%h@ : " + rows_ + " = aten.tanh.default(%m@)", i);
       add("view %ht@ of %h" + std::to_string(i - 1) + " : f32[48,4] strides=[1,48]", i);
     }
     add("%l \"loss\" output output : f32[] = aten.sum.default(%h@, none)", kLayers);
     add("backward \"\":");
-    add("%d@ : " + kRows + " = aten.add.Tensor(%h@, %h@, 1)", kLayers);
+    add("%d@ : " + rows_ + " = aten.add.Tensor(%h@, %h@, 1)", kLayers);
     for (int i = kLayers; i >= 1; --i) {
-      add("%e@ : " + kRows + " = aten.tanh_backward.default(%d@, %h@)", i);
-      add("%g@ \"grad(w@)\" gradient : " + kSquare + " = aten.mm.default(%ht@, %e@)", i);
-      add("view %gf@ of %g@ : " + kFlat, i);
+      add("%e@ : " + rows_ + " = aten.tanh_backward.default(%d@, %h@)", i);
+      add("%g@ \"grad(w@)\" gradient : " + square_ + " = aten.mm.default(%ht@, %e@)", i);
+      add("view %gf@ of %g@ : " + flat_, i);
       add("%s@ \"shard(w@)\" gradient : " + shard + " = stowage.reduce_scatter.default(%gf@, " +
               number() + ", true)",
           i);
       if (i > 1) {
-        add("%d" + std::to_string(i - 1) + " : " + kRows + " = aten.mm.default(%e@, %wt@)", i);
+        add("%d" + std::to_string(i - 1) + " : " + rows_ + " = aten.mm.default(%e@, %wt@)", i);
       }
     }
     add("optimizer \"\":");
@@ -88,10 +88,10 @@ class StepText {
     text_ += line + "\n";
   }
 
-  const std::string kRows = "f32[4,48]";
-  const std::string kSquare = "f32[48,48]";
-  const std::string kTurned = " strides=[1,48]";
-  const std::string kFlat = "f32[2304]";
+  const std::string rows_ = "f32[4,48]";
+  const std::string square_ = "f32[48,48]";
+  const std::string turned_ = " strides=[1,48]";
+  const std::string flat_ = "f32[2304]";
   int64_t ranks_;
   std::string text_;
 };
