@@ -3,8 +3,8 @@
 // A step for one process -> the same step on each of several ranks, which hold 1/ranks of what
 // the optimizer updates. Per parameter that can be one (sharded_states.h):
 //   - the parameter's storage keeps its name and becomes a shard of ceil(elements / ranks), in
-//   whole
-//     units of 64 elements, as does the state of its update; what is beyond the end is zero;
+//     units of 64 elements, as does the state of its update; what lies beyond the last element
+//     begins as zero, and nothing but the same places of other shards is made of it;
 //   - `stowage.all_gather` writes all of it, before the first node of forward or backward that
 //     reads it: a storage of the step like others, so that a plan keeps it or gathers it again;
 //   - `stowage.reduce_scatter` makes the shard of the mean of the gradients, after the last node
