@@ -8,9 +8,9 @@
 #include <variant>
 #include <vector>
 
-#include "ir/base/affix.h"
 #include "ir/graph/op_table.h"
 #include "ir/graph/random_ops.h"
+#include "passes/normalise/graph_edit.h"
 
 namespace stowage::passes {
 
@@ -80,15 +80,13 @@ class AlikeCheck {
 
   ir::Error noteNode(ir::NodeId id) {
     const ir::Node& node = graph_.node(id);
-    const llvm::StringRef op = node.op;
-    if (ir::startsWith(op, "stowage.") || ir::startsWith(op, "c10d.") ||
-        ir::startsWith(op, "_c10d_functional.")) {
+    if (isCollective(node.op)) {
       return ir::makeError(
           ir::ErrorCode::kUnsupported,
           graph_.describeNode(id) + " is a collective, expected a step of one process alone");
     }
     const bool inUpdate = ir::updatesModel(node.phase);
-    if (inUpdate && (ir::drawsRandomNumbers(node) || !ir::lookUpOp(op).known)) {
+    if (inUpdate && (ir::drawsRandomNumbers(node) || !ir::lookUpOp(node.op).known)) {
       return refuse(graph_.describeNode(id) + " draws random numbers or is not known");
     }
     for (const ir::Access& access : graph_.accesses(id)) {

@@ -102,12 +102,14 @@ ir::Graph withoutUnused(const ir::Graph& graph) {
   return std::move(builder).finish();
 }
 
-bool keepsOrder(const ir::Node& node) {
-  const llvm::StringRef op = node.op;
+bool isCollective(llvm::StringRef op) {
   static constexpr llvm::StringLiteral kCollectives[] = {"c10d.", "_c10d_functional.", "stowage."};
   const auto isOf = [&](llvm::StringRef prefix) { return ir::startsWith(op, prefix); };
-  if (llvm::any_of(kCollectives, isOf)) return true;
-  return !ir::lookUpOp(op).known || ir::drawsRandomNumbers(node);
+  return llvm::any_of(kCollectives, isOf);
+}
+
+bool keepsOrder(const ir::Node& node) {
+  return isCollective(node.op) || !ir::lookUpOp(node.op).known || ir::drawsRandomNumbers(node);
 }
 
 bool isLocal(const ir::Storage& storage) {

@@ -24,6 +24,9 @@ ir::Graph withOrder(const ir::Graph& graph, llvm::ArrayRef<ir::NodeId> order);
 /// values are what the sizes of old and new graph tell.
 ir::Graph withoutUnused(const ir::Graph& graph);
 
+/// Does the op speak with other ranks?
+bool isCollective(llvm::StringRef op);
+
 /// True for nodes that must stay in order among themselves, beyond what storages order: those that
 /// draw random numbers, collectives, and ops that the op table does not know.
 bool keepsOrder(const ir::Node& node);

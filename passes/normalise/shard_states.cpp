@@ -4,8 +4,6 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringSet.h>
 
-#include <algorithm>
-
 #include <map>
 #include <utility>
 #include <vector>
@@ -271,19 +269,6 @@ class ShardWriter {
   int64_t norms_ = 0;
 };
 
-int64_t countWhole(const ir::Graph& graph, const ShardRoles& roles) {
-  std::vector<bool> isWhole(graph.storages().size(), false);
-  for (size_t i = 0; i < graph.nodes().size(); ++i) {
-    if (!ir::updatesModel(graph.nodes()[i].phase)) continue;
-    for (const ir::Access& access : graph.accesses(ir::NodeId(i))) {
-      const bool isParameter = graph.storage(access.storage).role == ir::Role::kParameter;
-      if (!access.writes() || !isParameter) continue;
-      isWhole[access.storage.index()] = roles.of[access.storage.index()] == ShardRole::kNone;
-    }
-  }
-  return std::count(isWhole.begin(), isWhole.end(), true);
-}
-
 }  // namespace
 
 ir::Expected<std::unique_ptr<Pass>> ShardStates::parse(llvm::StringRef text) {
@@ -311,7 +296,7 @@ ir::Expected<PassReport> ShardStates::run(PassState& state) const {
   PassReport report;
   report.changed = llvm::any_of(roles->of, [](ShardRole role) { return role != ShardRole::kNone; });
   if (!report.changed) return report;
-  const int64_t whole = countWhole(state.graph, *roles);
+  const int64_t whole = roles->whole;
   if (!roles->firstWhole.empty()) report.remarks.push_back(roles->firstWhole);
   ShardWriter writer(state.graph, std::move(*roles), options_.ranks);
   ir::Graph graph = writer.write();

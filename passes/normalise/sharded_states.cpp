@@ -71,9 +71,7 @@ class RoleFinder {
     for (const ir::Value& value : graph_.values()) checkValue(value);
     spreadBlocks();
     for (size_t i = 0; i < uses_.size(); ++i) setRole(ir::StorageId(i));
-    for (size_t i = 0; i < uses_.size(); ++i) setMean(ir::StorageId(i));
-    std::string firstWhole = findFirstWhole();
-    return ShardRoles{std::move(roles_), std::move(firstWhole)};
+    return takeRoles();
   }
 
  private:
@@ -235,28 +233,29 @@ class RoleFinder {
 
   void setRole(ir::StorageId id) {
     const Use& use = useOf(id);
-    if (!use.isGrouped || !use.block.empty()) return;
-    const bool isParameter = storage(id).role == ir::Role::kParameter && use.lastOutside >= 0;
-    const ShardRole whole = isMadeOutside(id) ? ShardRole::kGradient : ShardRole::kOfUpdate;
-    roles_[id.index()] = isParameter ? ShardRole::kParameter : whole;
+    ShardRole& role = roles_[id.index()];
+    const bool isShard = use.isGrouped && use.block.empty();
+    if (isMadeOutside(id)) {
+      if (use.firstInUpdate >= 0) role = isShard ? ShardRole::kGradient : ShardRole::kMean;
+    } else if (isShard) {
+      const bool isGathered = storage(id).role == ir::Role::kParameter && use.lastOutside >= 0;
+      role = isGathered ? ShardRole::kParameter : ShardRole::kOfUpdate;
+    }
   }
 
-  /// A gradient that stays whole.
-  void setMean(ir::StorageId id) {
-    const Use& use = useOf(id);
-    const bool crosses = use.firstInUpdate >= 0 && isMadeOutside(id);
-    if (crosses && roles_[id.index()] == ShardRole::kNone) roles_[id.index()] = ShardRole::kMean;
-  }
-
-  std::string findFirstWhole() const {
+  ShardRoles takeRoles() {
+    ShardRoles found;
     for (size_t i = 0; i < uses_.size(); ++i) {
       const ir::Storage& info = graph_.storages()[i];
       const bool isUpdated = uses_[i].firstWriteInUpdate >= 0 && info.role == ir::Role::kParameter;
       if (!isUpdated || roles_[i] != ShardRole::kNone) continue;
-      return "'" + info.name + "' stays whole: " +
-             (uses_[i].block.empty() ? "it has no two elements" : uses_[i].block);
+      ++found.whole;
+      if (found.whole > 1) continue;
+      found.firstWhole = "'" + info.name + "' stays whole: " +
+                         (uses_[i].block.empty() ? "it has no two elements" : uses_[i].block);
     }
-    return "";
+    found.of = std::move(roles_);
+    return found;
   }
 
   const ir::Graph& graph_;

@@ -11,7 +11,6 @@
 #define STOWAGE_PASSES_NORMALISE_SHARDED_STATES_H_
 
 #include <cstdint>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -31,7 +30,8 @@ enum class ShardRole : uint8_t {
 
 struct ShardRoles {
   std::vector<ShardRole> of;  // by storage
-  std::string firstWhole;     // why the first updated parameter that stays whole does; "": none
+  int64_t whole = 0;          // updated parameters that stay whole
+  std::string firstWhole;     // why the first of them does; "": there is none
 };
 
 /// Errors: kUnsupported for a step whose ranks would not stay alike (alike_ranks.h).
