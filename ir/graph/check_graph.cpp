@@ -62,6 +62,10 @@ class GraphChecker {
   Error check() {
     if (!isIdentifier(graph_.name())) add("the graph's name '" + graph_.name() + "' is no name");
     checkScalars();
+    if (graph_.ranks() < 1 || graph_.ranks() > kMostRanks) {
+      add("the graph is for " + std::to_string(graph_.ranks()) + " ranks, expected 1 to " +
+          std::to_string(kMostRanks));
+    }
     checkStorages();
     checkValues();
     // Versions exist only for references that do.
@@ -134,6 +138,25 @@ class GraphChecker {
     }
     if (storage.role == Role::kInput && storage.output) {
       add(name + role + " is delivered after the step");
+    }
+    if (storage.shardOf) checkShard(storage);
+  }
+
+  void checkShard(const Storage& storage) {
+    const std::string name = nameOf(storage);
+    if (graph_.ranks() == 1) add(name + " is a shard in a graph for one rank");
+    if (!isState(storage)) add(name + " is a shard and no state that persists");
+    const TensorType& whole = *storage.shardOf;
+    const std::optional<Bytes> bytes = whole.findExtentBytes();
+    if (!bytes || whole.offset != 0 || !whole.isDense()) {
+      add(name + " is a shard of a tensor with gaps, or of one that is none");
+      return;
+    }
+    const int64_t each = bytes->value() / graph_.ranks() + (bytes->value() % graph_.ranks() != 0);
+    if (storage.bytes < Bytes(each) || storage.bytes.value() % elementBytes(whole.dtype) != 0) {
+      add(name + " has " + std::to_string(storage.bytes.value()) + " bytes on each of " +
+          std::to_string(graph_.ranks()) + " ranks, expected enough whole elements for the " +
+          std::to_string(bytes->value()) + " bytes of its tensor");
     }
   }
 

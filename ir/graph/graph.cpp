@@ -192,8 +192,9 @@ struct SameArguments {
 }  // namespace
 
 bool operator==(const Graph& a, const Graph& b) {
-  if (a.name_ != b.name_ || a.provenance_ != b.provenance_ || a.storages_ != b.storages_ ||
-      a.values_ != b.values_ || a.scalars_ != b.scalars_ || a.nodes_.size() != b.nodes_.size()) {
+  if (a.name_ != b.name_ || a.provenance_ != b.provenance_ || a.ranks_ != b.ranks_ ||
+      a.storages_ != b.storages_ || a.values_ != b.values_ || a.scalars_ != b.scalars_ ||
+      a.nodes_.size() != b.nodes_.size()) {
     return false;
   }
   for (size_t i = 0; i < a.nodes_.size(); ++i) {

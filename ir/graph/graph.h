@@ -6,6 +6,8 @@
 //   - A Value is a tensor that views one storage. Views are values, not nodes: they are never
 //   launched.
 //   - A Node is one ATen call. It names the values it reads and the storages it writes.
+// Several ranks may run one graph together, each with storages of its own: then persistent storages
+// may be shards, of which each rank has another one.
 // Ownership: the Graph owns everything in dense vectors; ids are positions in them. Nothing points.
 // Versions: each write makes a new version of a storage; version 0 is what the storage holds when
 // the step begins (nothing, if it is not persistent and no input). `Graph::accesses` states per
@@ -65,8 +67,15 @@ struct Storage {
       Space::kDevice;  // kHost: a small host tensor of a CUDA step (never planned, never moved)
   bool persistent = false;  // lives from step to step: the schedule is a cycle over it
   bool output = false;      // its last version is delivered to the host after the step
+  /// Of a shard: the tensor, dense and from offset 0, whose bytes all ranks have together. Rank r
+  /// has those from r * `bytes` on; what lies beyond the tensor's end is zero when steps begin.
+  std::optional<TensorType> shardOf = std::nullopt;
   friend bool operator==(const Storage&, const Storage&) = default;
 };
+/// Of the tensor that it is, or is a shard of.
+inline Bytes wholeBytes(const Storage& storage) {
+  return storage.shardOf ? storage.shardOf->extentBytes() : storage.bytes;
+}
 /// What a training is between two steps, when no update is pending: what checkpoints hold.
 inline bool isState(const Storage& storage) {
   return storage.persistent && storage.role != Role::kInput && storage.role != Role::kPending;
@@ -184,6 +193,8 @@ class Graph {
  public:
   const std::string& name() const { return name_; }
   const Provenance& provenance() const { return provenance_; }
+  /// How many run it together; 1: a step of one process.
+  int64_t ranks() const { return ranks_; }
 
   llvm::ArrayRef<Storage> storages() const { return storages_; }
   llvm::ArrayRef<Value> values() const { return values_; }
@@ -211,6 +222,7 @@ class Graph {
   friend class GraphBuilder;
   std::string name_;
   Provenance provenance_;
+  int64_t ranks_ = 1;
   std::vector<Storage> storages_;
   std::vector<Value> values_;
   std::vector<Node> nodes_;
@@ -220,6 +232,8 @@ class Graph {
   std::vector<uint32_t> firstAccess_;  // nodes + 1 entries
   std::vector<int32_t> lastVersion_;
 };
+
+inline constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 /// Builds a graph, or a changed copy of one (the constructor from a Graph, for passes).
 class GraphBuilder {
@@ -240,6 +254,7 @@ class GraphBuilder {
   Storage& storage(StorageId id) { return graph_.storages_[id.index()]; }
   Value& value(ValueId id) { return graph_.values_[id.index()]; }
   Provenance& provenance() { return graph_.provenance_; }
+  void setRanks(int64_t ranks) { graph_.ranks_ = ranks; }
 
   /// Derives accesses and versions. Does not check invariants: that is checkGraph
   /// (ir/graph/check_graph.h). References to values or storages that do not exist have no access.

@@ -115,12 +115,26 @@ void addStorage(ByteStream& stream, const Storage& storage) {
   stream.add(int64_t{storage.output});
 }
 
+void addType(ByteStream& stream, const TensorType& type) {
+  stream.addEnum(type.dtype);
+  stream.add(llvm::ArrayRef<int64_t>(type.sizes));
+  stream.add(llvm::ArrayRef<int64_t>(type.strides));
+  stream.add(type.offset);
+}
+
 void addValue(ByteStream& stream, const Value& value) {
   stream.add(int64_t{value.storage.raw()});
-  stream.addEnum(value.type.dtype);
-  stream.add(llvm::ArrayRef<int64_t>(value.type.sizes));
-  stream.add(llvm::ArrayRef<int64_t>(value.type.strides));
-  stream.add(value.type.offset);
+  addType(stream, value.type);
+}
+
+/// Nothing for a step of one process.
+void addRanks(ByteStream& stream, const Graph& graph) {
+  if (graph.ranks() == 1) return;
+  stream.add(graph.ranks());
+  for (const Storage& storage : graph.storages()) {
+    stream.add(int64_t{storage.shardOf.has_value()});
+    if (storage.shardOf) addType(stream, *storage.shardOf);
+  }
 }
 
 void addNode(ByteStream& stream, const Node& node) {
@@ -151,6 +165,7 @@ std::string fingerprint(const Graph& graph) {
   for (const StepScalar& scalar : graph.scalars()) stream.add(int64_t{scalar.isInteger});
   stream.addCount(graph.nodes().size());
   for (const Node& node : graph.nodes()) addNode(stream, node);
+  addRanks(stream, graph);
   return stream.hash();
 }
 

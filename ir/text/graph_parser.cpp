@@ -67,6 +67,16 @@ void GraphParser::parseHeader() {
     if (count > kMaxId) reader_.fail(steps, "found more steps than can be counted");
     provenance.stepsCaptured = static_cast<int>(count);
   }
+  if (reader_.acceptWord("ranks")) {
+    reader_.expect('=');
+    const Token ranks = reader_.peek();
+    const int64_t count = reader_.expectNonNegative("a number of ranks");
+    if (count < 2 || count > kMostRanks) {
+      reader_.fail(ranks, "found " + ranks.text.str() + " ranks, expected 2 to " +
+                              std::to_string(kMostRanks));
+    }
+    builder_->setRanks(count);
+  }
   provenance.deterministic = !reader_.acceptWord("nondeterministic");
   reader_.expect('{');
 }
@@ -230,6 +240,10 @@ ValueId GraphParser::declareRoot(const Token& name, std::optional<Role> role) {
   if (reader_.acceptWord("bytes")) {
     reader_.expect('=');
     storage.bytes = reader_.expectBytes();
+  }
+  if (reader_.acceptWord("shard")) {
+    reader_.expectWord("of");
+    storage.shardOf = parseType(reader_);
   }
   if (reader_.failed()) return ValueId();
   const int32_t id = attributes.storageId.value_or(lastId(storages_).value_or(-1) + 1);

@@ -68,6 +68,7 @@ void GraphPrinter::printHeader() {
   printText("recipe", provenance.recipe);
   printText("producer", provenance.producer);
   if (provenance.stepsCaptured != 0) os_ << " steps=" << provenance.stepsCaptured;
+  if (graph_.ranks() != 1) os_ << " ranks=" << graph_.ranks();
   if (!provenance.deterministic) os_ << " nondeterministic";
   os_ << " {\n";
 }
@@ -191,6 +192,10 @@ void GraphPrinter::declareRoot(ValueId id, Place place) {
   os_ << " : ";
   writeType(os_, value.type);
   if (value.type.findExtentBytes() != storage.bytes) os_ << " bytes=" << storage.bytes.value();
+  if (storage.shardOf) {
+    os_ << " shard of ";
+    writeType(os_, *storage.shardOf);
+  }
 }
 
 // A delivered storage without another role is an output, and an output is always delivered.
