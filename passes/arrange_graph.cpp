@@ -9,6 +9,7 @@
 #include "passes/normalise/hoist_updates.h"
 #include "passes/normalise/host_updates.h"
 #include "passes/normalise/order_by_layer.h"
+#include "passes/normalise/shard_states.h"
 
 namespace stowage::passes {
 
@@ -68,6 +69,14 @@ ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_
   state.graph = std::move(*ordered);
   ir::Expected<PassReport> marked = HostUpdates(HostUpdatesOptions{hostUpdates}).run(state);
   if (!marked) return marked.takeError();
+  return std::move(state.graph);
+}
+
+ir::Expected<ir::Graph> graphForRanks(const ir::Graph& graph, int64_t ranks) {
+  PassState state;
+  state.graph = graph;
+  ir::Expected<PassReport> sharded = ShardStates(ShardStatesOptions{ranks}).run(state);
+  if (!sharded) return sharded.takeError();
   return std::move(state.graph);
 }
 

@@ -39,6 +39,11 @@ inline constexpr std::array<int64_t, 6> kHostShares = {8, 15, 25, 50, 75, 100};
 ir::Expected<ir::Graph> arrangeGraph(const ir::Graph& graph, Order order, int64_t rowBlocks = 1,
                                      int64_t hostUpdates = 0);
 
+/// The graph that each of `ranks` runs (passes/normalise/shard_states.h): `graph` itself where it
+/// is for so many. Errors: kUnsupported for steps whose ranks would train apart; kInvalidArgument
+/// for one of another number of ranks.
+ir::Expected<ir::Graph> graphForRanks(const ir::Graph& graph, int64_t ranks);
+
 /// The numbers among `wanted` that give graphs of their own, in rising order: none where nothing
 /// pays, and one of those that give the same blocks.
 ir::Expected<std::vector<int64_t>> findRowBlocks(const ir::Graph& graph,

@@ -29,9 +29,11 @@ ir::Expected<ArrangedGraph> arrangeForPlan(const ir::Graph& graph, const planner
     if (ir::Error error = planner::checkPlanGraph(plan, graph)) return error;
     return ArrangedGraph{.graph = graph, .order = Order::kProgram};
   }
+  ir::Expected<ir::Graph> ofRank = graphForRanks(graph, plan.graph.ranks);
+  if (!ofRank) return ofRank.takeError();
   for (const Order order : kAllOrders) {
     ir::Expected<ir::Graph> arranged =
-        arrangeGraph(graph, order, plan.graph.rowBlocks, plan.graph.hostUpdates);
+        arrangeGraph(*ofRank, order, plan.graph.rowBlocks, plan.graph.hostUpdates);
     if (!arranged) return arranged.takeError();
     const std::string fingerprint = ir::fingerprint(*arranged);
     if (fingerprint == plan.graph.fingerprint) {

@@ -15,7 +15,6 @@ namespace stowage::passes {
 
 namespace {
 
-constexpr int64_t kMostRanks = int64_t{1} << 20;
 /// A shard is whole vectors of any processor: kernels may round an element of a vector otherwise
 /// than one of the rest behind the last vector.
 constexpr int64_t kUnit = 64;
@@ -48,6 +47,7 @@ class ShardWriter {
       const ir::Node& node = graph_.nodes()[i];
       ir::updatesModel(node.phase) ? writeUpdate(node) : writeOther(i, node);
     }
+    builder_.setRanks(ranks_);
     return std::move(builder_).finish();
   }
 
@@ -68,6 +68,12 @@ class ShardWriter {
   ir::DType dtypeOf(ir::StorageId id) const { return graph_.value(firstValueOf(id)).type.dtype; }
   const std::string& nameOf(ir::StorageId id) const { return graph_.value(firstValueOf(id)).name; }
   ir::ValueId firstValueOf(ir::StorageId id) const { return valuesOf_[id.index()].front(); }
+  /// What it is to whoever keeps it between steps; bytes, where its first value is a part of it.
+  ir::TensorType wholeTypeOf(ir::StorageId id) const {
+    const ir::TensorType& type = graph_.value(firstValueOf(id)).type;
+    const Bytes bytes = graph_.storage(id).bytes;
+    return type.covers(bytes) ? type : flatType(ir::DType::kU8, bytes.value());
+  }
 
   static std::string unused(const std::string& wanted, llvm::StringSet<>& taken) {
     std::string name = wanted;
@@ -110,7 +116,9 @@ class ShardWriter {
     } else {
       for (const ir::ValueId value : valuesOf_[id.index()]) builder_.value(value).type = shard;
     }
-    builder_.storage(id).bytes = Bytes(length * ir::elementBytes(dtype));
+    ir::Storage& own = builder_.storage(id);
+    own.bytes = Bytes(length * ir::elementBytes(dtype));
+    if (ir::isState(own)) own.shardOf = wholeTypeOf(id);
   }
 
   void findLastWriters() {
@@ -276,10 +284,10 @@ ir::Expected<std::unique_ptr<Pass>> ShardStates::parse(llvm::StringRef text) {
   OptionReader reader("shard-states", text);
   options.ranks = reader.readNumber("ranks", options.ranks);
   if (ir::Error error = reader.finish()) return error;
-  if (options.ranks < 1 || options.ranks > kMostRanks) {
+  if (options.ranks < 1 || options.ranks > ir::kMostRanks) {
     return ir::makeError(ir::ErrorCode::kInvalidArgument,
                          "shard-states: option 'ranks' is " + std::to_string(options.ranks) +
-                             ", expected 1 to " + std::to_string(kMostRanks));
+                             ", expected 1 to " + std::to_string(ir::kMostRanks));
   }
   return std::make_unique<ShardStates>(options);
 }
@@ -290,12 +298,17 @@ std::string ShardStates::options() const {
 }
 
 ir::Expected<PassReport> ShardStates::run(PassState& state) const {
-  if (options_.ranks == 1) return PassReport{};
+  if (options_.ranks == state.graph.ranks()) return PassReport{};
+  if (state.graph.ranks() != 1) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "the step is for " + std::to_string(state.graph.ranks()) +
+                             " ranks, expected one of one process to shard for " +
+                             std::to_string(options_.ranks));
+  }
   ir::Expected<ShardRoles> roles = findShardRoles(state.graph, options_.ranks);
   if (!roles) return roles.takeError();
   PassReport report;
-  report.changed = llvm::any_of(roles->of, [](ShardRole role) { return role != ShardRole::kNone; });
-  if (!report.changed) return report;
+  report.changed = true;
   const int64_t whole = roles->whole;
   if (!roles->firstWhole.empty()) report.remarks.push_back(roles->firstWhole);
   ShardWriter writer(state.graph, std::move(*roles), options_.ranks);

@@ -10,11 +10,11 @@
 //   - `stowage.reduce_scatter` makes the shard of the mean of the gradients, after the last node
 //     that writes the gradient; elements are added in rank order;
 //   - a norm of gradients becomes the norm of the gathered norms of the shards.
-// All ranks have one graph. Rank r's shard holds elements r * length and up, in order of memory.
-// The bits are those of plain processes that average gradients in rank order, where an update's
-// kernel rounds an element the same wherever it lies, and no norm is taken of several parts.
-// Normalising pass; before costing, and before passes that move updates. Nothing calls it yet but
-// pipelines.
+// All ranks have one graph, which says of each shard what it is one of. Rank r's shard holds
+// elements r * length and up, in order of memory. The bits are those of plain processes that
+// average gradients in rank order, where an update's kernel rounds an element the same wherever it
+// lies, and no norm is taken of several parts. Normalising pass; before costing, and before passes
+// that move updates.
 #ifndef STOWAGE_PASSES_NORMALISE_SHARD_STATES_H_
 #define STOWAGE_PASSES_NORMALISE_SHARD_STATES_H_
 

@@ -84,6 +84,7 @@ PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Sche
                 .nodes = static_cast<int64_t>(graph.nodes().size()),
                 .storages = static_cast<int64_t>(graph.storages().size()),
                 .stepsCaptured = graph.provenance().stepsCaptured,
+                .ranks = graph.ranks(),
                 .file = "",
                 .text = std::nullopt};
   plan.target = target;
@@ -102,6 +103,11 @@ ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph) {
   if (plan.graph.fingerprint != fingerprint) {
     return mismatch(plan, "found graph '" + graph.name() + "' with fingerprint " + fingerprint +
                               ", expected the plan's, " + plan.graph.fingerprint);
+  }
+  if (plan.graph.ranks != graph.ranks()) {
+    return mismatch(plan, "the plan says that its graph is for " +
+                              std::to_string(plan.graph.ranks) + " ranks, found " +
+                              std::to_string(graph.ranks()));
   }
   if (ir::Error error = checkCount(plan, "nodes", plan.graph.nodes, graph.nodes().size())) {
     return error;

@@ -26,6 +26,7 @@ struct GraphReference {
   int64_t nodes = 0;
   int64_t storages = 0;
   int stepsCaptured = 0;
+  int64_t ranks = 1;                // that run it together
   int64_t rowBlocks = 1;            // blocks that row-wise regions run in; 1: as captured
   int64_t hostUpdates = 0;          // share asked of pass host-updates, in per cent; 0: none
   std::string file;                 // where the graph is, "" if the file does not say

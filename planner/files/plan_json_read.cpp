@@ -210,6 +210,9 @@ class PlanReader {
     plan_.graph.nodes = reader.field("nodes").integer(0, INT32_MAX);
     plan_.graph.storages = reader.field("storages").integer(0, INT32_MAX);
     plan_.graph.stepsCaptured = readInt(reader.field("steps_captured"), 0, INT32_MAX);
+    if (reader.has("ranks")) {
+      plan_.graph.ranks = readInt(reader.field("ranks"), 2, ir::kMostRanks);
+    }
     if (reader.has("row_blocks")) {
       plan_.graph.rowBlocks = readInt(reader.field("row_blocks"), 2, INT32_MAX);
     }

@@ -56,6 +56,7 @@ class PlanWriter {
     writer_.field("fingerprint", plan_.graph.fingerprint);
     writer_.field("nodes", plan_.graph.nodes).field("storages", plan_.graph.storages);
     writer_.field("steps_captured", int64_t{plan_.graph.stepsCaptured});
+    if (plan_.graph.ranks > 1) writer_.field("ranks", plan_.graph.ranks);
     if (plan_.graph.rowBlocks > 1) writer_.field("row_blocks", plan_.graph.rowBlocks);
     if (plan_.graph.hostUpdates > 0) writer_.field("host_updates", plan_.graph.hostUpdates);
     if (!plan_.graph.file.empty()) writer_.field("file", plan_.graph.file);
