@@ -15,85 +15,15 @@
 
 #include "ir/base/affix.h"
 #include "runtime/checkpoint/checkpoint_folder.h"
+#include "runtime/checkpoint/checkpoint_keys.h"
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/executor/boundary_state.h"
+#include "runtime/ranks/shard_bytes.h"
 
 namespace stowage::runtime {
 
 namespace {
-
-constexpr const char* kGenerator = "generator.cpu";
-constexpr const char* kVersion = "1.0";
-constexpr const char* kStepsKey = "stowage.steps";
-constexpr const char* kPositionKey = "stowage.data_position";
-constexpr const char* kPlanKey = "stowage.plan";
-constexpr const char* kRatesKey = "stowage.learning_rates";
-constexpr double kMostRate = 1e9;  // as of a rate that a user gives
-constexpr const char* kNotePrefix = "stowage.note.";
-
-std::string exactText(double value) {
-  std::array<char, 32> text{};
-  std::snprintf(text.data(), text.size(), "%.17g", value);
-  return text.data();
-}
-
-std::string ratesText(llvm::ArrayRef<double> rates) {
-  std::string text;
-  for (const double rate : rates) text += (text.empty() ? "" : ",") + exactText(rate);
-  return text;
-}
-
-/// As torch has it: one float32 without dimensions.
-ExtraState stepCount(const std::string& parameter, double count) {
-  const auto narrow = static_cast<float>(count);
-  std::vector<uint8_t> bytes(sizeof(narrow));
-  std::memcpy(bytes.data(), &narrow, sizeof(narrow));
-  return {.name = stepCountName(parameter),
-          .bytes = std::move(bytes),
-          .dtype = ir::DType::kF32,
-          .sizes = std::vector<int64_t>{}};
-}
-
-StateFileLayout modelLayout(const PlanSource& source, const std::string& folder,
-                            const TrainingProgress& progress) {
-  StateFileLayout layout{.path = folder + "/" + kModelFile};
-  layout.metadata = {
-      {"format", "pt"}, {kChecksumKey, ""}, {kModelStepsKey, std::to_string(progress.steps)}};
-  for (const ir::StorageId storage : findSavedStorages(source)) {
-    if (isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
-  }
-  return layout;
-}
-
-StateFileLayout optimizerLayout(const PlanSource& source, const std::string& folder,
-                                const TrainingProgress& progress) {
-  StateFileLayout layout{.path = folder + "/" + kOptimizerFile};
-  layout.names = checkpointNames(source.graph);
-  layout.metadata = {{kVersionKey, kVersion},
-                     {kChecksumKey, ""},
-                     {kStepsKey, std::to_string(progress.steps)},
-                     {kPositionKey, std::to_string(progress.dataPosition)},
-                     {kPlanKey, progress.plan},
-                     {kRatesKey, ratesText(progress.learningRates)}};
-  for (const auto& [key, note] : progress.notes) layout.metadata[kNotePrefix + key] = note;
-  for (const ir::StorageId storage : findSavedStorages(source)) {
-    if (!isModelState(source.graph.storage(storage))) layout.storages.push_back(storage);
-  }
-  for (const auto& [parameter, count] : progress.stepCounts) {
-    layout.extra.push_back(stepCount(parameter, count));
-  }
-  layout.extra.push_back({.name = kGenerator, .bytes = progress.generator});
-  return layout;
-}
-
-/// What would be refused when it is read is not written.
-ir::Error checkCount(const char* what, int64_t count, int64_t most) {
-  if (count >= 0 && count <= most) return ir::success();
-  return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                       "found " + std::to_string(count) + " " + what +
-                           " for a checkpoint, expected 0 to " + std::to_string(most));
-}
-
 template <typename T>
 std::optional<T> parseNumber(llvm::StringRef text) {
   T value{};
@@ -111,34 +41,12 @@ bool holdsCheckpoint(const std::string& folder) {
          llvm::sys::fs::exists(besideCheckpoint(folder, kPreviousSuffix));
 }
 
-ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
-                         const TrainingProgress& progress) {
-  if (ir::Error error = checkCount("steps", progress.steps, kMostSteps)) return error;
-  if (ir::Error error = checkCount("batches", progress.dataPosition, kMostBatches)) return error;
-  const PlanSource& source = executor.source();
-  ir::Expected<CheckpointWrite> write = CheckpointWrite::begin(folder);
-  if (!write) return write.takeError();
-  const std::string& partial = write->partial();
-  auto model = StateFileWriter::create(source.graph, modelLayout(source, partial, progress));
-  if (!model) return model.takeError();
-  auto optimizer =
-      StateFileWriter::create(source.graph, optimizerLayout(source, partial, progress));
-  if (!optimizer) return optimizer.takeError();
-  const auto put = [&](ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
-    return (model->holds(storage) ? *model : *optimizer).append(storage, bytes);
-  };
-  if (ir::Error error = drainState(executor, put)) return error;
-  if (ir::Error error = model->commit()) return error;
-  if (ir::Error error = optimizer->commit()) return error;
-  return write->commit();
-}
-
 ir::Error Checkpoint::badFile(const std::string& what, ir::ErrorCode code) const {
   return ir::makeError(ir::PlanError(code, what).at({.file = folder_ + "/" + kOptimizerFile}));
 }
 
 ir::Error Checkpoint::badGenerator(const std::string& what) const {
-  return badFile(std::string("tensor '") + kGenerator + "': " + what);
+  return badFile(std::string("tensor '") + kGeneratorName + "': " + what);
 }
 
 ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
@@ -221,7 +129,7 @@ ir::Error Checkpoint::readProgress() {
   const auto version = files_.metadata().find(kVersionKey);
   if (version == files_.metadata().end() || !ir::startsWith(version->second, "1.")) {
     return badFile(std::string("found no metadata '") + kVersionKey + "' of version 1, expected " +
-                   kVersion);
+                   kCheckpointVersion);
   }
   ir::Expected<int64_t> steps = readNumber(kStepsKey, kMostSteps);
   if (!steps) return steps.takeError();
@@ -248,8 +156,8 @@ ir::Error Checkpoint::readProgress() {
 }
 
 ir::Error Checkpoint::readGenerator() {
-  const SafetensorsEntry* generator = files_.find(kGenerator);
-  if (generator == nullptr) return badFile(std::string("no tensor '") + kGenerator + "'");
+  const SafetensorsEntry* generator = files_.find(kGeneratorName);
+  if (generator == nullptr) return badFile(std::string("no tensor '") + kGeneratorName + "'");
   if (generator->dtype != ir::DType::kU8 || generator->sizes.size() != 1) {
     return badGenerator("found " + generator->dtypeText + " " + ir::listText(generator->sizes) +
                         ", expected U8 [n], a generator's state");
@@ -258,8 +166,26 @@ ir::Error Checkpoint::readGenerator() {
   return files_.readEntry(*generator, progress_.generator);
 }
 
-ir::Error Checkpoint::load(Executor& executor) const {
+ir::Error Checkpoint::readOwn(const SafetensorsEntry& entry,
+                              llvm::MutableArrayRef<uint8_t> bytes) const {
+  const int64_t found = entry.bytes.end - entry.bytes.begin;
+  if (found == static_cast<int64_t>(bytes.size())) return files_.readEntry(entry, bytes);
+  return badFile("tensor '" + entry.name + "' has " + std::to_string(found) + " bytes, expected " +
+                 std::to_string(bytes.size()));
+}
+
+ir::Expected<std::optional<std::vector<uint8_t>>> Checkpoint::generatorOf(int32_t rank) const {
+  if (rank == 0) return std::optional(progress_.generator);
+  const SafetensorsEntry* entry = files_.find(rankStateName(rank, kGeneratorName));
+  if (entry == nullptr) return std::optional<std::vector<uint8_t>>();
+  std::vector<uint8_t> bytes(static_cast<size_t>(entry->bytes.end - entry->bytes.begin));
+  if (ir::Error error = files_.readEntry(*entry, bytes)) return error;
+  return std::optional(std::move(bytes));
+}
+
+ir::Error Checkpoint::load(Executor& executor, const TrainingRanks* ranks) const {
   const ir::Graph& graph = executor.source().graph;
+  const int32_t rank = ranks == nullptr ? 0 : ranks->rank();
   const std::vector<ir::StorageId> saved = findSavedStorages(executor.source());
   StateFileOptions options;
   options.names = checkpointNames(graph);
@@ -267,16 +193,29 @@ ir::Error Checkpoint::load(Executor& executor) const {
     const ir::StorageId id(static_cast<size_t>(&storage - graph.storages().data()));
     return std::binary_search(saved.begin(), saved.end(), id);
   };
-  options.known.insert(kGenerator);
+  options.known.insert(kGeneratorName);
   for (const auto& [parameter, count] : progress_.stepCounts) {
     options.known.insert(stepCountName(parameter));
+  }
+  for (const std::string& name : files_.names()) {
+    if (isRankStateName(name)) options.known.insert(name);
   }
   if (ir::Error error = files_.check(graph, options)) {
     ir::PlanError problem = ir::takePayload(std::move(error));
     return ir::makeError(problem.at({.file = folder_}));
   }
-  const auto read = [&](ir::StorageId storage, llvm::MutableArrayRef<uint8_t> bytes) {
-    return files_.read(graph, storage, options, bytes);
+  const std::vector<bool> isOwn = findRankStates(graph);
+  StorageRoom room(graph);
+  const auto read = [&](ir::StorageId storage, llvm::MutableArrayRef<uint8_t> bytes) -> ir::Error {
+    const ir::Storage& info = graph.storage(storage);
+    const SafetensorsEntry* own =
+        isOwn[storage.index()] && rank > 0 ? files_.find(rankStateName(rank, info.name)) : nullptr;
+    if (own != nullptr) return readOwn(*own, bytes);
+    if (!info.shardOf) return files_.read(graph, storage, options, bytes);
+    const llvm::MutableArrayRef<uint8_t> whole = room.ofWhole(storage);
+    if (ir::Error error = files_.read(graph, storage, options, whole)) return error;
+    cutShard(whole, rank, bytes);
+    return ir::success();
   };
   return loadState(executor, read);
 }

@@ -13,12 +13,14 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/checkpoint/state_io.h"
 #include "runtime/executor/executor.h"
+#include "runtime/ranks/training_ranks.h"
 
 namespace stowage::runtime {
 
@@ -36,11 +38,12 @@ struct TrainingProgress {
   std::map<std::string, std::string> notes;  // of whoever trains; not interpreted
 };
 
-/// Waits for the last step. An existing checkpoint of that name is replaced. Errors: kIo;
-/// kInvalidArgument for a folder that holds anything else, or that another process writes, and for
-/// counts above the most.
+/// Waits for the last step. With ranks, all of them call it, rank 0 writes, and it returns when the
+/// files are there; shards are put together one by one. An existing checkpoint of that name is
+/// replaced. Errors: kIo; kInvalidArgument for a folder that holds anything else, or that another
+/// process writes, and for counts above the most.
 ir::Error saveCheckpoint(Executor& executor, const std::string& folder,
-                         const TrainingProgress& progress);
+                         const TrainingProgress& progress, const TrainingRanks* ranks = nullptr);
 
 /// Whether there is a checkpoint of that name, or what a process killed while it replaced one left.
 bool holdsCheckpoint(const std::string& folder);
@@ -53,7 +56,11 @@ class Checkpoint {
   const TrainingProgress& progress() const { return progress_; }
   /// Checks everything, then fills the executor's state. Errors: kPlanMismatch with a note per
   /// missing, extra or other tensor, before anything is changed; kIo.
-  ir::Error load(Executor& executor) const;
+  /// With ranks, each takes its shards, and what it had for itself where the checkpoint is of one
+  /// with as many ranks; else what rank 0 had.
+  ir::Error load(Executor& executor, const TrainingRanks* ranks = nullptr) const;
+  /// The generator's state of a rank; nothing where the training had no such rank.
+  ir::Expected<std::optional<std::vector<uint8_t>>> generatorOf(int32_t rank) const;
   /// What is wrong with the host numbers or the generator's state, as a refusal of their file.
   ir::Error badFile(const std::string& what, ir::ErrorCode code = ir::ErrorCode::kParse) const;
   ir::Error badGenerator(const std::string& what) const;
@@ -68,6 +75,7 @@ class Checkpoint {
   ir::Error readRates();
   ir::Error readCounts();
   ir::Error readGenerator();
+  ir::Error readOwn(const SafetensorsEntry& entry, llvm::MutableArrayRef<uint8_t> bytes) const;
 
   std::string folder_;
   StateFiles files_;

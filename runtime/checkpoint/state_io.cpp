@@ -72,14 +72,21 @@ bool isWanted(const ir::Storage& storage, const StateFileOptions& options) {
 }  // namespace
 
 StateTensor describeState(const ir::Graph& graph, ir::StorageId storage) {
-  const Bytes bytes = graph.storage(storage).bytes;
+  const auto stateOf = [](const ir::TensorType& type) {
+    return StateTensor{type.dtype,
+                       {type.sizes.begin(), type.sizes.end()},
+                       {type.strides.begin(), type.strides.end()}};
+  };
+  const Bytes bytes = ir::wholeBytes(graph.storage(storage));
+  if (const std::optional<ir::TensorType>& whole = graph.storage(storage).shardOf) {
+    if (safetensorsTypeName(whole->dtype)) return stateOf(*whole);
+    return {ir::DType::kU8, {bytes.value()}, {1}};
+  }
   for (const ir::Value& value : graph.values()) {
     if (value.storage != storage) continue;
     const ir::TensorType& type = value.type;
     if (!type.covers(bytes) || !safetensorsTypeName(type.dtype)) break;
-    return {type.dtype,
-            {type.sizes.begin(), type.sizes.end()},
-            {type.strides.begin(), type.strides.end()}};
+    return stateOf(type);
   }
   return {ir::DType::kU8, {bytes.value()}, {1}};
 }
@@ -208,6 +215,12 @@ ir::Error StateFileWriter::append(ir::StorageId storage, llvm::ArrayRef<uint8_t>
   std::vector<uint8_t> rowMajor(bytes.size());
   Reorder(tensor).toFile(bytes, rowMajor);
   return file_.append(rowMajor);
+}
+
+void StateFileWriter::putExtra(const std::string& name, std::vector<uint8_t> bytes) {
+  for (ExtraState& more : layout_.extra) {
+    if (more.name == name) more.bytes = std::move(bytes);
+  }
 }
 
 ir::Error StateFileWriter::commit() {

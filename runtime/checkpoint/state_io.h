@@ -4,6 +4,8 @@
 // shape of the tensor that it is. Storages that are no one dense tensor are kept as plain bytes
 // (U8). Tensors that are dense in another order than the format's (channels last) are turned into
 // the format's order in the file and back.
+// A shard stands there as the tensor that all ranks' shards are, so files are the same for any
+// number of ranks.
 // Loading finds everything that does not fit before anything is changed, and says all of it.
 #ifndef STOWAGE_RUNTIME_CHECKPOINT_STATE_IO_H_
 #define STOWAGE_RUNTIME_CHECKPOINT_STATE_IO_H_
@@ -50,7 +52,7 @@ class StateFiles {
   /// Does everything wanted fit? Errors: kPlanMismatch with a note per missing, extra or other
   /// tensor.
   ir::Error check(const ir::Graph& graph, const StateFileOptions& options) const;
-  /// The storage's bytes as the step wants them. Errors: kIo.
+  /// The storage's bytes as the step wants them; of a shard, the whole tensor's. Errors: kIo.
   ir::Error read(const ir::Graph& graph, ir::StorageId storage, const StateFileOptions& options,
                  llvm::MutableArrayRef<uint8_t> bytes) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
@@ -90,8 +92,10 @@ class StateFileWriter {
   /// `graph` outlives the writer. Errors: kIo.
   static ir::Expected<StateFileWriter> create(const ir::Graph& graph, StateFileLayout layout);
   bool holds(ir::StorageId storage) const;
-  /// The layout's storages, in its order.
+  /// The layout's storages, in its order; for a shard, the whole tensor's bytes.
   ir::Error append(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
+  /// Other bytes, as many, for a tensor of the layout's `extra`.
+  void putExtra(const std::string& name, std::vector<uint8_t> bytes);
   /// Whole, under its name, on disk.
   ir::Error commit();
 

@@ -54,9 +54,17 @@ class StateWalk {
 }  // namespace
 
 llvm::MutableArrayRef<uint8_t> StorageRoom::of(ir::StorageId storage) {
-  const auto bytes = static_cast<size_t>(graph_.storage(storage).bytes.value());
-  if (bytes > bytes_.size()) bytes_.resize(bytes);
-  return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(bytes);
+  return take(graph_.storage(storage).bytes);
+}
+
+llvm::MutableArrayRef<uint8_t> StorageRoom::ofWhole(ir::StorageId storage) {
+  return take(ir::wholeBytes(graph_.storage(storage)));
+}
+
+llvm::MutableArrayRef<uint8_t> StorageRoom::take(Bytes bytes) {
+  const auto count = static_cast<size_t>(bytes.value());
+  if (count > bytes_.size()) bytes_.resize(count);
+  return llvm::MutableArrayRef<uint8_t>(bytes_).take_front(count);
 }
 
 ir::Error writeState(Device& device, const ir::Schedule& schedule, const ir::BoundaryEntry& entry,

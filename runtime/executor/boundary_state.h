@@ -30,8 +30,12 @@ class StorageRoom {
   explicit StorageRoom(const ir::Graph& graph) : graph_(graph) {}
   /// Exactly the storage's bytes, valid until the next call.
   llvm::MutableArrayRef<uint8_t> of(ir::StorageId storage);
+  /// The same of the tensor that it is a shard of.
+  llvm::MutableArrayRef<uint8_t> ofWhole(ir::StorageId storage);
 
  private:
+  llvm::MutableArrayRef<uint8_t> take(Bytes bytes);
+
   const ir::Graph& graph_;
   std::vector<uint8_t> bytes_;
 };

@@ -81,7 +81,7 @@ ir::Error Communicator::agree(const std::string& what, uint64_t number) {
   for (int32_t i = 1; i < count_; ++i) {
     const uint64_t theirs = numberOf(i);
     if (theirs == first) continue;
-    failure_ = ir::PlanError(ir::ErrorCode::kPlanMismatch,
+    failure_ = ir::PlanError(ir::ErrorCode::kEnvironment,
                              what + " of rank " + std::to_string(i) + " is another one (" +
                                  llvm::utohexstr(theirs, /*LowerCase=*/true) +
                                  "), expected that of rank 0 (" +

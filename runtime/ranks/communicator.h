@@ -39,7 +39,7 @@ class Communicator {
   /// is what rank r had for this one. Errors: as allGather.
   ir::Error allToAll(llvm::ArrayRef<uint8_t> parts, llvm::MutableArrayRef<uint8_t> received);
   /// Do all ranks have this number? `what` it is of: "the plan". Errors: as allGather;
-  /// kPlanMismatch, on every rank, with the first that differs from rank 0.
+  /// kEnvironment, on every rank, with the first that differs from rank 0.
   ir::Error agree(const std::string& what, uint64_t number);
   /// What every call fails with since one has failed; nothing before.
   const std::optional<ir::PlanError>& failure() const { return failure_; }
