@@ -26,10 +26,6 @@ namespace stowage::runtime {
 
 namespace {
 
-llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
-  return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
-}
-
 DiskPlace diskPlace(const ir::Schedule& schedule, const RunnerOptions& options) {
   const Bytes bytes = std::max(schedule.arenaBytes(ir::Space::kDisk), options.mostDiskBytes);
   return {options.diskFolder, bytes, options.verifyDisk};
@@ -71,6 +67,7 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openCpu(const RunnerOptions&
   cpu.intraOpThreads = plan.target.intraOpThreads;
   cpu.alignBytes = plan.target.alignBytes;
   cpu.links = options.links;
+  if (options.ranks != nullptr) cpu.ranks = &options.ranks->inSteps;
   return CpuDevice::open(cpu);
 }
 
@@ -91,6 +88,8 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (!found) return found.takeError();
   match = std::move(*found);
   if (ir::Error error = checkHostState(plan.graph)) return error;
+  ranks = options.ranks;
+  if (ir::Error error = checkRanks(options)) return error;
   notes = options.notes;
   advance = options.advance;
   stop = options.stop;
@@ -117,7 +116,8 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (main != nullptr) return share();
   ir::Error error = fillState();
   weights.reset();
-  return error;
+  if (error || ranks == nullptr) return error;
+  return ranks->between.agree("a digest of the first values", firstValues);
 }
 
 CheckedSteps Runner::Impl::checkedSteps(const RunnerOptions& options) const {
@@ -159,101 +159,6 @@ const ir::BoundaryEntry* Runner::Impl::findBoundary(ir::StorageId storage) const
       entries.begin(), entries.end(), storage,
       [](const ir::BoundaryEntry& entry, ir::StorageId id) { return entry.storage < id; });
   return found != entries.end() && found->storage == storage ? &*found : nullptr;
-}
-
-ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes) {
-  const ir::Storage& info = plan.graph.storage(storage);
-  if (static_cast<int64_t>(bytes.size()) != info.bytes.value()) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "state '" + info.name + "' has " + std::to_string(bytes.size()) +
-                             " bytes, expected " + std::to_string(info.bytes.value()));
-  }
-  const ir::BoundaryEntry* entry = findBoundary(storage);
-  if (entry == nullptr) return ir::success();  // nothing of the step touches it
-  return writeState(*device, plan.schedule, *entry, bytes);
-}
-
-/// What a storage holds now, as bytes of its own.
-ir::Expected<at::Tensor> Runner::Impl::currentValue(ir::StorageId storage) {
-  const ir::Storage& info = plan.graph.storage(storage);
-  at::Tensor bytes = at::empty({info.bytes.value()}, at::kByte);
-  const llvm::MutableArrayRef<uint8_t> into(bytes.data_ptr<uint8_t>(),
-                                            static_cast<size_t>(info.bytes.value()));
-  const ir::BoundaryEntry* entry = findBoundary(storage);
-  // Every step overwrites it before it reads it: between steps it holds nothing.
-  if (entry != nullptr && entry->at.empty()) return bytes.zero_();
-  if (entry == nullptr) {
-    return ir::makeError(ir::ErrorCode::kInternal,
-                         "state '" + info.name + "' has no place at the step's boundary");
-  }
-  const ir::Residency& residency = plan.schedule.residency(entry->at.front());
-  if (ir::Error error = device->read(residency.space, residency.offset, into)) return error;
-  return bytes;
-}
-
-/// What a storage holds that no command of the plan touches: what it held at first.
-ir::Expected<at::Tensor> Runner::Impl::firstValueOf(ir::StorageId captured) {
-  const std::string& name = this->captured.graph().storage(captured).name;
-  const auto fromFile = givenUnused.find(captured);
-  if (fromFile != givenUnused.end()) return fromFile->second.clone();
-  if (this->captured.firstValue(captured) == FirstValue::kLive) {
-    return this->captured.liveValue(captured).clone();
-  }
-  if (this->captured.firstValue(captured) == FirstValue::kStep) {
-    return this->captured.makeState(captured, [&](ir::StorageId id) { return capturedValue(id); });
-  }
-  at::Tensor made;
-  const auto isIt = [&](ir::StorageId id) { return id == captured; };
-  const auto keep = [&](ir::StorageId, const at::Tensor& bytes) {
-    made = bytes.clone();
-    return ir::success();
-  };
-  if (ir::Error error = this->captured.replayConstruction(isIt, keep)) return error;
-  if (made.defined()) return made;
-  return ir::makeError(ir::ErrorCode::kInternal, "'" + name + "' has no value in the plan");
-}
-
-ir::Expected<at::Tensor> Runner::Impl::capturedValue(ir::StorageId captured) {
-  if (shared) {
-    ir::Expected<at::Tensor> value = shared->value(captured);
-    if (!value || value->defined()) return value;
-    return firstValueOf(captured);
-  }
-  const ir::StorageId planned = match.plannedOf(captured);
-  return planned.isValid() ? currentValue(planned) : firstValueOf(captured);
-}
-
-ir::Error Runner::Impl::fillState() {
-  const auto persistent = [&](ir::StorageId storage, FirstValue from) {
-    return storage.isValid() && ir::isState(plan.graph.storage(storage)) &&
-           captured.firstValue(match.capturedOf(storage)) == from &&
-           !comesFromFile(plan.graph.storage(storage));
-  };
-  if (ir::Error error = readWeights()) return error;
-  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
-    const ir::StorageId storage(i);
-    if (!persistent(storage, FirstValue::kLive)) continue;
-    const at::Tensor value = captured.liveValue(match.capturedOf(storage));
-    if (ir::Error error = putState(storage, bytesOf(value))) return error;
-  }
-  if (ir::Error error = captured.replayConstruction(
-          [&](ir::StorageId id) {
-            return persistent(match.plannedOf(id), FirstValue::kConstruction);
-          },
-          [&](ir::StorageId id, const at::Tensor& bytes) {
-            return putState(match.plannedOf(id), bytesOf(bytes));
-          })) {
-    return error;
-  }
-  const auto valueOf = [&](ir::StorageId id) { return capturedValue(id); };
-  for (size_t i = 0; i < plan.graph.storages().size(); ++i) {
-    const ir::StorageId storage(i);
-    if (!persistent(storage, FirstValue::kStep)) continue;
-    ir::Expected<at::Tensor> value = captured.makeState(match.capturedOf(storage), valueOf);
-    if (!value) return value.takeError();
-    if (ir::Error error = putState(storage, bytesOf(*value))) return error;
-  }
-  return ir::success();
 }
 
 /// Before the first step, or a checkpoint instead of it.

@@ -31,6 +31,7 @@
 #include "ir/schedule/schedule.h"
 #include "ir/schedule/target.h"
 #include "runtime/executor/device.h"
+#include "runtime/ranks/training_ranks.h"
 #include "runtime/runner/runnable_step.h"
 
 namespace stowage::runtime {
@@ -78,6 +79,9 @@ struct RunnerOptions {
   std::function<void(int64_t steps)> advance;
   /// Asked between two steps that `load` traces: true ends it with kEnvironment.
   std::function<bool()> stop;
+  /// The ranks that the plan's graph is for; outlives the runner. All make the same calls of their
+  /// runners in the same order, each with inputs of its own. Null: a plan for one process.
+  const TrainingRanks* ranks = nullptr;
 };
 
 /// Where a checkpoint was taken.
@@ -90,7 +94,8 @@ struct ResumePoint {
 class Runner {
  public:
   /// Errors: kPlanMismatch (graph, target, threads, library versions; weights, with a note per
-  /// tensor), kOutOfDeviceMemory, kUnsupported, kIo and kParse with the file.
+  /// tensor; another number of ranks), kEnvironment (ranks with other plans or first values than
+  /// rank 0, or that are gone), kOutOfDeviceMemory, kUnsupported, kIo and kParse with the file.
   static ir::Expected<std::unique_ptr<Runner>> create(RunnableStep& captured,
                                                       const RunnablePlan& plan,
                                                       RunnerOptions options = {});
@@ -139,8 +144,9 @@ class Runner {
   ir::Expected<ArenaCopy> restore();
   bool isReleased() const;
 
-  /// Delivers the bytes of all state that the plan touches, in order of storage,
-  /// after everything enqueued is done.
+  /// Delivers the bytes of all state that the plan touches, in order of storage, after everything
+  /// enqueued is done. Here and below, a shard is delivered as the tensor that all ranks have of
+  /// it, so all of them call it.
   using StateVisitor =
       llvm::function_ref<ir::Error(const ir::Storage&, llvm::ArrayRef<uint8_t> bytes)>;
   ir::Error visitState(StateVisitor visit);

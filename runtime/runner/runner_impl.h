@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// What a Runner keeps. Private to runner.cpp (first values, steps), runner_state.cpp (files,
-// memory), runner_read.cpp, runner_turns.cpp (several runners on one state) and runner_release.cpp.
+// What a Runner keeps. Private to runner.cpp (steps), runner_values.cpp, runner_state.cpp (files,
+// memory), runner_read.cpp, runner_turns.cpp (several runners on one state), runner_release.cpp and
+// runner_ranks.cpp (several processes).
 #ifndef STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 #define STOWAGE_RUNTIME_RUNNER_RUNNER_IMPL_H_
 
@@ -13,6 +14,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/state_io.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/executor.h"
@@ -25,6 +27,12 @@
 
 namespace stowage::runtime {
 
+inline llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
+  return {static_cast<const uint8_t*>(tensor.data_ptr()), tensor.nbytes()};
+}
+/// Of graph and schedule.
+std::string fingerprintOf(const RunnablePlan& plan);
+
 struct Runner::Impl {
   RunnableStep& captured;
   RunnablePlan plan;
@@ -32,6 +40,8 @@ struct Runner::Impl {
   std::shared_ptr<Device> device;
   std::unique_ptr<RetraceFeed> ownFeed;
   std::unique_ptr<Executor> executor;
+  const TrainingRanks* ranks = nullptr;
+  uint64_t firstValues = 0;           // a digest of what all ranks begin with
   std::optional<StateFiles> weights;  // while the state is filled
   bool weightsMayLack = false;
   std::map<ir::StorageId, at::Tensor> givenUnused;  // by captured id: what no command touches
@@ -75,6 +85,13 @@ struct Runner::Impl {
   void part();
 
   ir::Error open(const RunnerOptions& options);
+  /// runner_ranks.cpp. Is the plan for these ranks, and have all of them the same one?
+  ir::Error checkRanks(const RunnerOptions& options) const;
+  /// A storage's bytes, whole, from this rank's part of them.
+  ir::Expected<at::Tensor> joinedValue(ir::StorageId storage, const at::Tensor& own) const;
+  /// Its generator goes on where it was, or begins anew where the checkpoint's training had no such
+  /// rank.
+  ir::Error restoreGenerator(const Checkpoint& checkpoint) const;
   CheckedSteps checkedSteps(const RunnerOptions& options) const;
   ir::Error checkReads() const;
   /// Of the step's generator: the step to be enqueued may be refused. Nothing where it cannot.
@@ -87,6 +104,7 @@ struct Runner::Impl {
   ir::Error readWeights();
   ir::Error readUnusedWeights();
   bool comesFromFile(const ir::Storage& storage) const;
+  /// All of its bytes; of a shard, this rank's are put.
   ir::Error putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> bytes);
   ir::Expected<at::Tensor> currentValue(ir::StorageId storage);
   /// By a captured step's id; also of what the plan does without.

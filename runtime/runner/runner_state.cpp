@@ -2,12 +2,9 @@
 //
 // The runner's state in files, and what it can say about the memory that its steps used.
 #include <ATen/ops/empty.h>
-#include <llvm/ADT/StringExtras.h>
-#include <llvm/Support/xxhash.h>
 
 #include <utility>
 
-#include "ir/text/printer.h"
 #include "runtime/checkpoint/checkpoint.h"
 #include "runtime/checkpoint/state_names.h"
 #include "runtime/executor/boundary_state.h"
@@ -19,11 +16,6 @@
 namespace stowage::runtime {
 
 namespace {
-
-std::string planFingerprint(const RunnablePlan& plan) {
-  return "xxh64:" + llvm::utohexstr(llvm::xxHash64(ir::toText(plan.graph, plan.schedule)),
-                                    /*LowerCase=*/true);
-}
 
 /// The optimizer's own counts must be those that were saved; files have them as float32.
 ir::Error compareCounts(const std::map<std::string, double>& found, const Checkpoint& checkpoint) {
@@ -94,7 +86,7 @@ ir::Error Runner::Impl::readWeights() {
     const ir::StorageId storage(i);
     const ir::Storage& info = plan.graph.storage(storage);
     if (!ir::isState(info) || !comesFromFile(info)) continue;
-    const llvm::MutableArrayRef<uint8_t> bytes = room.of(storage);
+    const llvm::MutableArrayRef<uint8_t> bytes = room.ofWhole(storage);
     if (ir::Error error = weights->read(plan.graph, storage, {}, bytes)) return error;
     if (ir::Error error = putState(storage, bytes)) return error;
   }
@@ -115,12 +107,12 @@ ir::Error Runner::save(const std::string& folder, int64_t dataPosition) {
   TrainingProgress progress;
   progress.steps = stepsDone();
   progress.dataPosition = dataPosition < 0 ? progress.steps : dataPosition;
-  progress.plan = planFingerprint(impl_->plan);
+  progress.plan = fingerprintOf(impl_->plan);
   progress.learningRates = std::move(host.learningRates);
   progress.stepCounts = std::move(host.stepCounts);
   progress.generator = std::move(*generator);
   progress.notes = impl_->notes;
-  return saveCheckpoint(*impl_->executor, folder, progress);
+  return saveCheckpoint(*impl_->executor, folder, progress, impl_->ranks);
 }
 
 ir::Error Runner::Impl::catchUp(int64_t steps) {
@@ -159,20 +151,19 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   }
   const size_t groups = impl_->captured.hostProgress().learningRates.size();
   if (ir::Error error = checkpoint->checkRates(groups)) return error;
-  if (ir::Error error = checkpoint->load(*impl_->executor)) return error;
+  if (ir::Error error = checkpoint->load(*impl_->executor, impl_->ranks)) return error;
   if (ir::Error error = impl_->begin()) return error;
   if (ir::Error error = impl_->catchUp(progress.steps)) return error;
   if (ir::Error error = compareCounts(impl_->captured.hostProgress().stepCounts, *checkpoint)) {
     return error;
   }
   impl_->captured.setLearningRates(progress.learningRates);
-  if (ir::Error error = writeGeneratorState(impl_->generatorDevice(), progress.generator))
-    return error;
+  if (ir::Error error = impl_->restoreGenerator(*checkpoint)) return error;
   impl_->stepsBefore = progress.steps;
   if (impl_->ownFeed) impl_->ownFeed->skip(progress.steps);
   return ResumePoint{.steps = progress.steps,
                      .dataPosition = progress.dataPosition,
-                     .samePlan = progress.plan == planFingerprint(impl_->plan)};
+                     .samePlan = progress.plan == fingerprintOf(impl_->plan)};
 }
 
 std::optional<Bytes> Runner::peak() const { return impl_->device->servedPeak(); }

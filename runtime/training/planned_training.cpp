@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/training/batches_ahead.h"
+#include "runtime/training/rank_talk.h"
 #include "runtime/training/step_timer.h"
 
 namespace stowage::runtime {
@@ -15,8 +16,8 @@ namespace stowage::runtime {
 namespace {
 
 /// A checkpoint that cannot be written is an error of the environment, not of an input.
-ir::Error save(Runner& runner, const std::string& folder) {
-  ir::Error error = runner.save(folder);
+ir::Error save(Runner& runner, const std::string& folder, int64_t dataPosition) {
+  ir::Error error = runner.save(folder, dataPosition);
   if (!error) return error;
   ir::PlanError problem = ir::takePayload(std::move(error));
   if (problem.code() != ir::ErrorCode::kIo) return ir::makeError(std::move(problem));
@@ -25,11 +26,39 @@ ir::Error save(Runner& runner, const std::string& folder) {
   return ir::makeError(std::move(output).at(problem.location()));
 }
 
-/// The loss of a step that was enqueued.
-ir::Error addLoss(Runner& runner, int64_t step, const TrainingOptions& options, RunRecord& record) {
-  ir::Expected<std::vector<at::Tensor>> reports = runner.reports(step);
+/// A run of steps that has begun.
+struct Run {
+  Runner& runner;
+  const TrainingOptions& options;
+  const RankTalk& ranks;
+  ResumePoint start;
+  RunRecord& record;
+
+  /// Of this rank; every rank has its own of the batches that a step takes.
+  ir::Expected<Batch> batchOf(int64_t step) const {
+    return options.batches(positionAt(step) + ranks.rank());
+  }
+  ir::Error save() const {
+    const int64_t done = runner.stepsDone() - start.steps;
+    return runtime::save(runner, options.save, positionAt(record.training.firstStep + done));
+  }
+
+ private:
+  int64_t positionAt(int64_t step) const {
+    return start.dataPosition + (step - record.training.firstStep) * ranks.count();
+  }
+};
+
+/// The loss of a step that was enqueued; with ranks, their mean.
+ir::Error addLoss(const Run& run, int64_t step) {
+  ir::Expected<std::vector<at::Tensor>> reports = run.runner.reports(step);
   if (!reports) return reports.takeError();
+  const TrainingOptions& options = run.options;
+  RunRecord& record = run.record;
   record.training.add(reports->front());
+  ir::Expected<double> mean = run.ranks.meanOf(record.training.losses.back());
+  if (!mean) return mean.takeError();
+  record.training.losses.back() = *mean;
   const auto done = static_cast<int64_t>(record.training.losses.size());
   options.report(record.training.firstStep + done - 1, record.training.losses.back());
   return ir::success();
@@ -91,11 +120,12 @@ class Pauses {
     releases_ |= isEvery(options_.releaseEvery);
   }
   bool isDue() const { return saves_ || releases_; }
-  ir::Error take(Runner& runner, RunRecord& record) {
+  ir::Error take(const Run& run) {
     if (std::exchange(saves_, false)) {
-      if (ir::Error error = save(runner, options_.save)) return error;
+      if (ir::Error error = run.save()) return error;
     }
-    return std::exchange(releases_, false) ? releaseAndRestore(runner, record) : ir::success();
+    if (!std::exchange(releases_, false)) return ir::success();
+    return releaseAndRestore(run.runner, run.record);
   }
 
  private:
@@ -104,14 +134,18 @@ class Pauses {
   bool releases_ = false;
 };
 
-ir::Error takeSteps(Runner& runner, const TrainingOptions& options, RunRecord& record) {
+ir::Error takeSteps(const Run& run) {
+  Runner& runner = run.runner;
+  const TrainingOptions& options = run.options;
+  RunRecord& record = run.record;
   StepTimer timer;
   TimedSteps times(options.times);
   std::optional<int64_t> last;  // its loss is read when the next step is under way
   Pauses pauses(options);
   const int64_t first = record.training.firstStep;
+  const BatchSource own = [&](int64_t step) { return run.batchOf(step); };
   BatchesAhead batches(
-      options.batches, first, first + options.steps, [&] { return finishSteps(runner, timer); },
+      own, first, first + options.steps, [&] { return finishSteps(runner, timer); },
       [&] { timer.leaveOut(); });
   for (int64_t i = 0; i < options.steps && !record.stopped; ++i) {
     ir::Expected<Batch> batch = batches.next(times.together(i));
@@ -120,28 +154,30 @@ ir::Error takeSteps(Runner& runner, const TrainingOptions& options, RunRecord& r
     ir::Expected<int64_t> enqueued = runner.enqueue(*batch);
     if (!enqueued) return enqueued.takeError();
     if (last) {
-      if (ir::Error error = addLoss(runner, *last, options, record)) return error;
+      if (ir::Error error = addLoss(run, *last)) return error;
     }
     last = *enqueued;
     if (i == 0) {
       if (ir::Error error = runner.finish()) return error;
     }
     timer.stepDone();
-    record.stopped = options.stop();
+    ir::Expected<bool> stops = run.ranks.anyOf(options.stop());
+    if (!stops) return stops.takeError();
+    record.stopped = *stops;
     pauses.stepDone(i + 1);
     if (pauses.isDue() && !times.isBetween(i)) {
       if (ir::Error error = finishSteps(runner, timer)) return error;
-      if (ir::Error error = pauses.take(runner, record)) return error;
+      if (ir::Error error = pauses.take(run)) return error;
       timer.leaveOut();
     }
   }
   if (last) {
-    if (ir::Error error = addLoss(runner, *last, options, record)) return error;
+    if (ir::Error error = addLoss(run, *last)) return error;
   }
   if (ir::Error error = finishSteps(runner, timer)) return error;
   record.pace = {.untimed = times.untimed(), .scalars = runner.scalarsTime()};
   record.training.secondsPerStep = timer.secondsPerStep();
-  return options.save.empty() ? ir::success() : save(runner, options.save);
+  return options.save.empty() ? ir::success() : run.save();
 }
 
 ir::Error measureMemory(Runner& runner, RunRecord& record) {
@@ -170,14 +206,20 @@ ir::Expected<RunnerPtr> runSteps(RunnableStep& step, const PlannedTraining& plan
       {.graph = plan.graph, .schedule = plan.schedule, .target = plan.target, .costs = plan.costs},
       plan.options);
   if (!runner) return runner.takeError();
-  seedSteps(options.seed);
+  const RankTalk ranks(plan.options.ranks);
+  seedSteps(options.seed + static_cast<uint64_t>(ranks.rank()));
+  ResumePoint start{.samePlan = true};
   if (!options.resume.empty()) {
     ir::Expected<ResumePoint> point = (*runner)->load(options.resume);
     if (!point) return point.takeError();
-    record.training.firstStep = point->dataPosition;
-    record.samePlan = point->samePlan;
+    start = *point;
   }
-  if (ir::Error error = takeSteps(**runner, options, record)) return error;
+  if (ir::Error error = ranks.agreeOn(options, start)) return error;
+  record.samePlan = start.samePlan;
+  record.training.firstStep = ranks.count() == 1 ? start.dataPosition : start.steps;
+  const Run run = {
+      .runner = **runner, .options = options, .ranks = ranks, .start = start, .record = record};
+  if (ir::Error error = takeSteps(run)) return error;
   if (ir::Error error = measureMemory(**runner, record)) return error;
   return runner;
 }
@@ -195,24 +237,31 @@ ir::Error keepArenaState(Runner& runner, const std::optional<std::set<std::strin
   return ir::success();
 }
 
-}  // namespace
-
-ir::Expected<RunRecord> runByPlan(RunnableStep& step, const PlannedTraining& plan,
-                                  const TrainingOptions& options, const TrainedModule* module) {
-  RunRecord record;
+ir::Error train(RunnableStep& step, const PlannedTraining& plan, const TrainingOptions& options,
+                const TrainedModule* module, RunRecord& record) {
   ir::Expected<RunnerPtr> runner = runSteps(step, plan, options, record);
   if (!runner) return runner.takeError();
-  if (!options.keepState) return record;
+  if (!options.keepState) return ir::success();
   // A module without memory for a GPU stays so: its values are read from the arenas.
   const bool onGpu = plan.target.device == ir::DeviceKind::kCuda;
   if (module != nullptr && !onGpu) {
     if (ir::Error error = (*runner)->storeTo()) return error;
     keepState(*module, record.training);
-    return record;
+    return ir::success();
   }
   std::optional<std::set<std::string>> names;
   if (module != nullptr) names = stateNames(*module);
-  if (ir::Error error = keepArenaState(**runner, names, record.training)) return error;
+  return keepArenaState(**runner, names, record.training);
+}
+
+}  // namespace
+
+ir::Expected<RunRecord> runByPlan(RunnableStep& step, const PlannedTraining& plan,
+                                  const TrainingOptions& options, const TrainedModule* module) {
+  RunRecord record;
+  // The runner is gone by then, and no step of it is under way.
+  const RankTalk ranks(plan.options.ranks);
+  if (ir::Error error = ranks.giveUpWith(train(step, plan, options, module, record))) return error;
   return record;
 }
 

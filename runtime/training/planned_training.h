@@ -73,6 +73,8 @@ struct RunRecord {
   ir::StepPace pace;
 };
 
+/// With ranks (RunnerOptions::ranks), a step takes as many batches as there are, each rank its own;
+/// losses are the mean, each rank draws from `seed` plus its number, and all stop where one does.
 /// `step` is used up. The state that is kept is that of `module`, which gets its values from the
 /// arenas; without `module` it is every persistent storage. Errors: those of Runner, of the batches
 /// and of saving: kEnvironment where a checkpoint cannot be written.
