@@ -50,7 +50,28 @@ class C10dStore : public RankStore {
   std::string place_;
 };
 
+class C10dServer : public ServedStore {
+ public:
+  explicit C10dServer(c10::intrusive_ptr<c10d::TCPStore> store) : store_(std::move(store)) {}
+  uint16_t port() const override { return store_->getPort(); }
+
+ private:
+  c10::intrusive_ptr<c10d::TCPStore> store_;
+};
+
 }  // namespace
+
+ir::Expected<std::unique_ptr<ServedStore>> serveStore() {
+  c10d::TCPStoreOptions options;
+  options.port = 0;
+  options.isServer = true;
+  options.waitWorkers = false;
+  ir::Expected<c10::intrusive_ptr<c10d::TCPStore>> store =
+      callTorch("a store for ranks on this host",
+                [&] { return c10::make_intrusive<c10d::TCPStore>("127.0.0.1", options); });
+  if (!store) return ofEnvironment(store.takeError());
+  return std::make_unique<C10dServer>(std::move(*store));
+}
 
 ir::Expected<std::unique_ptr<RankStore>> openStore(const LaunchedRank& launched,
                                                    std::chrono::milliseconds patience) {

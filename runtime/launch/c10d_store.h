@@ -19,6 +19,15 @@ namespace stowage::runtime {
 ir::Expected<std::unique_ptr<RankStore>> openStore(const LaunchedRank& launched,
                                                    std::chrono::milliseconds patience);
 
+/// A store for processes on this host, served on a free port of the loopback until it is destroyed.
+class ServedStore {
+ public:
+  virtual ~ServedStore() = default;
+  virtual uint16_t port() const = 0;
+};
+/// Errors: kEnvironment.
+ir::Expected<std::unique_ptr<ServedStore>> serveStore();
+
 /// A communicator with all other ranks that the launcher started. `store` must outlive the start of
 /// all of them: on rank 0, the training. Errors: as joinRanks.
 ir::Expected<std::unique_ptr<Communicator>> joinLaunchedRanks(const LaunchedRank& launched,

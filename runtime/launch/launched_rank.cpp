@@ -47,6 +47,25 @@ class Reader {
 
 }  // namespace
 
+std::vector<std::string> variablesOf(int32_t rank, int32_t count, uint16_t storePort) {
+  const std::string own = std::to_string(rank);
+  const std::string all = std::to_string(count);
+  return {"RANK=" + own,
+          "WORLD_SIZE=" + all,
+          "LOCAL_RANK=" + own,
+          "LOCAL_WORLD_SIZE=" + all,
+          "MASTER_ADDR=127.0.0.1",
+          "MASTER_PORT=" + std::to_string(storePort),
+          "TORCHELASTIC_USE_AGENT_STORE=True"};
+}
+
+bool isLaunchVariable(const std::string& name) {
+  const llvm::StringRef text(name);
+  return text == "RANK" || text == "WORLD_SIZE" || text == "LOCAL_RANK" ||
+         text == "LOCAL_WORLD_SIZE" || text == "MASTER_ADDR" || text == "MASTER_PORT" ||
+         text.find("TORCHELASTIC_") == 0;
+}
+
 ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVariable) {
   if (!readVariable("RANK") && !readVariable("WORLD_SIZE")) return std::optional<LaunchedRank>();
   const Reader reader(readVariable);

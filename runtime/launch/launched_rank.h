@@ -10,6 +10,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/ranks/socket.h"
@@ -25,6 +26,11 @@ struct LaunchedRank {
   bool isStoreServed = false;  // by the launcher; else rank 0 serves it
   std::string keys;            // what keys of this start of the training begin with
 };
+
+/// Of ranks that are all started on one host, beside a store served on its loopback: the variables
+/// of one of them, "NAME=value", and the names of all that a launcher may have set.
+std::vector<std::string> variablesOf(int32_t rank, int32_t count, uint16_t storePort);
+bool isLaunchVariable(const std::string& name);
 
 /// The value of a variable, if it is set.
 using ReadVariable = llvm::function_ref<std::optional<std::string>(const std::string& name)>;
