@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Programs that torchrun starts find each other by its store, on one host and on two."""
+"""Programs that torchrun starts find each other by its store and train, on one host and on two."""
 
 import os
 import shutil
@@ -24,6 +24,39 @@ def test_ranks_find_each_other():
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert count_joined(done.stdout) == ranks, done.stdout + done.stderr
+
+
+STOWAGE = os.path.join(os.environ["STOWAGE_BUILD"], "bin", "stowage")
+
+
+def stowage(*words):
+    done = subprocess.run([STOWAGE, *words], capture_output=True, text=True, timeout=120,
+                          check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+@pytest.fixture
+def trained(tmp_path):
+    """A plan for two ranks, and the model that they come to when `stowage` starts them."""
+    step, plan = str(tmp_path / "step.stow"), str(tmp_path / "plan.json")
+    stowage("capture", "gpt2", "--set", "preset=tiny", "-o", step)
+    stowage("plan", step, "--ranks", "2", "--threads", "1", "--budget", "60%peak", "-o", plan)
+    run = ["run", plan, "--steps", "3", "-q", "--save"]
+    stowage(*run, str(tmp_path / "expected"), "--ranks", "2")
+    return [STOWAGE, *run], model_of(tmp_path / "expected")
+
+
+def model_of(checkpoint):
+    return (checkpoint / "model.safetensors").read_bytes()
+
+
+def test_a_run_under_torchrun_is_the_run_of_ranks(trained, tmp_path):
+    run, expected = trained
+    done = subprocess.run([*LAUNCH, "--nproc-per-node", "2", "--standalone", "--no-python", *run,
+                           str(tmp_path / "found")],
+                          capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert model_of(tmp_path / "found") == expected
 
 
 def ip(*words):
@@ -66,3 +99,18 @@ def test_ranks_of_two_hosts_find_each_other(hosts):
     said = [one.communicate(timeout=120) for one in launched]
     assert [one.returncode for one in launched] == [0, 0], said
     assert [count_joined(out) for out, _ in said] == [2, 2], said
+
+
+def test_ranks_of_two_hosts_train_as_those_of_one(hosts, trained, tmp_path):
+    run, expected = trained
+    first = next(iter(hosts.values()))
+    launched = [
+        subprocess.Popen(
+            ["ip", "netns", "exec", name, *LAUNCH, "--nnodes", "2", "--node-rank", str(number),
+             "--nproc-per-node", "1", "--master-addr", first, "--master-port", "29518",
+             "--no-python", *run, str(tmp_path / "found")],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        for number, name in enumerate(hosts)]
+    said = [one.communicate(timeout=120) for one in launched]
+    assert [one.returncode for one in launched] == [0, 0], said
+    assert model_of(tmp_path / "found") == expected

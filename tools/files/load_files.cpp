@@ -120,6 +120,14 @@ ir::Expected<ir::Graph> loadGraph(const std::string& path) {
   return parseStep(*text, path);
 }
 
+ir::Expected<ir::Graph> loadGraphForRanks(const std::string& path, int64_t ranks) {
+  ir::Expected<ir::Graph> graph = loadGraph(path);
+  if (!graph || ranks == 0) return graph;
+  ir::Expected<ir::Graph> ofRank = passes::graphForRanks(*graph, ranks);
+  if (!ofRank) return inInput(ofRank.takeError(), path);
+  return ofRank;
+}
+
 ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string& graphPath) {
   ir::Expected<std::string> text = readFileOf(planPath, FileKind::kPlan);
   if (!text) return text.takeError();
@@ -137,8 +145,11 @@ ir::Expected<LoadedPlan> loadPlan(const std::string& planPath, const std::string
   ir::Expected<passes::ArrangedGraph> arranged =
       passes::arrangeForPlan(*graph, *plan, path->empty() ? "embedded" : "of " + *path);
   if (!arranged) return arranged.takeError();
+  ir::Expected<ir::Graph> step = passes::graphForRanks(*graph, plan->graph.ranks);
+  if (!step) return step.takeError();
   return LoadedPlan{.file = std::move(*plan),
-                    .step = std::move(*graph),
+                    .captured = std::move(*graph),
+                    .step = std::move(*step),
                     .graph = std::move(arranged->graph),
                     .order = arranged->order,
                     .graphPath = *path};

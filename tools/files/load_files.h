@@ -21,11 +21,15 @@ namespace stowage::tools {
 
 /// Errors: kIo, kParse with file, line and column.
 ir::Expected<ir::Graph> loadGraph(const std::string& path);
+/// The same as each of `ranks` runs it; 0: as the file has it. Errors: also kUnsupported for steps
+/// whose ranks would train apart.
+ir::Expected<ir::Graph> loadGraphForRanks(const std::string& path, int64_t ranks);
 
 struct LoadedPlan {
   planner::PlanFile file;
-  ir::Graph step;   // as its file has it
-  ir::Graph graph;  // in the plan's order
+  ir::Graph captured;  // as its file has it
+  ir::Graph step;      // the same, of one of the plan's ranks
+  ir::Graph graph;     // in the plan's order
   passes::Order order = passes::Order::kProgram;
   std::string graphPath;  // where the graph was found; "" when it was embedded
 };

@@ -62,7 +62,7 @@ ir::Error checkRoomFor(const std::string& folder, const ir::Graph& graph,
   Bytes needed;
   for (const ir::BoundaryEntry& entry : schedule.boundary) {
     const ir::Storage& storage = graph.storage(entry.storage);
-    if (ir::isState(storage) && !entry.at.empty()) needed += storage.bytes;
+    if (ir::isState(storage) && !entry.at.empty()) needed += ir::wholeBytes(storage);
   }
   const std::string target = runtime::besideCheckpoint(folder, "");
   const llvm::StringRef parent = llvm::sys::path::parent_path(target);

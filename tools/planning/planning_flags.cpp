@@ -142,6 +142,15 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
 
 }  // namespace
 
+void addRanksFlag(CLI::App& command, int64_t& ranks) {
+  command
+      .add_option(
+          "--ranks", ranks,
+          "processes that train together, each with 1/N of parameters, optimizer state and "
+          "mean gradients, and batches of its own; the budget is that of each; default: one")
+      ->check(CLI::Range(int64_t{1}, ir::kMostRanks));
+}
+
 void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
   command.add_option("step", flags.graph, "captured step (.stow)")->required();
   command.add_option("--target", flags.target,
@@ -168,6 +177,7 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "PATTERN=ACTION, e.g. '*layers.0.*=keep', 'm(*)=host', '*=disk', or "
                      "'state:*layers.*=keep' for "
                      "the optimizer state of parameters; may be repeated; the last match wins");
+  addRanksFlag(command, flags.ranks);
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
                      "no_update (forward and backward) or whole (for steps whose host numbers "
@@ -295,7 +305,7 @@ ir::Error measureKeepAll(PlanningInputs& inputs) {
 
 ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   PlanningInputs inputs;
-  ir::Expected<ir::Graph> graph = loadGraph(flags.graph);
+  ir::Expected<ir::Graph> graph = loadGraphForRanks(flags.graph, flags.ranks);
   if (!graph) return graph.takeError();
   inputs.graph = std::move(*graph);
   ir::Expected<ir::Target> target = chooseTarget(inputs.graph, flags.target, flags.threads);

@@ -30,9 +30,12 @@ struct PlanningFlags : CommonFlags {
   int hostUpdates = -1;  // per cent; -1: as `allow` says
   std::vector<std::string> pins;
   int threads = 0;
+  int64_t ranks = 0;  // 0: as the step's file has it
   std::string launch;
 };
 void addPlanningFlags(CLI::App& command, PlanningFlags& flags);
+/// --ranks of a verb that reads a captured step.
+void addRanksFlag(CLI::App& command, int64_t& ranks);
 
 struct PlanningInputs {
   ir::Graph graph;

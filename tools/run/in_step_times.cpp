@@ -44,6 +44,7 @@ ir::Expected<LoadedPlan> makePlan(const InStepRequest& request) {
   LoadedPlan plan;
   plan.file = planner::makePlanFile(planned->graph, inputs.target, planned->schedule,
                                     inputs.options.budget);
+  plan.captured = inputs.graph;
   plan.step = std::move(inputs.graph);
   plan.graph = std::move(planned->graph);
   plan.order = planned->order;

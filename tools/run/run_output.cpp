@@ -152,6 +152,12 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
   os << fmt::format("ran        {} steps{}: arena {}, {} allocations outside\n",
                     training.losses.size(), run.stopped ? " (asked to stop)" : "",
                     formatBytes(run.arena), run.allocationsOutside);
+  if (answer.plan.graph.ranks > 1) {
+    os << fmt::format(
+        "           on each of {} ranks, of which this is rank 0; losses are the "
+        "mean\n",
+        answer.plan.graph.ranks);
+  }
   if (run.peak) {
     os << "           peak " << formatBytes(*run.peak)
        << peakText(*run.peak, answer.plan.schedule.predicted.peakBytes) << ", "
@@ -209,6 +215,7 @@ void printRunJson(const RunAnswer& answer) {
                                  {"predicted",
                                   {{"peak_bytes", answer.plan.schedule.predicted.peakBytes.value()},
                                    {"step_ns", answer.plan.schedule.predicted.stepTime.value()}}}};
+  if (answer.plan.graph.ranks > 1) json["ranks"] = answer.plan.graph.ranks;
   if (run.peak) json["peak_bytes"] = run.peak->value();
   if (run.recordings > 0) json["recordings"] = run.recordings;
   if (run.memoryOutside) json["outside_bytes"] = run.memoryOutside->value();

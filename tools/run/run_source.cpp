@@ -15,10 +15,12 @@ namespace stowage::tools {
 namespace {
 
 ir::Error arrangeModel(const LoadedPlan& plan, RunSource& source) {
+  ir::Expected<ir::Graph> step = passes::graphForRanks(source.model->graph, plan.file.graph.ranks);
+  if (!step) return inInput(step.takeError(), stepPath(plan));
   // An embedded graph is in the plan's order already, whichever that is.
   for (const passes::Order order : passes::kAllOrders) {
-    ir::Expected<ir::Graph> graph = passes::arrangeGraph(
-        source.model->graph, order, plan.file.graph.rowBlocks, plan.file.graph.hostUpdates);
+    ir::Expected<ir::Graph> graph =
+        passes::arrangeGraph(*step, order, plan.file.graph.rowBlocks, plan.file.graph.hostUpdates);
     if (!graph) return graph.takeError();
     source.graph = std::move(*graph);
     if (ir::fingerprint(source.graph) == plan.file.graph.fingerprint) return ir::success();
@@ -50,9 +52,16 @@ ir::Error openModel(const LoadedPlan& plan, const RunSourceOptions& options, Run
 }
 
 ir::Error openImported(const LoadedPlan& plan, ImportedRunOptions options, RunSource& source) {
-  if (ir::Error error = checkMayRun(plan.step, stepPath(plan))) return error;
+  if (plan.captured.ranks() > 1) {
+    return ir::makeError(
+        ir::PlanError(ir::ErrorCode::kUnsupported,
+                      "the embedded graph is that of a rank, and an imported step's values come "
+                      "from the whole one: --graph names the captured step")
+            .at({.file = stepPath(plan)}));
+  }
+  if (ir::Error error = checkMayRun(plan.captured, stepPath(plan))) return error;
   options.folder = llvm::sys::path::parent_path(stepPath(plan)).str();
-  ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.step, options);
+  ir::Expected<std::unique_ptr<ImportedRun>> run = ImportedRun::open(plan.captured, options);
   if (!run) return ofStepFile(run.takeError(), stepPath(plan));
   source.imported = std::move(*run);
   source.graph = plan.graph;

@@ -43,6 +43,7 @@ struct ProfileFlags : CommonFlags {
   std::string step;
   std::string output;
   int threads = 0;
+  int64_t ranks = 0;
   int repeats = 0;
   std::string inSteps;
   std::string host;
@@ -283,7 +284,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
   if (ir::Error error = checkIsNoInput(flags.output, inputs)) return error;
   if (ir::Error error = checkWritable(flags.output, flags.replace)) return error;
   if (ir::Error error = checkInStepSizes(flags)) return error;
-  ir::Expected<ir::Graph> graph = loadGraph(flags.step);
+  ir::Expected<ir::Graph> graph = loadGraphForRanks(flags.step, flags.ranks);
   if (!graph) return graph.takeError();
   if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
   ir::Expected<Measured> measured = measure(flags, *graph);
@@ -319,10 +320,12 @@ Verb addProfileVerb(CLI::App& app) {
       ->add_option("--threads", flags->threads,
                    "threads inside one op; default: the machine's cores")
       ->check(CLI::Range(1, 1024));
-  command->add_option(
-      "--in-steps", flags->inSteps,
-      "also run a few steps by a plan for this budget (as in 'plan --budget') and use "
-      "the times that ops take there");
+  addRanksFlag(*command, flags->ranks);
+  command
+      ->add_option("--in-steps", flags->inSteps,
+                   "also run a few steps by a plan for this budget (as in 'plan --budget') and use "
+                   "the times that ops take there")
+      ->excludes("--ranks");
   command
       ->add_option("--host", flags->host,
                    "host memory that the plan of --in-steps may use; default: no limit")

@@ -12,6 +12,7 @@
 #include <llvm/Support/raw_ostream.h>
 
 #include <CLI/CLI.hpp>
+#include <csignal>
 #include <memory>
 #include <optional>
 
@@ -22,7 +23,6 @@
 #include "runtime/training/timed_part.h"
 #include "runtime/training/training_notes.h"
 #include "tools/cli/exit_code.h"
-#include "tools/cli/number_flag.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/progress.h"
 #include "tools/cli/stop_signal.h"
@@ -32,13 +32,14 @@
 #include "tools/machine/machine_load.h"
 #include "tools/machine/this_machine.h"
 #include "tools/run/plan_ladder.h"
+#include "tools/run/rank_processes.h"
 #include "tools/run/run_checks.h"
 #include "tools/run/run_costs.h"
 #include "tools/run/run_data.h"
+#include "tools/run/run_flags.h"
 #include "tools/run/run_output.h"
-#include "tools/run/run_pauses.h"
+#include "tools/run/run_ranks.h"
 #include "tools/run/run_source.h"
-#include "tools/run/times_files.h"
 #include "tools/training/model_training.h"
 #include "tools/training/resume_check.h"
 #include "tools/verbs/verbs.h"
@@ -46,32 +47,6 @@
 namespace stowage::tools {
 
 namespace {
-
-struct RunFlags : CommonFlags {
-  std::string plan;
-  std::string graph;
-  std::string costs;
-  std::vector<std::string> data;
-  std::vector<std::string> weights;
-  std::string save;
-  std::string disk;
-  bool verifyDisk = false;
-  TimesFiles times;
-  std::string resume;
-  int64_t steps = 20;
-  RunPauses pauses;
-  int64_t checkEvery = 0;
-  std::optional<uint64_t> seed;
-  int threads = 0;
-  bool compare = false;
-  bool throttle = false;
-  bool replan = false;
-  // Of imported steps.
-  std::string archive;
-  std::optional<double> learningRate;
-  bool randomWeights = false;
-  bool otherData = false;
-};
 
 /// What the run begins with, checked before anything is measured.
 struct Beginning {
@@ -154,6 +129,7 @@ struct Training {
   const runtime::BatchSource& batches;
   uint64_t seed = 0;
   const runtime::TrainingNotes& notes;
+  const runtime::TrainingRanks* ranks = nullptr;
 };
 
 /// The whole training from its first step, by plain libtorch; an imported step op by op.
@@ -194,6 +170,7 @@ ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& tr
                                       .costs = &training.costs};
   if (flags.resume.empty()) planned.options.weights = flags.weights;
   planned.options.notes = training.notes;
+  planned.options.ranks = training.ranks;
   planned.options.checkEvery = flags.checkEvery;
   planned.options.diskFolder = flags.disk;
   planned.options.verifyDisk = flags.verifyDisk;
@@ -216,10 +193,15 @@ ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& tr
   return runByPlan(training.source, planned, options);
 }
 
-VerbResult runRun(const RunFlags& flags) {
+/// Of a rank that stopped because another one was asked to: as if it had been.
+int stoppedCode() { return kExitStopped + (stopSignal() != 0 ? stopSignal() : SIGTERM); }
+
+VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRank>& rank,
+                  RankMeeting& meeting) {
   ir::Expected<Beginning> beginning = readResume(flags);
   if (!beginning) return beginning.takeError();
-  auto claim = claimFolder(flags);  // until the run ends
+  // Until the run ends; rank 0 writes.
+  auto claim = flags.speaks ? claimFolder(flags) : std::optional<runtime::CheckpointClaim>();
   if (!claim) return claim.takeError();
   std::vector<std::string> inputs = {flags.plan, flags.graph, flags.costs, flags.archive};
   inputs.insert(inputs.end(), flags.data.begin(), flags.data.end());
@@ -227,6 +209,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (ir::Error error = checkTimesFiles(flags.times, flags, flags.steps, inputs)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
+  if (ir::Error error = checkRanks(plan->file, rank, flags)) return error;
   if (ir::Error error = checkTimesOf(*plan, flags.times, flags.costs)) return error;
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
@@ -242,6 +225,7 @@ VerbResult runRun(const RunFlags& flags) {
   if (ir::Error error = openGpuFor(plan->file.target)) return error;
   remark(describeMemoryCount(plan->file.target), flags);
   if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
+  if (ir::Error error = meeting.join()) return error;
   ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();
   ir::Expected<std::unique_ptr<RunData>> data =
@@ -265,10 +249,12 @@ VerbResult runRun(const RunFlags& flags) {
                              .costs = costs->nodes,
                              .batches = batches,
                              .seed = beginning->seed,
-                             .notes = *notes};
-  if (!flags.json) printExpected(plan->file, answers());
+                             .notes = *notes,
+                             .ranks = meeting.ranks()};
+  if (flags.speaks && !flags.json) printExpected(plan->file, answers());
   ir::Expected<runtime::RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
+  if (!flags.speaks) return run->stopped ? stoppedCode() : kExitYes;
   const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
   auto kept = keepTimes(flags.times, flags, {*plan, *costs, measured, run->pace});
   if (!kept) return kept.takeError();
@@ -305,7 +291,16 @@ VerbResult runRun(const RunFlags& flags) {
   }
   flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
   if (comparison && !comparison->difference.empty()) return kExitNo;
-  return run->stopped || stopSignal() != 0 ? kExitStopped + stopSignal() : kExitYes;
+  return run->stopped || stopSignal() != 0 ? stoppedCode() : kExitYes;
+}
+
+VerbResult runAsRank(RunFlags& flags) {
+  ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(flags);
+  if (!rank) return rank.takeError();
+  if (!*rank && flags.ranks > 1) return runRanks(flags.ranks);
+  takeRank(*rank, flags);
+  RankMeeting meeting(*rank);
+  return meeting.end(runRun(flags, *rank, meeting));
 }
 
 }  // namespace
@@ -313,87 +308,8 @@ VerbResult runRun(const RunFlags& flags) {
 Verb addRunVerb(CLI::App& app) {
   auto flags = std::make_shared<RunFlags>();
   CLI::App* command = app.add_subcommand("run", "train by a plan, inside its budget");
-  command->add_option("plan", flags->plan, "plan file")->required();
-  command->add_option("--steps", flags->steps, "training steps of this run")
-      ->check(CLI::Range(int64_t{1}, int64_t{1'000'000'000}))
-      ->capture_default_str();
-  command->add_option("--data", flags->data,
-                      "batches: a safetensors file with the step's inputs or one row of tokens, or "
-                      "text files; default: random numbers");
-  command->add_option("--weights", flags->weights,
-                      "safetensors files with every parameter and buffer; default: an imported "
-                      "step's archive, for an example model first values drawn from --seed");
-  command->add_option("--archive", flags->archive,
-                      "the .pt2 file that an imported step came from, for the weights in it; "
-                      "default: the one beside the step's file");
-  command
-      ->add_flag("--random-weights", flags->randomWeights,
-                 "an imported step without weights: draw them from --seed, for a trial")
-      ->excludes("--weights");
-  command
-      ->add_option("--lr", flags->learningRate,
-                   "learning rate of an imported step that takes it as an input; default after "
-                   "--resume: the checkpoint's")
-      ->check(CLI::Validator(describeBadRate, "FLOAT in [0 - 1e9]"));
-  command->add_option(
-      "--save", flags->save,
-      "folder for a checkpoint, written after the last step and when SIGINT, SIGTERM "
-      "or SIGHUP stops the run; a checkpoint of another training there is kept unless "
-      "-f is given; FOLDER.stowage-partial, -previous and -lock are used meanwhile");
-  addPauseFlags(*command, flags->pauses);
-  command->add_option("--resume", flags->resume,
-                      "folder of the checkpoint to go on from, under the same budget or another");
-  command->add_option("--disk", flags->disk,
-                      "folder for what the plan keeps on disk: a nameless file, gone at the end");
-  command
-      ->add_flag("--verify-disk", flags->verifyDisk,
-                 "compare checksums of what is read from disk with what was written")
-      ->needs("--disk");
-  command
-      ->add_option("--check-every", flags->checkEvery,
-                   "compare every N-th step with the model's code, and the first 16; 0: none")
-      ->check(CLI::Range(int64_t{0}, int64_t{1'000'000'000}))
-      ->capture_default_str();
-  CLI::Option* otherData =
-      command
-          ->add_flag("--other-data", flags->otherData,
-                     "go on with other data than the checkpoint's training had")
-          ->needs("--resume");
-  command
-      ->add_option("--seed", flags->seed,
-                   "of first values, dropout and random data; default: 0, after --resume the "
-                   "checkpoint's")
-      ->check(CLI::Validator(describeBadSeed, ""));
-  command
-      ->add_flag("--compare-unplanned", flags->compare,
-                 "also train with plain libtorch and compare every bit; for a step captured with "
-                 "--nondeterministic, compare the bits that libtorch repeats in two to eight "
-                 "runs")
-      ->excludes(otherData);
-  command->add_option("--graph", flags->graph,
-                      "the captured step, where the plan does not say or embed it");
-  command->add_option("--costs", flags->costs,
-                      "costs file from 'stowage profile'; default: measure how ops allocate before "
-                      "the first step");
-  command->add_flag("--replan", flags->replan,
-                    "if ops need more temporary memory than planned and the plan's decisions no "
-                    "longer fit: plan again for the same budget, with all actions allowed");
-  command
-      ->add_flag("--throttle-links", flags->throttle,
-                 "CPU only: slow copies down to the links in --costs, for example those of a GPU")
-      ->needs("--costs");
-  command->add_option("--costs-out", flags->times.costs,
-                      "costs file to write: --costs with the op times measured in this run, for "
-                      "better predictions");
-  command->add_option("--timeline", flags->times.timeline,
-                      "write a Perfetto trace of up to 10 steps (out.json, out.json.gz): every "
-                      "command, what compute waited for, and with --costs the predicted times");
-  command
-      ->add_option("--threads", flags->threads,
-                   "threads inside one op; a plan for another number is refused")
-      ->check(CLI::Range(1, 1024));
-  addCommonFlags(*command, *flags, /*writesFiles=*/true);
-  return {.command = command, .run = [flags] { return runRun(*flags); }, .flags = flags.get()};
+  addRunFlags(*command, *flags);
+  return {.command = command, .run = [flags] { return runAsRank(*flags); }, .flags = flags.get()};
 }
 
 }  // namespace stowage::tools

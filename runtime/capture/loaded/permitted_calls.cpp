@@ -86,8 +86,9 @@ bool countsIndices(const ir::Node& node) {
 bool PermittedOps::allows(llvm::StringRef op) {
   const auto [entry, isNew] = known_.try_emplace(op, false);
   if (isNew) {
-    const bool isKnown = ir::startsWith(op, "aten.") &&
-                         (ir::lookUpOp(op).known || findShapeRule(op.str()) != nullptr);
+    // Of other libraries' ops our collectives alone are known.
+    const bool isOurs = ir::startsWith(op, "aten.") || ir::startsWith(op, "stowage.");
+    const bool isKnown = isOurs && (ir::lookUpOp(op).known || findShapeRule(op.str()) != nullptr);
     entry->second = isKnown && !isUnguarded(op) && canBeChecked(op);
   }
   return entry->second;

@@ -24,6 +24,7 @@ namespace fs = std::filesystem;
 
 const fs::path kSourceDir = STOWAGE_SOURCE_DIR;
 constexpr const char* kCommandLinePage = "tools/docs/command-line.md";
+constexpr const char* kRanksPage = "tools/docs/ranks.md";
 
 struct DocumentedCommand {
   std::string page;
@@ -96,16 +97,18 @@ std::vector<std::string> findUnknown(const std::string& arguments, const Outcome
   return unknown;
 }
 
-TEST(DocsCommands, OfTheCommandLineRun) {
+TEST(DocsCommands, OfWhatUsersTypeRun) {
   const ScratchFolder folder("stowage_docs");
   int ran = 0;
-  for (const DocumentedCommand& command : commandsOf(kCommandLinePage)) {
-    if (needsMore(command)) continue;
-    const Outcome outcome = stowage(command.arguments, "cd " + folder.at("") + " && ");
-    EXPECT_EQ(outcome.code, 0) << command.arguments << '\n' << outcome.text;
-    ++ran;
+  for (const char* page : {kCommandLinePage, kRanksPage}) {
+    for (const DocumentedCommand& command : commandsOf(page)) {
+      if (needsMore(command)) continue;
+      const Outcome outcome = stowage(command.arguments, "cd " + folder.at("") + " && ");
+      EXPECT_EQ(outcome.code, 0) << command.arguments << '\n' << outcome.text;
+      ++ran;
+    }
   }
-  EXPECT_GE(ran, 20);
+  EXPECT_GE(ran, 24);
 }
 
 TEST(DocsCommands, OfAllPagesHaveVerbsAndFlagsThatAreThere) {

@@ -1,0 +1,85 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "tools/run/run_ranks.h"
+
+#include <cstdlib>
+#include <string>
+#include <utility>
+
+namespace stowage::tools {
+
+namespace {
+
+ir::Error wrongUsage(std::string text) {
+  return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
+}
+
+std::optional<std::string> variable(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+}
+
+}  // namespace
+
+ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags) {
+  ir::Expected<std::optional<runtime::LaunchedRank>> launched = runtime::readLaunchedRank(variable);
+  if (!launched || !*launched) return launched;
+  const int64_t count = (*launched)->count;
+  if (flags.ranks != 0 && flags.ranks != count) {
+    return wrongUsage("--ranks " + std::to_string(flags.ranks) + ": the launcher has started " +
+                      std::to_string(count));
+  }
+  if (count == 1) return std::optional<runtime::LaunchedRank>();
+  return launched;
+}
+
+void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags) {
+  if (!rank || rank->rank == 0) return;
+  flags.quiet = true;
+  flags.json = false;
+  flags.speaks = false;
+  flags.times = {};
+}
+
+ir::Error checkRanks(const planner::PlanFile& plan,
+                     const std::optional<runtime::LaunchedRank>& rank, const RunFlags& flags) {
+  const int64_t planned = plan.graph.ranks;
+  const std::string text = std::to_string(planned);
+  const int64_t found = rank ? rank->count : 1;
+  if (planned == 1 && found > 1) {
+    return wrongUsage("the plan is for one process, found " + std::to_string(found) +
+                      " ranks: 'stowage plan --ranks " + std::to_string(found) +
+                      "' makes one for them");
+  }
+  if (planned != found) {
+    return wrongUsage("the plan is for " + text + " ranks, found " + std::to_string(found) +
+                      ": --ranks " + text +
+                      " starts them on this host, 'torchrun --no-python' "
+                      "on one or several");
+  }
+  if (planned > 1 && flags.compare) {
+    return wrongUsage(
+        "--compare-unplanned: the plan is for several ranks, and there is no unplanned training of "
+        "several to compare with");
+  }
+  return ir::success();
+}
+
+ir::Error RankMeeting::join() {
+  if (!rank_) return ir::success();
+  auto joined = runtime::LaunchedTraining::join(*rank_);
+  if (!joined) return joined.takeError();
+  joined_ = std::move(*joined);
+  return ir::success();
+}
+
+VerbResult RankMeeting::end(VerbResult result) const {
+  if (result || !rank_) return result;
+  const ir::PlanError problem = ir::takePayload(result.takeError());
+  const std::string& file = problem.location().file;
+  if (joined_) joined_->ranks().giveUp((file.empty() ? "" : file + ": ") + problem.text());
+  ir::PlanError own(problem.code(), "rank " + std::to_string(rank_->rank) + ": " + problem.text());
+  own.notesOf(problem);
+  return ir::makeError(std::move(own).at(problem.location()));
+}
+
+}  // namespace stowage::tools
