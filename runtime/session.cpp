@@ -3,10 +3,14 @@
 
 #include <ATen/Parallel.h>
 
+#include <atomic>
+
+#include "passes/arrange_graph.h"
 #include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
 #include "planner/targets/roofline.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/launch/launched_training.h"
 #include "runtime/session_impl.h"
 
 namespace stowage {
@@ -69,6 +73,28 @@ void orThrow(ir::Error error) {
   throw Failure(payload.code(), ir::describe(ir::makeError(payload)));
 }
 
+ir::Expected<Ranks> Ranks::tryJoin() {
+  ir::Expected<std::optional<runtime::LaunchedRank>> rank = runtime::launchedRank();
+  if (!rank) return rank.takeError();
+  Ranks ranks;
+  if (!*rank || (*rank)->count == 1) return ranks;
+  // All ranks begin their trainings in the same order.
+  static std::atomic<int64_t> trainings = 0;
+  (*rank)->keys += "training" + std::to_string(trainings++) + "/";
+  auto joined = runtime::LaunchedTraining::join(**rank);
+  if (!joined) return joined.takeError();
+  ranks.joined_ = std::move(*joined);
+  return ranks;
+}
+
+Ranks Ranks::join() { return orThrow(tryJoin()); }
+
+int64_t Ranks::rank() const { return joined_ ? joined_->ranks().rank() : 0; }
+int64_t Ranks::count() const { return joined_ ? joined_->ranks().count() : 1; }
+const runtime::TrainingRanks* Ranks::internals() const {
+  return joined_ ? &joined_->ranks() : nullptr;
+}
+
 const ir::Graph& Step::graph() const { return impl_->graph; }
 const ir::Target& Step::target() const { return impl_->target; }
 
@@ -98,17 +124,31 @@ ir::Expected<Step> detail::tryCapture(AnyStep step, const std::vector<at::Tensor
   impl->captured = std::move(*captured);
   ir::Expected<ir::Graph> graph = normalise(impl->captured->graph());
   if (!graph) return graph.takeError();
-  impl->graph = std::move(*graph);
+  ir::Expected<ir::Graph> ofRank = passes::graphForRanks(*graph, step.ranks);
+  if (!ofRank) return ofRank.takeError();
+  impl->graph = std::move(*ofRank);
   return Step(std::move(impl));
 }
 
 Runner Runner::create(const Plan& plan, const Step& step, const RunOptions& options) {
   step.internals().planner.reset();
+  const runtime::TrainingRanks* ranks =
+      options.ranks == nullptr ? nullptr : options.ranks->internals();
+  if (ranks != nullptr && plan.graph().ranks() > 1) {
+    const Plan first = orThrow(takeFirstRanksPlan(plan, step, *ranks));
+    return createAlike(first, step, options);
+  }
+  return createAlike(plan, step, options);
+}
+
+/// With ranks, all have this plan.
+Runner Runner::createAlike(const Plan& plan, const Step& step, const RunOptions& options) {
   const Plan::Impl& from = plan.internals();
   runtime::RunnerOptions forRunner;
   forRunner.checkEvery = options.checkEvery;
   forRunner.diskFolder = options.diskFolder.empty() ? from.diskFolder : options.diskFolder;
   forRunner.verifyDisk = options.verifyDisk;
+  if (options.ranks != nullptr) forRunner.ranks = options.ranks->internals();
   checkDiskFolder(from.file.schedule, forRunner.diskFolder);
   return Runner(plan, step,
                 orThrow(runtime::Runner::create(*step.internals().captured,

@@ -38,6 +38,10 @@
 #include "runtime/capture/capture.h"
 #include "runtime/runner/runner.h"
 
+namespace stowage::runtime {
+class LaunchedTraining;
+}
+
 namespace stowage {
 
 using runtime::HostState;
@@ -63,6 +67,29 @@ T orThrow(ir::Expected<T> value) {
   throw Failure(payload.code(), ir::describe(ir::makeError(payload)));
 }
 void orThrow(ir::Error error);
+
+/// The processes that a launcher (torchrun) started, this one among them, met for one training:
+///   auto ranks = stowage::Ranks::join();
+///   auto step = stowage::capture({..., .ranks = ranks.count()}, batch);
+///   auto runner = stowage::Runner::create(plan, step, {.ranks = &ranks});
+/// Each has a shard of parameters and optimizer state, takes batches of its own and reports its own
+/// loss; all make the same calls in the same order, each with the same module and first values.
+class Ranks {
+ public:
+  /// Waits for all. Without a launcher this process is alone. Each training of a process has its
+  /// own. Throws Failure: kEnvironment for variables of a launcher that are wrong, or ranks that do
+  /// not come.
+  static Ranks join();
+  static ir::Expected<Ranks> tryJoin();
+  int64_t rank() const;
+  int64_t count() const;
+  /// Null for a process that is alone.
+  const runtime::TrainingRanks* internals() const;
+
+ private:
+  Ranks() = default;
+  std::shared_ptr<runtime::LaunchedTraining> joined_;
+};
 
 /// Any module: a shared pointer to one, or a holder made by TORCH_MODULE.
 class ModulePointer {
@@ -110,6 +137,9 @@ struct StepDescription {
   /// kEachStep where numbers of the loss change after its first steps: a weight that warms up, a
   /// term that joins late, a dropout rate that is set. With a declared host state.
   LossNumbers lossNumbers = LossNumbers::kCaptured;
+  /// Processes that train together, each with 1/ranks of what the optimizer updates (Ranks). Then
+  /// graph, plan and budget are those of each, and steps are refused whose ranks would train apart.
+  int64_t ranks = 1;
 };
 
 /// A captured step. Copies are the same step. While it lives, module and optimizer hold tensors
@@ -137,6 +167,7 @@ struct AnyStep {
   std::vector<std::string> inputNames;
   /// libtorch's mode while it runs; nothing: deterministic.
   std::optional<bool> deterministic = {};
+  int64_t ranks = 1;
 };
 Step capture(AnyStep step, const std::vector<at::Tensor>& examples);
 /// The same for callers without exceptions.
@@ -162,6 +193,7 @@ Step capture(const StepDescription<Inputs...>& description, const Inputs&... exa
   step.functions.schedulers = description.schedulers;
   step.functions.rewind = description.rewind;
   step.functions.lossNumbers = description.lossNumbers;
+  step.ranks = description.ranks;
   step.device = description.device;
   step.inputNames = description.inputNames;
   return detail::capture(std::move(step), {examples...});
@@ -234,6 +266,9 @@ struct RunOptions {
   /// end; default: PlanOptions::diskFolder.
   std::string diskFolder = {};
   bool verifyDisk = false;  // compares checksums of what is read there with what was written
+  /// Those that the step was captured for; all run rank 0's plan. Outlive the runner; not several
+  /// runners at once.
+  const Ranks* ranks = nullptr;
 };
 
 /// Runs the steps of a plan. Holds the model's and the optimizer's values until storeTo.
@@ -314,6 +349,7 @@ class Runner {
  private:
   Runner(Plan plan, Step step, std::unique_ptr<runtime::Runner> runner)
       : plan_(std::move(plan)), step_(std::move(step)), runner_(std::move(runner)) {}
+  static Runner createAlike(const Plan& plan, const Step& step, const RunOptions& options);
   at::Tensor step(const std::vector<at::Tensor>& inputs);
   int64_t enqueueStep(const std::vector<at::Tensor>& inputs);
   void readState(const std::function<void()>& look);

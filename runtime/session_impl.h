@@ -41,6 +41,11 @@ struct Plan::Impl {
   std::string diskFolder;  // that it was planned with
 };
 
+/// The plan that all ranks run: costs that each measures differ, and so do plans made from them. On
+/// rank 0 it is `own`. Errors: as Communicator::allGather, as Plan::load.
+ir::Expected<Plan> takeFirstRanksPlan(const Plan& own, const Step& step,
+                                      const runtime::TrainingRanks& ranks);
+
 }  // namespace stowage
 
 #endif  // STOWAGE_RUNTIME_SESSION_IMPL_H_

@@ -28,6 +28,7 @@
 #include "runtime/files/input_file.h"
 #include "runtime/files/whole_file.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/ranks/shard_bytes.h"
 #include "runtime/session_impl.h"
 #include "runtime/torch/torch_version.h"
 
@@ -248,10 +249,9 @@ ir::Expected<planner::PlansCosts> costsOf(const planner::PlanFile& file, const i
   });
 }
 
-ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
-  ir::Expected<std::string> text = runtime::readInput(path);
-  if (!text) return text.takeError();
-  ir::Expected<planner::PlanFile> file = planner::readPlan(*text, path);
+/// `path`: where the text is from, for messages.
+ir::Expected<Plan> parsePlan(const std::string& text, const std::string& path, Step::Impl& step) {
+  ir::Expected<planner::PlanFile> file = planner::readPlan(text, path);
   if (!file) return file.takeError();
   if (ir::Error error = checkMachine(*file, step)) return error;
   ir::Expected<passes::ArrangedGraph> arranged =
@@ -282,7 +282,41 @@ ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
   return Plan(std::move(plan));
 }
 
+ir::Expected<Plan> readPlan(const std::string& path, Step::Impl& step) {
+  ir::Expected<std::string> text = runtime::readInput(path);
+  if (!text) return text.takeError();
+  return parsePlan(*text, path, step);
+}
+
+ir::Expected<std::string> textOf(const Plan::Impl& plan, bool embedsGraph) {
+  planner::PlanFile file = plan.file;
+  file.stowageVersion = STOWAGE_VERSION;
+  if (embedsGraph) file.graph.text = ir::toText(plan.graph);
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  if (ir::Error error = planner::writePlan(file, stream)) return error;
+  stream.flush();
+  return text;
+}
+
 }  // namespace
+
+ir::Expected<Plan> takeFirstRanksPlan(const Plan& own, const Step& step,
+                                      const runtime::TrainingRanks& ranks) {
+  ir::Expected<std::string> text = textOf(own.internals(), /*embedsGraph=*/false);
+  if (!text) return text.takeError();
+  const auto* begin = reinterpret_cast<const uint8_t*>(text->data());
+  ir::Expected<std::vector<uint8_t>> first =
+      runtime::takeFromFirst(ranks.between, {begin, text->size()});
+  if (!first) return first.takeError();
+  if (ranks.rank() == 0) return own;
+  ir::Expected<Plan> plan =
+      parsePlan(std::string(first->begin(), first->end()), "the plan of rank 0", step.internals());
+  if (!plan) return plan.takeError();
+  auto taken = std::make_shared<Plan::Impl>(plan->internals());
+  taken->diskFolder = own.internals().diskFolder;
+  return Plan(std::move(taken));
+}
 
 const ir::Graph& Plan::graph() const { return impl_->graph; }
 const ir::Schedule& Plan::schedule() const { return impl_->file.schedule; }
@@ -336,14 +370,9 @@ ir::Error addWaysOut(ir::Error error, const Step& step, const PlanOptions& optio
 void Plan::save(const std::string& path) const { orThrow(trySave(path)); }
 
 ir::Error Plan::trySave(const std::string& path) const {
-  planner::PlanFile file = impl_->file;
-  file.stowageVersion = STOWAGE_VERSION;
-  file.graph.text = ir::toText(impl_->graph);
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  if (ir::Error error = planner::writePlan(file, stream)) return error;
-  stream.flush();
-  return runtime::replaceFile(path, [&](llvm::raw_ostream& os) { os << text; });
+  ir::Expected<std::string> text = textOf(*impl_, /*embedsGraph=*/true);
+  if (!text) return text.takeError();
+  return runtime::replaceFile(path, [&](llvm::raw_ostream& os) { os << *text; });
 }
 
 Plan Plan::load(const std::string& path, const Step& step) {

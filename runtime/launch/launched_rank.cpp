@@ -3,6 +3,8 @@
 
 #include <llvm/ADT/StringRef.h>
 
+#include <cstdlib>
+
 namespace stowage::runtime {
 
 namespace {
@@ -80,6 +82,13 @@ ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVari
   }
   if (ir::Error error = reader.readStore(launched)) return error;
   return std::optional(launched);
+}
+
+ir::Expected<std::optional<LaunchedRank>> launchedRank() {
+  return readLaunchedRank([](const std::string& name) {
+    const char* value = std::getenv(name.c_str());
+    return value == nullptr ? std::nullopt : std::optional<std::string>(value);
+  });
 }
 
 }  // namespace stowage::runtime

@@ -38,6 +38,8 @@ using ReadVariable = llvm::function_ref<std::optional<std::string>(const std::st
 /// Nothing if neither RANK nor WORLD_SIZE is set: the process was started by hand.
 /// Errors: kEnvironment for a variable that is missing or wrong, with its name.
 ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVariable);
+/// By the variables of this process.
+ir::Expected<std::optional<LaunchedRank>> launchedRank();
 
 }  // namespace stowage::runtime
 

@@ -39,4 +39,18 @@ ir::Expected<std::vector<std::vector<uint8_t>>> gatherEach(Communicator& ranks,
   return each;
 }
 
+ir::Expected<std::vector<uint8_t>> takeFromFirst(Communicator& ranks, llvm::ArrayRef<uint8_t> own) {
+  const auto length = static_cast<uint64_t>(own.size());
+  ir::Expected<std::vector<std::vector<uint8_t>>> lengths =
+      gatherEach(ranks, {reinterpret_cast<const uint8_t*>(&length), sizeof(length)});
+  if (!lengths) return lengths.takeError();
+  uint64_t first = 0;
+  std::memcpy(&first, lengths->front().data(), sizeof(first));
+  std::vector<uint8_t> said(first);
+  if (ranks.rank() == 0) std::copy(own.begin(), own.end(), said.begin());
+  ir::Expected<std::vector<std::vector<uint8_t>>> each = gatherEach(ranks, said);
+  if (!each) return each.takeError();
+  return std::move(each->front());
+}
+
 }  // namespace stowage::runtime

@@ -28,6 +28,9 @@ ir::Error joinShards(Communicator& ranks, llvm::ArrayRef<uint8_t> shard,
 ir::Expected<std::vector<std::vector<uint8_t>>> gatherEach(Communicator& ranks,
                                                            llvm::ArrayRef<uint8_t> own);
 
+/// What rank 0 has; what others have need not be as long. Errors: as Communicator::allGather.
+ir::Expected<std::vector<uint8_t>> takeFromFirst(Communicator& ranks, llvm::ArrayRef<uint8_t> own);
+
 }  // namespace stowage::runtime
 
 #endif  // STOWAGE_RUNTIME_RANKS_SHARD_BYTES_H_

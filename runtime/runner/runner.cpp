@@ -117,7 +117,8 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   ir::Error error = fillState();
   weights.reset();
   if (error || ranks == nullptr) return error;
-  return ranks->between.agree("a digest of the first values", firstValues);
+  return ranks->between.agree("a digest of the first values (from the seed, or from the weights)",
+                              firstValues);
 }
 
 CheckedSteps Runner::Impl::checkedSteps(const RunnerOptions& options) const {

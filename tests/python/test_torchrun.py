@@ -8,7 +8,8 @@ import sys
 
 import pytest
 
-PROGRAM = os.path.join(os.environ["STOWAGE_BUILD"], "tests", "launch_test")
+TESTS = os.path.join(os.environ["STOWAGE_BUILD"], "tests")
+PROGRAM = os.path.join(TESTS, "launch_test")
 TEST = "UnderALauncher.JoinsTheOtherRanks"
 LAUNCH = [sys.executable, "-m", "torch.distributed.run"]
 WORK = ["--no-python", PROGRAM, f"--gtest_filter={TEST}"]
@@ -24,6 +25,16 @@ def test_ranks_find_each_other():
                           capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     assert count_joined(done.stdout) == ranks, done.stdout + done.stderr
+
+
+def test_cpp_steps_train_as_plain_modules_do():
+    test = "UnderALauncher.TrainsAsPlainModulesDo"
+    done = subprocess.run(
+        [*LAUNCH, "--nproc-per-node", "3", "--standalone", "--no-python",
+         os.path.join(TESTS, "session_ranks_test"), f"--gtest_filter={test}"],
+        capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count(f"[       OK ] {test}") == 3, done.stdout + done.stderr
 
 
 STOWAGE = os.path.join(os.environ["STOWAGE_BUILD"], "bin", "stowage")

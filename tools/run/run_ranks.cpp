@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/run_ranks.h"
 
-#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -13,15 +12,10 @@ ir::Error wrongUsage(std::string text) {
   return ir::makeError(ir::ErrorCode::kInvalidArgument, std::move(text));
 }
 
-std::optional<std::string> variable(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  return value == nullptr ? std::nullopt : std::optional<std::string>(value);
-}
-
 }  // namespace
 
 ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags) {
-  ir::Expected<std::optional<runtime::LaunchedRank>> launched = runtime::readLaunchedRank(variable);
+  ir::Expected<std::optional<runtime::LaunchedRank>> launched = runtime::launchedRank();
   if (!launched || !*launched) return launched;
   const int64_t count = (*launched)->count;
   if (flags.ranks != 0 && flags.ranks != count) {

@@ -5,6 +5,7 @@
 
 #include "planner/targets/roofline.h"
 #include "runtime/capture/fake/fake_gpu.h"
+#include "runtime/launch/launched_rank.h"
 #include "runtime/python/binding/throw_error.h"
 #include "runtime/torch/torch_version.h"
 
@@ -23,6 +24,11 @@ std::string environment() {
                                 {"profiles", profiles},
                                 {"capabilities", capabilities}}
       .dump();
+}
+
+int64_t launchedRanks() {
+  const std::optional<runtime::LaunchedRank> rank = takeOrThrow(runtime::launchedRank());
+  return rank ? rank->count : 1;
 }
 
 void planWithoutGpu(const std::string& profile) {

@@ -34,6 +34,8 @@ class PlanHandle : public torch::CustomClassHolder {
   void save(const std::string& path) const;
 
   const Plan& plan() const { return plan_; }
+  /// That of rank 0, which all ranks run.
+  void setPlan(Plan plan) { plan_ = std::move(plan); }
   const PlanOptions& options() const { return request_.options; }
   bool verifiesDisk() const { return request_.verifyDisk; }
   const c10::intrusive_ptr<StepHandle>& step() const { return step_; }

@@ -68,6 +68,7 @@ TORCH_LIBRARY(stowage, library) {
   library.def("checkpoint_note(str folder) -> str",
               [](const std::string& folder) { return checkpointNote(folder); });
   library.def("environment() -> str", [] { return environment(); });
+  library.def("launched_ranks() -> int", [] { return launchedRanks(); });
   library.def("plan_without_gpu(str profile) -> ()",
               [](const std::string& profile) { planWithoutGpu(profile); });
 }

@@ -31,6 +31,12 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
                            int64_t mostHostBytes)
     : plan_(plan), main_(std::move(main)), step_(plan->step()->step()) {
   step_->internals().planner.reset();  // whoever plans again waits for it again
+  if (plan->plan().graph().ranks() > 1 && !main_) {
+    ranks_ = takeOrThrow(Ranks::tryJoin());
+    if (ranks_->internals() != nullptr) {
+      plan->setPlan(takeOrThrow(takeFirstRanksPlan(plan->plan(), *step_, *ranks_->internals())));
+    }
+  }
   const Plan::Impl& from = plan->plan().internals();
   runtime::RunnerOptions options;
   options.weights = std::move(weights);
@@ -40,6 +46,7 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
   options.diskFolder = plan->options().diskFolder;
   options.mostDiskBytes = plan->options().limits.disk;
   options.verifyDisk = plan->verifiesDisk();
+  if (ranks_) options.ranks = ranks_->internals();
   options.advance = [call = plan->step()->call()](int64_t steps) { call("advance", steps); };
   runner_ = takeOrThrow(runtime::Runner::create(*step_->internals().captured,
                                                 {.graph = from.graph,
@@ -52,7 +59,14 @@ RunnerHandle::RunnerHandle(const c10::intrusive_ptr<PlanHandle>& plan,
 std::vector<at::Tensor> RunnerHandle::runStep(const std::vector<at::Tensor>& inputs,
                                               bool compareFirst) {
   if (compareFirst) runner_->compareFirst();
-  return takeOrThrow(runner_->step(inputs));
+  ir::Expected<std::vector<at::Tensor>> reports = runner_->step(inputs);
+  if (reports || !ranks_) return takeOrThrow(std::move(reports));
+  // The others would wait for this one in their step.
+  const ir::PlanError problem = ir::takePayload(reports.takeError());
+  if (ir::Error error = runner_->finish()) llvm::consumeError(std::move(error));
+  ranks_->internals()->giveUp(problem.text());
+  throwError(ir::makeError(problem));
+  return {};
 }
 
 void RunnerHandle::finish() { throwError(runner_->finish()); }

@@ -65,6 +65,7 @@ class RunnerHandle : public torch::CustomClassHolder {
   c10::intrusive_ptr<PlanHandle> plan_;
   std::optional<c10::intrusive_ptr<RunnerHandle>> main_;  // outlives the runner
   std::optional<Step> step_;                              // stays captured while it runs
+  std::optional<Ranks> ranks_;                            // of a step for several
   std::unique_ptr<runtime::Runner> runner_;
 };
 

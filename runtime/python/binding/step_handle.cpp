@@ -81,9 +81,11 @@ std::vector<at::Tensor> StepHandle::runWhole(const std::vector<at::Tensor>& inpu
 }
 
 void StepHandle::capture(const std::string& device, std::vector<std::string> inputNames,
-                         std::vector<at::Tensor> examples, bool eachStep) {
+                         std::vector<at::Tensor> examples, bool eachStep, int64_t ranks) {
   device_ = device;
-  captureStep({}, std::move(inputNames), std::move(examples), eachStep);
+  detail::AnyStep step;
+  step.ranks = ranks;
+  captureStep(std::move(step), std::move(inputNames), std::move(examples), eachStep);
 }
 
 void StepHandle::captureFurther(const c10::intrusive_ptr<StepHandle>& main,
@@ -170,6 +172,7 @@ std::string StepHandle::describe() const {
   }
   const nlohmann::ordered_json json = {{"device", ir::deviceKindName(step_->target().device)},
                                        {"target", step_->target().profile},
+                                       {"ranks", graph.ranks()},
                                        {"nodes", graph.nodes().size()},
                                        {"storages", graph.storages().size()},
                                        {"state_bytes", state},

@@ -31,9 +31,9 @@ class StepHandle : public torch::CustomClassHolder {
   void addBuffer(const std::string& path, at::Tensor tensor);
   void addOptimizer(std::vector<at::Tensor> parameters);
   /// `device`: "cpu", "cuda", or a profile of a GPU that need not be here. `eachStep`: numbers of
-  /// forward and backward may change from step to step.
+  /// forward and backward may change from step to step. `ranks`: processes that train together.
   void capture(const std::string& device, std::vector<std::string> inputNames,
-               std::vector<at::Tensor> examples, bool eachStep);
+               std::vector<at::Tensor> examples, bool eachStep, int64_t ranks);
   /// A further step of `main`, which is captured and holds the same objects' tensors.
   void captureFurther(const c10::intrusive_ptr<StepHandle>& main,
                       std::vector<std::string> inputNames, std::vector<at::Tensor> examples,

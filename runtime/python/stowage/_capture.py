@@ -33,7 +33,7 @@ class CapturedStep:
     optimizers: all that the step steps.
     device: "cpu", "cuda", or a GPU by its profile ("h200") that need not be here.
     main: the CapturedStep on whose state this one works; then this is a further step of that one.
-    trains: False for forward alone.
+    trains: False for forward alone. ranks: processes that train together.
     Raises Unsupported, naming the op and the line, for what no plan can hold; whatever the function
     itself raises comes out as it is.
     While this lives, model and optimizers hold tensors without memory. `release` gives back what
@@ -41,7 +41,7 @@ class CapturedStep:
     """
 
     def __init__(self, function, model, optimizers, args, kwargs, device, changing_numbers=False,
-                 main=None, trains=True):
+                 main=None, trains=True, ranks=1):
         self.function = function
         self._trains = trains
         self.model = model
@@ -79,7 +79,7 @@ class CapturedStep:
             examples = [one.detach().cpu() for one in self.tree.tensors]
             if main is None:
                 self.call(self.handle.capture, device, self._input_names(), examples,
-                          changing_numbers)
+                          changing_numbers, ranks)
             else:
                 self.call(self.handle.capture_further, main.handle, self._input_names(), examples,
                           changing_numbers, trains)

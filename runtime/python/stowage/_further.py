@@ -150,6 +150,10 @@ class PlannedEvaluation:
         with _in_eval(planned._model):
             if not planned._is_running():
                 return self._run_plainly(args, kwargs)
+            if planned.ranks > 1:
+                raise _errors.Unsupported(
+                    "several ranks train, and an evaluation has no plan beside theirs: 'with "
+                    "train_step.live() as model' evaluates on the CPU (on all ranks)")
             with planned._alone_on_this_thread("an evaluation"):
                 return planned._further.step(planned, self, self._function,
                                              Tree((args, kwargs)), trains=False)

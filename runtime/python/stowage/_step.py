@@ -27,7 +27,8 @@ _STEP = "step"  # what runs, for Further
 class PlannedStep(StateMethods):
     """What @stowage.step makes of a function. Calling it takes one planned step."""
 
-    def __init__(self, function, model, optimizers, options, device, changing_numbers, new_shapes):
+    def __init__(self, function, model, optimizers, options, device, changing_numbers, new_shapes,
+                 ranks):
         functools.update_wrapper(self, function)
         self._function = function
         self._model = model
@@ -36,6 +37,7 @@ class PlannedStep(StateMethods):
         self._device = device
         self._changing_numbers = changing_numbers
         self._new_shapes = new_shapes
+        self.ranks = ranks
         self._shapes_seen = set()
         self._steps_before = 0
         self._captured = None
@@ -49,7 +51,8 @@ class PlannedStep(StateMethods):
             self._take_over()
             homes = Homes(self._model)
             self._captured = CapturedStep(self._function, self._model, self._optimizers, args,
-                                          kwargs, self._device, self._changing_numbers)
+                                          kwargs, self._device, self._changing_numbers,
+                                          ranks=self.ranks)
             self._hold(homes)
             self._shapes_seen.add(self._captured.key)
         return self._captured
@@ -131,9 +134,11 @@ class PlannedStep(StateMethods):
         if tree.key() in self._shapes_seen:
             return
         difference = _describe_difference(self._captured.tree, tree)
-        if self._new_shapes == "refuse":
+        if self._new_shapes == "refuse" or self.ranks > 1:
+            why = "; several ranks have one shape (drop_last=True, padding)" if self.ranks > 1 else ""
             raise _errors.InvalidArgument(
-                f"the batch is not shaped like the one that the step was captured with: {difference}")
+                "the batch is not shaped like the one that the step was captured with: "
+                f"{difference}{why}")
         self._shapes_seen.add(tree.key())
         warnings.warn(
             f"the batch has another shape ({difference}): a plan of its own is made, once, which "
@@ -167,7 +172,7 @@ class PlannedStep(StateMethods):
 
 
 def step(model, optimizers, *, budget, host=None, allow=None, disk=None, verify_disk=False,
-         device=None, changing_numbers=False, new_shapes="plan"):
+         device=None, changing_numbers=False, new_shapes="plan", ranks=None):
     """Makes a training step one that runs by a plan within `budget`.
 
     model: torch.nn.Module. optimizers: one, or a list of all that the step steps.
@@ -185,6 +190,9 @@ def step(model, optimizers, *, budget, host=None, allow=None, disk=None, verify_
     changing_numbers: numbers that forward and backward compute with may change in later steps.
     new_shapes: "plan" makes a plan for each shape of a batch, when it first comes; "refuse" raises
     InvalidArgument for another one.
+    ranks: processes that train together, each with its part of parameters, gradients and optimizer
+    state, and with batches of its own; default: all that torchrun started. All begin with the same
+    model, and make the same calls. 1: this process trains alone.
     The decorated function takes tensors in any containers and returns scalars, as tensors or
     otherwise.
     """
@@ -194,12 +202,18 @@ def step(model, optimizers, *, budget, host=None, allow=None, disk=None, verify_
         raise _errors.Unsupported(
             "the model is from torch.compile, whose kernels a plan cannot hold: give the model "
             "itself (model._orig_mod), and call it in the step")
+    if isinstance(model, torch.nn.parallel.DistributedDataParallel):
+        raise _errors.Unsupported(
+            "the model is in DistributedDataParallel: give the model itself (model.module), and call "
+            "it in the step; processes that torchrun started average their gradients")
     listed = list(optimizers) if isinstance(optimizers, (list, tuple)) else [optimizers]
     chosen = _device_of(device)
     options = PlanOptions(budget, host, allow, disk, verify_disk)
+    together = _ranks_of(ranks)
 
     def decorate(function):
-        return PlannedStep(function, model, listed, options, chosen, changing_numbers, new_shapes)
+        return PlannedStep(function, model, listed, options, chosen, changing_numbers, new_shapes,
+                           together)
 
     return decorate
 
@@ -218,6 +232,21 @@ def _device_of(device):
                 "by torch.cuda.set_device() or CUDA_VISIBLE_DEVICES before")
         return kind
     return name
+
+
+def _ranks_of(ranks):
+    """How many processes train together."""
+    if ranks == 1:
+        return 1
+    try:
+        launched = torch.ops.stowage.launched_ranks()
+    except RuntimeError as error:
+        raise _errors.from_library(error) or error from None
+    if ranks not in (None, launched):
+        raise _errors.InvalidArgument(
+            f"ranks: found {ranks!r}, expected {launched}, as many processes as the launcher started"
+            + ("" if launched == 1 else ", or 1 to train alone"))
+    return launched
 
 
 def _describe_difference(expected, found):
