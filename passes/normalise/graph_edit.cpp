@@ -84,6 +84,7 @@ ir::Graph withOrder(const ir::Graph& graph, llvm::ArrayRef<ir::NodeId> order) {
 ir::Graph withoutUnused(const ir::Graph& graph) {
   const Kept kept = findUsed(graph);
   ir::GraphBuilder builder(graph.name(), graph.provenance());
+  builder.setRanks(graph.ranks());
   for (const ir::StepScalar& scalar : graph.scalars()) builder.addScalar(scalar);
   // Scopes keep their ids: nodes name them by position.
   for (const std::string& scope : graph.scopes()) builder.internScope(scope);

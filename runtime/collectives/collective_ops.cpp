@@ -10,6 +10,8 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/collectives/tensor_ranks.h"
+
 namespace stowage::runtime {
 
 namespace {
@@ -19,6 +21,7 @@ constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 thread_local Communicator* ranksOfThread = nullptr;
 thread_local bool areRanksAlike = false;
+thread_local TensorRanks* tensorRanksOfThread = nullptr;
 
 llvm::ArrayRef<uint8_t> bytesOf(const at::Tensor& tensor) {
   return {static_cast<const uint8_t*>(tensor.const_data_ptr()), tensor.nbytes()};
@@ -100,9 +103,8 @@ at::Tensor receiveParts(const at::Tensor& parts, int64_t ranks) {
   return received;
 }
 
-at::Tensor reduceScatter(const at::Tensor& parts, int64_t ranks, bool mean) {
-  at::Tensor own = makeScattered(parts, ranks, mean);
-  const at::Tensor received = receiveParts(parts, ranks);
+/// The parts that are for this rank, added in rank order.
+at::Tensor addParts(const at::Tensor& received, at::Tensor own, int64_t ranks, bool mean) {
   const int64_t rows = own.size(0);
   const bool isNarrow = own.element_size() < 4;
   at::Tensor sum = isNarrow ? at::empty(own.sizes(), own.options().dtype(at::kFloat)) : own;
@@ -113,9 +115,54 @@ at::Tensor reduceScatter(const at::Tensor& parts, int64_t ranks, bool mean) {
   return own;
 }
 
+at::Tensor reduceScatter(const at::Tensor& parts, int64_t ranks, bool mean) {
+  at::Tensor own = makeScattered(parts, ranks, mean);
+  return addParts(receiveParts(parts, ranks), own, ranks, mean);
+}
+
+// --- on a GPU ---
+
+TensorRanks& findTensorRanks(const char* op, int64_t ranks) {
+  TORCH_CHECK(tensorRanksOfThread != nullptr, op, ": this process is no rank with a GPU");
+  TORCH_CHECK(tensorRanksOfThread->count() == ranks, op, ": found ", tensorRanksOfThread->count(),
+              " ranks here, expected ", ranks);
+  return *tensorRanksOfThread;
+}
+
+/// `ranks` rows of what this rank has for rank 0.
+void repeatRows(const at::Tensor& rows, int64_t ranks, const at::Tensor& to) {
+  const int64_t each = to.numel() / ranks;
+  to.view({ranks, each}).copy_(rows.view(-1).narrow(0, 0, each).view({1, each}));
+}
+
+at::Tensor allGatherOnGpu(const at::Tensor& own, int64_t ranks) {
+  at::Tensor all = makeGathered(own, ranks);
+  if (areRanksAlike) {
+    repeatRows(own, ranks, all);
+  } else {
+    throwIfFailed(findTensorRanks("all_gather", ranks).allGather(own, all));
+  }
+  return all;
+}
+
+at::Tensor reduceScatterOnGpu(const at::Tensor& parts, int64_t ranks, bool mean) {
+  at::Tensor own = makeScattered(parts, ranks, mean);
+  const at::Tensor received = at::empty_like(parts);
+  if (areRanksAlike) {
+    repeatRows(parts, ranks, received);
+  } else {
+    throwIfFailed(findTensorRanks("reduce_scatter", ranks).allToAll(parts, received));
+  }
+  return addParts(received, own, ranks, mean);
+}
+
 }  // namespace
 
 void useRanks(Communicator* ranks) { ranksOfThread = ranks; }
+
+TensorRanksScope::TensorRanksScope(TensorRanks* ranks)
+    : before_(std::exchange(tensorRanksOfThread, ranks)) {}
+TensorRanksScope::~TensorRanksScope() { tensorRanksOfThread = before_; }
 
 RanksAlike::RanksAlike() : before_(std::exchange(areRanksAlike, true)) {}
 RanksAlike::~RanksAlike() { areRanksAlike = before_; }
@@ -128,6 +175,11 @@ TORCH_LIBRARY_FRAGMENT(stowage, library) {
 TORCH_LIBRARY_IMPL(stowage, CPU, library) {
   library.impl("all_gather", allGather);
   library.impl("reduce_scatter", reduceScatter);
+}
+
+TORCH_LIBRARY_IMPL(stowage, CUDA, library) {
+  library.impl("all_gather", allGatherOnGpu);
+  library.impl("reduce_scatter", reduceScatterOnGpu);
 }
 
 TORCH_LIBRARY_IMPL(stowage, Meta, library) {

@@ -54,6 +54,11 @@ ir::Error checkTarget(const ir::Target& target) {
 }
 
 ir::Error checkCommands(const ProgramSource& source) {
+  if (source.graph.ranks() > 1 && source.schedule.graphMode != ir::GraphMode::kNone) {
+    return ir::makeError(ir::ErrorCode::kUnsupported,
+                         "a CUDA graph holds no collectives of several ranks: plan with --launch "
+                         "none");
+  }
   for (const ir::Command& command : source.schedule.commands) {
     if (command.stream == Stream::kCollective) {
       return ir::makeError(
@@ -104,6 +109,11 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
         DiskFile::create(options.disk.folder, options.disk.bytes, {.verify = options.disk.verify});
     if (!disk) return disk.takeError();
     state->disk = std::move(*disk);
+  }
+  if (options.ranks != nullptr) {
+    ir::Expected<std::unique_ptr<NcclRanks>> ranks = NcclRanks::join(*options.ranks);
+    if (!ranks) return ranks.takeError();
+    state->ranks = std::move(*ranks);
   }
   if (ir::Error error = CudaArenaRegistration::add(state->allocator)) return error;
   return std::unique_ptr<CudaDevice>(new CudaDevice(std::move(state)));
@@ -257,8 +267,7 @@ ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
   dropError(state_->threads.drain());
   for (const Stream stream : {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice}) {
-    dropError(state_->check(cudaStreamSynchronize(state_->raw(stream)),
-                            "a kernel or a copy of the step"));
+    dropError(state_->waitFor(state_->raw(stream), "a kernel or a copy of the step"));
   }
   return state_->fail(ir::success());
 }

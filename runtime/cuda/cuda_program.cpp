@@ -129,6 +129,7 @@ class CudaProgram : public Program {
     faults_.delay(device_.compute.stream());
     faults_.allocate();
     const ServedThread served(device_.allocations);
+    const TensorRanksScope ranks(device_.ranks.get());
     return timed(command, [&] {
       ir::Error error = launcher_->launch(command, scalars, device_.allocator, device_.allocations);
       if (isRecording()) error = checkRecorded(command, std::move(error));
@@ -175,7 +176,7 @@ class CudaProgram : public Program {
       return device_.fail(ir::success());
     }
     const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
-    return device_.check(cudaEventSynchronize(awaited), "a kernel or a copy of the step");
+    return device_.waitFor(awaited, "a kernel or a copy of the step");
   }
 
   // The first step runs as it is: libraries are loaded and workspaces made. The second is recorded,

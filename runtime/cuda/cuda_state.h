@@ -23,6 +23,7 @@
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/host_ops.h"
+#include "runtime/cuda/nccl_ranks.h"
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/disk/disk_file.h"
 #include "runtime/executor/queued_program.h"
@@ -75,7 +76,8 @@ struct CudaState {
   c10::cuda::CUDAStream compute;
   CopyStream out;
   CopyStream in;
-  std::unique_ptr<DiskFile> disk;  // null: none
+  std::unique_ptr<DiskFile> disk;    // null: none
+  std::unique_ptr<NcclRanks> ranks;  // null: this process is alone
   /// Threads of the streams that are none of CUDA's: updates on the host, the disk.
   QueuedStreams threads{[](ir::Stream stream) {
     if (stream == ir::Stream::kHostCompute) HostOps::prepareThread();
@@ -136,6 +138,15 @@ struct CudaState {
     return failure ? ir::makeError(*failure) : ir::success();
   }
   ir::Error check(cudaError_t status, const char* what) { return fail(checkCuda(status, what)); }
+
+  ir::Error waitFor(cudaStream_t stream, const char* what) {
+    if (!ranks) return check(cudaStreamSynchronize(stream), what);
+    return fail(ranks->wait([&] { return cudaStreamQuery(stream); }, what));
+  }
+  ir::Error waitFor(cudaEvent_t event, const char* what) {
+    if (!ranks) return check(cudaEventSynchronize(event), what);
+    return fail(ranks->wait([&] { return cudaEventQuery(event); }, what));
+  }
 
   /// Lets libtorch allocate a workspace, and gives it the region.
   ir::Error placeWorkspace(const ir::ReservedRegion& region, void (*allocate)()) {

@@ -17,6 +17,7 @@
 #include "ir/costs/cost_table.h"
 #include "runtime/disk/disk_place.h"
 #include "runtime/executor/device.h"
+#include "runtime/ranks/training_ranks.h"
 
 namespace stowage::runtime {
 
@@ -49,6 +50,8 @@ struct GpuDeviceOptions {
   int64_t alignBytes = 512;
   /// Called while host memory is pinned.
   std::function<void(Bytes done, Bytes all)> pinning;
+  /// For collectives; outlives the device. Null: none.
+  const TrainingRanks* ranks = nullptr;
 };
 
 class GpuLibrary {

@@ -41,6 +41,9 @@ class Communicator {
   /// Do all ranks have this number? `what` it is of: "the plan". Errors: as allGather;
   /// kEnvironment, on every rank, with the first that differs from rank 0.
   ir::Error agree(const std::string& what, uint64_t number);
+  /// Has another rank ended, or given up? Between two collectives of which nobody has begun the
+  /// next one; the next one then fails with the reason. Does not wait.
+  virtual bool isAnyOver() = 0;
   /// What every call fails with since one has failed; nothing before.
   const std::optional<ir::PlanError>& failure() const { return failure_; }
   /// This rank ends: the others fail with `reason`, at once or where they next wait for it. All

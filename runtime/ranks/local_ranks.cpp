@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/ranks/local_ranks.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
@@ -37,6 +38,14 @@ class LocalRank : public Communicator {
     const std::lock_guard lock(meeting_->mutex);
     own().isGone = true;
     meeting_->changed.notify_all();
+  }
+
+  bool isAnyOver() override {
+    const std::lock_guard lock(meeting_->mutex);
+    const Meeting::Rank& self = own();
+    return std::any_of(
+        meeting_->ranks.begin(), meeting_->ranks.end(),
+        [&](const Meeting::Rank& one) { return &one != &self && (one.isGone || one.gaveUp); });
   }
 
  protected:

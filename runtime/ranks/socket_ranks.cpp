@@ -54,6 +54,12 @@ class SocketRank : public Communicator {
         isBetween_(sockets_.size(), true),
         patience_(patience) {}
 
+  bool isAnyOver() override {
+    return std::any_of(sockets_.begin(), sockets_.end(), [](const Socket& socket) {
+      return socket.isOpen() && waitUntilReady(socket, POLLIN, Clock::now());
+    });
+  }
+
  protected:
   ir::Error exchange(const Collective& collective, llvm::ArrayRef<llvm::ArrayRef<uint8_t>> toRanks,
                      llvm::ArrayRef<llvm::MutableArrayRef<uint8_t>> fromRanks) override {

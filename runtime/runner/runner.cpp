@@ -80,7 +80,8 @@ ir::Expected<std::unique_ptr<Device>> Runner::Impl::openGpu(const RunnerOptions&
                            .outside = plan.target.outside,
                            .disk = diskPlace(plan.schedule, options),
                            .alignBytes = plan.target.alignBytes,
-                           .pinning = options.pinning});
+                           .pinning = options.pinning,
+                           .ranks = options.ranks});
 }
 
 ir::Error Runner::Impl::open(const RunnerOptions& options) {

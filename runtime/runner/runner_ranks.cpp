@@ -37,10 +37,6 @@ ir::Error Runner::Impl::checkRanks(const RunnerOptions& options) const {
   const int64_t found = ranks == nullptr ? 1 : ranks->count();
   if (plan.graph.ranks() != found) return otherRanks(plan.graph.ranks(), found);
   if (ranks == nullptr) return ir::success();
-  if (plan.target.device == ir::DeviceKind::kCuda) {
-    return ir::makeError(ir::ErrorCode::kUnsupported,
-                         "several ranks train on CPUs only: GPUs exchange nothing yet");
-  }
   if (options.main != nullptr) {
     return ir::makeError(ir::ErrorCode::kUnsupported,
                          "several plans on one state, expected one where several ranks train");

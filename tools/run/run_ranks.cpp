@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/run_ranks.h"
 
+#include <llvm/ADT/SmallVector.h>
+#include <llvm/ADT/StringRef.h>
+
+#include <cstdlib>
 #include <string>
 #include <utility>
 
@@ -26,7 +30,27 @@ ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flag
   return launched;
 }
 
+namespace {
+
+/// Before CUDA is first asked. The GPUs that this host's ranks share are those that may be seen, in
+/// that order.
+void seeOwnGpu(const runtime::LaunchedRank& rank) {
+  constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
+  const char* seen = std::getenv(kVariable);
+  std::string own = std::to_string(rank.localRank);
+  if (seen != nullptr) {
+    llvm::SmallVector<llvm::StringRef> names;
+    llvm::StringRef(seen).split(names, ',');
+    if (static_cast<size_t>(rank.localRank) >= names.size()) return;
+    own = names[static_cast<size_t>(rank.localRank)].str();
+  }
+  ::setenv(kVariable, own.c_str(), /*overwrite=*/1);
+}
+
+}  // namespace
+
 void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags) {
+  if (rank && rank->localCount > 1) seeOwnGpu(*rank);
   if (!rank || rank->rank == 0) return;
   flags.quiet = true;
   flags.json = false;

@@ -20,7 +20,7 @@ namespace stowage::tools {
 /// wrong; kInvalidArgument for another number of ranks than --ranks says.
 ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags);
 
-/// What of the flags is rank 0's alone.
+/// What of the flags is rank 0's alone; and of the host's GPUs this process sees its own alone.
 void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags);
 
 /// Is the plan for these ranks, and are the flags? Errors: kInvalidArgument saying what to do.
