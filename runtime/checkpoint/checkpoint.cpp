@@ -69,6 +69,8 @@ ir::Expected<Checkpoint> Checkpoint::open(const std::string& folder) {
   return checkpoint;
 }
 
+uint64_t Checkpoint::digest() const { return files_.digest(); }
+
 ir::Expected<int64_t> Checkpoint::readNumber(const std::string& key, int64_t most) const {
   const auto found = files_.metadata().find(key);
   if (found == files_.metadata().end()) return badFile("no metadata '" + key + "'");

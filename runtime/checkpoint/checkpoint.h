@@ -54,6 +54,8 @@ class Checkpoint {
   /// kPlanMismatch when the files are of different steps.
   static ir::Expected<Checkpoint> open(const std::string& folder);
   const TrainingProgress& progress() const { return progress_; }
+  /// Of all metadata, checksums of the tensors among them: another checkpoint has another one.
+  uint64_t digest() const;
   /// Checks everything, then fills the executor's state. Errors: kPlanMismatch with a note per
   /// missing, extra or other tensor, before anything is changed; kIo.
   /// With ranks, each takes its shards, and what it had for itself where the checkpoint is of one

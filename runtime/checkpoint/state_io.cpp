@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/checkpoint/state_io.h"
 
+#include <llvm/Support/xxhash.h>
+
 #include <algorithm>
 #include <cstring>
 #include <numeric>
@@ -147,6 +149,14 @@ ir::Error StateFiles::read(const ir::Graph& graph, ir::StorageId storage,
   if (ir::Error error = readEntry(*entry, rowMajor)) return error;
   Reorder(tensor).fromFile(rowMajor, bytes);
   return ir::success();
+}
+
+uint64_t StateFiles::digest() const {
+  std::string text;
+  for (const SafetensorsReader& file : files_) {
+    for (const auto& [key, value] : file.header().metadata) text += key + '=' + value + '\n';
+  }
+  return llvm::xxHash64(text);
 }
 
 std::vector<std::string> StateFiles::names() const {

@@ -56,6 +56,8 @@ class StateFiles {
   ir::Error read(const ir::Graph& graph, ir::StorageId storage, const StateFileOptions& options,
                  llvm::MutableArrayRef<uint8_t> bytes) const;
   const std::map<std::string, std::string>& metadata() const { return metadata_; }
+  /// Of all files' metadata, in order.
+  uint64_t digest() const;
   /// All tensors', ascending.
   std::vector<std::string> names() const;
   /// For what is no storage (the generator's state). Null if there is none.

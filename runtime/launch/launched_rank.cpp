@@ -12,9 +12,9 @@ namespace {
 ir::Error wrong(const std::string& name, const std::optional<std::string>& found,
                 const std::string& expected) {
   const std::string text = found ? "found '" + *found + "'" : "is not set";
-  return ir::makeError(
-      ir::ErrorCode::kEnvironment,
-      "the variable " + name + ": " + text + ", expected " + expected + " ('torchrun' sets it)");
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       "the variable " + name + ": " + text + ", expected " + expected +
+                           " ('torchrun' sets it; without RANK and WORLD_SIZE a process is alone)");
 }
 
 class Reader {
@@ -70,6 +70,8 @@ bool isLaunchVariable(const std::string& name) {
 
 ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVariable) {
   if (!readVariable("RANK") && !readVariable("WORLD_SIZE")) return std::optional<LaunchedRank>();
+  // Some clusters say so, and nothing else.
+  if (readVariable("WORLD_SIZE") == "1") return std::optional<LaunchedRank>();
   const Reader reader(readVariable);
   LaunchedRank launched;
   if (ir::Error error = reader.read("WORLD_SIZE", 1, -1, launched.count)) return error;

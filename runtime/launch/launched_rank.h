@@ -35,7 +35,7 @@ bool isLaunchVariable(const std::string& name);
 /// The value of a variable, if it is set.
 using ReadVariable = llvm::function_ref<std::optional<std::string>(const std::string& name)>;
 
-/// Nothing if neither RANK nor WORLD_SIZE is set: the process was started by hand.
+/// Nothing if neither RANK nor WORLD_SIZE is set, or WORLD_SIZE is 1: the process is alone.
 /// Errors: kEnvironment for a variable that is missing or wrong, with its name.
 ir::Expected<std::optional<LaunchedRank>> readLaunchedRank(ReadVariable readVariable);
 /// By the variables of this process.

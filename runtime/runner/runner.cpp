@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "ir/graph/op_table.h"
+#include "runtime/checkpoint/rank_states.h"
 #include "runtime/cpu/cpu_device.h"
 #include "runtime/disk/disk_place.h"
 #include "runtime/executor/boundary_state.h"
@@ -91,6 +92,7 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (ir::Error error = checkHostState(plan.graph)) return error;
   ranks = options.ranks;
   if (ir::Error error = checkRanks(options)) return error;
+  rankStates = findRankStates(plan.graph);
   notes = options.notes;
   advance = options.advance;
   stop = options.stop;
@@ -105,12 +107,17 @@ ir::Error Runner::Impl::open(const RunnerOptions& options) {
   if (options.feed == nullptr) {
     ownFeed = std::make_unique<RetraceFeed>(captured, match, checkedSteps(options));
   }
+  ScalarFeed* feed = options.feed ? options.feed : ownFeed.get();
+  if (ranks != nullptr) {
+    agreedFeed = std::make_unique<AgreedFeed>(*feed, ranks->between);
+    feed = agreedFeed.get();
+  }
   ir::Expected<std::unique_ptr<Executor>> made =
       Executor::create(*device, {.graph = plan.graph,
                                  .schedule = plan.schedule,
                                  .target = plan.target,
                                  .costs = plan.costs,
-                                 .feed = options.feed ? options.feed : ownFeed.get()});
+                                 .feed = feed});
   if (!made) return made.takeError();
   executor = std::move(*made);
   if (ir::Error error = checkReads()) return error;

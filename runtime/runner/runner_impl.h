@@ -18,6 +18,7 @@
 #include "runtime/checkpoint/state_io.h"
 #include "runtime/executor/device.h"
 #include "runtime/executor/executor.h"
+#include "runtime/runner/agreed_feed.h"
 #include "runtime/runner/retrace_feed.h"
 #include "runtime/runner/runner.h"
 #include "runtime/runner/shared_state.h"
@@ -39,9 +40,11 @@ struct Runner::Impl {
   StepMatch match;  // ids below are the plan's; the captured step's say so
   std::shared_ptr<Device> device;
   std::unique_ptr<RetraceFeed> ownFeed;
+  std::unique_ptr<AgreedFeed> agreedFeed;  // with ranks
   std::unique_ptr<Executor> executor;
   const TrainingRanks* ranks = nullptr;
   uint64_t firstValues = 0;           // a digest of what all ranks begin with
+  std::vector<bool> rankStates;       // by storage: does each rank have one of its own?
   std::optional<StateFiles> weights;  // while the state is filled
   bool weightsMayLack = false;
   std::map<ir::StorageId, at::Tensor> givenUnused;  // by captured id: what no command touches

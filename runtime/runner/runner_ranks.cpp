@@ -6,10 +6,13 @@
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/xxhash.h>
 
+#include <bit>
 #include <utility>
+#include <vector>
 
 #include "ir/text/printer.h"
 #include "runtime/ranks/shard_bytes.h"
+#include "runtime/runner/agreed_feed.h"
 #include "runtime/runner/runner_impl.h"
 
 namespace stowage::runtime {
@@ -18,6 +21,18 @@ namespace {
 
 uint64_t hashOf(const RunnablePlan& plan) {
   return llvm::xxHash64(ir::toText(plan.graph, plan.schedule));
+}
+
+/// Any order of mixing does, as all ranks have the same.
+uint64_t hashOf(llvm::ArrayRef<ScalarValue> scalars) {
+  std::vector<uint64_t> words;
+  for (const ScalarValue& scalar : scalars) {
+    words.push_back(scalar.isInteger ? 1 : 0);
+    words.push_back(std::bit_cast<uint64_t>(scalar.value));
+    words.push_back(static_cast<uint64_t>(scalar.integer));
+  }
+  return llvm::xxHash64(llvm::ArrayRef<uint8_t>(reinterpret_cast<const uint8_t*>(words.data()),
+                                                words.size() * sizeof(uint64_t)));
 }
 
 ir::Error otherRanks(int64_t planned, int64_t found) {
@@ -31,6 +46,16 @@ ir::Error otherRanks(int64_t planned, int64_t found) {
 
 std::string fingerprintOf(const RunnablePlan& plan) {
   return "xxh64:" + llvm::utohexstr(hashOf(plan), /*LowerCase=*/true);
+}
+
+ir::Expected<llvm::ArrayRef<ScalarValue>> AgreedFeed::join() {
+  ir::Expected<llvm::ArrayRef<ScalarValue>> own = own_.join();
+  if (!own) return own;
+  if (ir::Error error =
+          ranks_.agree("a digest of the update's numbers (learning rates)", hashOf(*own))) {
+    return error;
+  }
+  return own;
 }
 
 ir::Error Runner::Impl::checkRanks(const RunnerOptions& options) const {

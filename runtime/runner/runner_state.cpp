@@ -143,6 +143,12 @@ ir::Expected<ResumePoint> Runner::load(const std::string& folder) {
   if (ir::Error error = impl_->enter()) return error;
   ir::Expected<Checkpoint> checkpoint = Checkpoint::open(folder);
   if (!checkpoint) return checkpoint.takeError();
+  if (impl_->ranks != nullptr) {
+    if (ir::Error error =
+            impl_->ranks->between.agree("a digest of the checkpoint", checkpoint->digest())) {
+      return error;
+    }
+  }
   const TrainingProgress& progress = checkpoint->progress();
   if (ir::Error error = checkGeneratorState(impl_->generatorDevice(), progress.generator)) {
     const ir::PlanError found = ir::takePayload(std::move(error));

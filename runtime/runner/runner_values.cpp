@@ -22,7 +22,9 @@ ir::Error Runner::Impl::putState(ir::StorageId storage, llvm::ArrayRef<uint8_t> 
                          "state '" + info.name + "' has " + std::to_string(bytes.size()) +
                              " bytes, expected " + std::to_string(whole.value()));
   }
-  if (ranks != nullptr) firstValues = llvm::xxHash64(bytes) + 31 * firstValues;
+  if (ranks != nullptr && !rankStates[storage.index()]) {
+    firstValues = llvm::xxHash64(bytes) + 31 * firstValues;
+  }
   const ir::BoundaryEntry* entry = findBoundary(storage);
   if (entry == nullptr) return ir::success();  // nothing of the step touches it
   if (!info.shardOf) return writeState(*device, plan.schedule, *entry, bytes);
