@@ -97,6 +97,7 @@ def plan(rank, what):
         scheduler.step()
         return loss
 
+    train_step.optimizer = optimizer
     return train_step
 
 
@@ -109,6 +110,10 @@ def main(folder, what):
             os._exit(9)
         if what == "shape" and rank == 1 and step == 3:
             train_step(batch_of(rank, step)[:8])
+        if what == "rate" and step == 3:
+            train_step.optimizer.param_groups[0]["lr"] *= 1 + rank
+        if what == "leave" and step == 3:
+            train_step.leave()
         if what == "resume" and step == 3:
             train_step.save(os.path.join(folder, "saved"))
             train_step.leave()

@@ -27,7 +27,7 @@ def expect_same(found, expected):
         assert torch.equal(found[name], value), name
 
 
-@pytest.mark.parametrize(("what", "count"), [("whole", 3), ("resume", 2)])
+@pytest.mark.parametrize(("what", "count"), [("whole", 3), ("resume", 2), ("leave", 2)])
 def test_ranks_train_as_plain_models_do(tmp_path, what, count):
     done = launch(tmp_path, what, count)
     assert done.returncode == 0, done.stdout + done.stderr
@@ -45,6 +45,7 @@ def test_ranks_train_as_plain_models_do(tmp_path, what, count):
     ("dies", "rank 1 is gone"),
     ("other_values", "a digest of the first values (from the seed, or from the weights) of rank 1"),
     ("shape", "several ranks have one shape"),
+    ("rate", "a digest of the update's numbers (learning rates) of rank 1 is another one"),
 ])
 def test_what_goes_wrong_in_one_rank_ends_all(tmp_path, what, said):
     done = launch(tmp_path, what, 2)

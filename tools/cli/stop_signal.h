@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// SIGTERM, SIGINT and SIGHUP ask a long work to stop: what is under way is finished and saved. A
-// second one ends the process as it would any other.
+// SIGTERM, SIGINT and SIGHUP ask a long work to stop: what is under way is finished and saved. One
+// that comes more than two seconds later ends the process as it would any other.
 #ifndef STOWAGE_TOOLS_CLI_STOP_SIGNAL_H_
 #define STOWAGE_TOOLS_CLI_STOP_SIGNAL_H_
 

@@ -19,6 +19,7 @@ ir::Error wrongUsage(std::string text) {
 }  // namespace
 
 ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags) {
+  if (flags.ranks == 1) return std::optional<runtime::LaunchedRank>();
   ir::Expected<std::optional<runtime::LaunchedRank>> launched = runtime::launchedRank();
   if (!launched || !*launched) return launched;
   const int64_t count = (*launched)->count;
@@ -26,7 +27,6 @@ ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flag
     return wrongUsage("--ranks " + std::to_string(flags.ranks) + ": the launcher has started " +
                       std::to_string(count));
   }
-  if (count == 1) return std::optional<runtime::LaunchedRank>();
   return launched;
 }
 
@@ -58,11 +58,9 @@ void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags)
   flags.times = {};
 }
 
-ir::Error checkRanks(const planner::PlanFile& plan,
-                     const std::optional<runtime::LaunchedRank>& rank, const RunFlags& flags) {
+ir::Error checkRanks(const planner::PlanFile& plan, int64_t found, const RunFlags& flags) {
   const int64_t planned = plan.graph.ranks;
   const std::string text = std::to_string(planned);
-  const int64_t found = rank ? rank->count : 1;
   if (planned == 1 && found > 1) {
     return wrongUsage("the plan is for one process, found " + std::to_string(found) +
                       " ranks: 'stowage plan --ranks " + std::to_string(found) +

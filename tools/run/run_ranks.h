@@ -23,9 +23,8 @@ ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flag
 /// What of the flags is rank 0's alone; and of the host's GPUs this process sees its own alone.
 void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags);
 
-/// Is the plan for these ranks, and are the flags? Errors: kInvalidArgument saying what to do.
-ir::Error checkRanks(const planner::PlanFile& plan,
-                     const std::optional<runtime::LaunchedRank>& rank, const RunFlags& flags);
+/// Is the plan for so many ranks, and are the flags? Errors: kInvalidArgument saying what to do.
+ir::Error checkRanks(const planner::PlanFile& plan, int64_t found, const RunFlags& flags);
 
 /// All ranks, met. They learn of what goes wrong in this one.
 class RankMeeting {

@@ -209,7 +209,7 @@ VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRa
   if (ir::Error error = checkTimesFiles(flags.times, flags, flags.steps, inputs)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  if (ir::Error error = checkRanks(plan->file, rank, flags)) return error;
+  if (ir::Error error = checkRanks(plan->file, rank ? rank->count : 1, flags)) return error;
   if (ir::Error error = checkTimesOf(*plan, flags.times, flags.costs)) return error;
   if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
   if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
@@ -294,10 +294,18 @@ VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRa
   return run->stopped || stopSignal() != 0 ? stoppedCode() : kExitYes;
 }
 
+/// What is wrong in each of them is said once.
+VerbResult startRanks(const RunFlags& flags) {
+  ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
+  if (!plan) return plan.takeError();
+  if (ir::Error error = checkRanks(plan->file, flags.ranks, flags)) return error;
+  return runRanks(flags.ranks);
+}
+
 VerbResult runAsRank(RunFlags& flags) {
   ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(flags);
   if (!rank) return rank.takeError();
-  if (!*rank && flags.ranks > 1) return runRanks(flags.ranks);
+  if (!*rank && flags.ranks > 1) return startRanks(flags);
   takeRank(*rank, flags);
   RankMeeting meeting(*rank);
   return meeting.end(runRun(flags, *rank, meeting));

@@ -70,6 +70,7 @@ TEST(LaunchedRank, ServesItsOwnStoreUnderOtherLaunchers) {
 TEST(LaunchedRank, IsNoneWithoutALauncher) {
   EXPECT_FALSE(tests::orFail(read({})).has_value());
   EXPECT_FALSE(tests::orFail(read({{"MASTER_ADDR", "node0"}, {"LOCAL_RANK", "0"}})).has_value());
+  EXPECT_FALSE(tests::orFail(read({{"RANK", "0"}, {"WORLD_SIZE", "1"}})).has_value());
 }
 
 TEST(LaunchedRank, NamesTheVariableThatIsWrong) {
@@ -93,7 +94,8 @@ TEST(LaunchedRank, NamesTheVariableThatIsWrong) {
   for (const auto& [variables, expected] : cases) {
     ir::Expected<std::optional<LaunchedRank>> found = read(variables);
     ASSERT_FALSE(found) << expected;
-    EXPECT_EQ(ir::describe(found.takeError()), expected + " ('torchrun' sets it)");
+    EXPECT_EQ(ir::describe(found.takeError()),
+              expected + " ('torchrun' sets it; without RANK and WORLD_SIZE a process is alone)");
   }
 }
 

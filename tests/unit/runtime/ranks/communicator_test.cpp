@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "runtime/ranks/local_ranks.h"
+#include "runtime/ranks/shard_bytes.h"
 #include "runtime/ranks/socket_ranks.h"
 #include "tests/support/folder_store.h"
 #include "tests/support/or_fail.h"
@@ -164,6 +165,54 @@ TEST_P(CommunicatorTest, NamesTheRankThatIsGone) {
     EXPECT_NE(one.find("rank 2 is gone"), std::string::npos) << one;
     EXPECT_NE(one.find("in collective 1 (all_gather of 8 bytes a rank)"), std::string::npos) << one;
   }
+}
+
+TEST_P(CommunicatorTest, SeesWithoutWaitingThatARankIsOver) {
+  for (const bool givesUp : {true, false}) {
+    Ranks ranks = makeRanks(GetParam(), 2);
+    EXPECT_EQ(runAll(ranks, [](Communicator& own) { return own.agree("a number", 7); }),
+              std::vector<std::string>(2, ""));
+    EXPECT_FALSE(ranks[0]->isAnyOver() || ranks[1]->isAnyOver());
+    givesUp ? ranks[1]->giveUp("a reason") : ranks.pop_back();
+    EXPECT_TRUE(ranks[0]->isAnyOver());
+    const std::string said = ir::describe(ranks[0]->agree("a number", 7));
+    EXPECT_NE(said.find(givesUp ? "rank 1 gave up (a reason)" : "rank 1 is gone"),
+              std::string::npos)
+        << said;
+  }
+}
+
+TEST_P(CommunicatorTest, PutsShardsTogether) {
+  for (const int64_t bytes : {0, 1, 255, 256, 257, 700, 768}) {
+    Ranks ranks = makeRanks(GetParam(), 3);
+    const Bytes whole = bytesOf(0, 0, bytes, 5);
+    EXPECT_EQ(runAll(ranks,
+                     [&](Communicator& own) -> ir::Error {
+                       Bytes shard(256, 0xEE), joined(whole.size());
+                       cutShard(whole, own.rank(), shard);
+                       for (size_t i = 0; i < shard.size(); ++i) {
+                         const size_t place = static_cast<size_t>(own.rank()) * 256 + i;
+                         EXPECT_EQ(shard[i], place < whole.size() ? whole[place] : 0) << place;
+                       }
+                       if (ir::Error error = joinShards(own, shard, joined)) return error;
+                       EXPECT_TRUE(joined == whole) << bytes;
+                       return ir::success();
+                     }),
+              std::vector<std::string>(3, ""));
+  }
+}
+
+TEST_P(CommunicatorTest, TakesWhatTheFirstHas) {
+  Ranks ranks = makeRanks(GetParam(), 3);
+  EXPECT_EQ(runAll(ranks,
+                   [](Communicator& own) -> ir::Error {
+                     const Bytes mine = bytesOf(own.rank(), 0, 100 * own.rank() + 50, 9);
+                     ir::Expected<Bytes> first = takeFromFirst(own, mine);
+                     if (!first) return first.takeError();
+                     EXPECT_TRUE(*first == bytesOf(0, 0, 50, 9));
+                     return ir::success();
+                   }),
+            std::vector<std::string>(3, ""));
 }
 
 TEST_P(CommunicatorTest, NamesTheRankThatIsSilent) {

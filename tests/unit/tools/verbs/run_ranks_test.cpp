@@ -262,6 +262,22 @@ TEST_F(RunRanks, AStopSignalStopsAllAfterTheSameStep) {
   expectYes(runOf(2, "-fq --steps 1 --resume " + at("stopped")));
 }
 
+TEST_F(RunRanks, SaveWhenWhoStartedThemIsKilled) {
+  Started run(std::string(STOWAGE_PROGRAM) + " " +
+                  runOf(2, "-fq --steps 100000000 --save " + at("orphans")),
+              at("orphans.txt"));
+  for (int wait = 0; wait < 10'000 && run.children().size() < 2; ++wait) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  std::this_thread::sleep_for(seconds(4));
+  kill(run.process(), SIGKILL);
+  run.wait();
+  for (int i = 0; i < 20'000 && access(at("orphans/model.safetensors").c_str(), F_OK) != 0; ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  expectYes(runOf(2, "-fq --steps 1 --resume " + at("orphans")));
+}
+
 TEST_F(RunRanks, RanksThatDifferAreNamed) {
   const auto runBoth = [](const std::string& first, const std::string& second) {
     static int port = somePort();
@@ -280,6 +296,13 @@ TEST_F(RunRanks, RanksThatDifferAreNamed) {
       steps.says("the number of steps of rank 1 is another one (4), expected that of rank "
                  "0 (3)"))
       << steps.text;
+  expectYes(runOf(2, "-fq --steps 2 --save " + at("first")));
+  expectYes(runOf(2, "-fq --steps 3 --save " + at("second")));
+  const auto [resumed, other] =
+      runBoth(own + "--resume " + at("first"), own + "--resume " + at("second"));
+  EXPECT_EQ(resumed.code, 4) << resumed.text;
+  EXPECT_TRUE(resumed.says("a digest of the checkpoint of rank 1 is another one")) << resumed.text;
+  EXPECT_EQ(other.code, 4) << other.text;
   const auto [told, failed] = runBoth(own, own + "--data " + at("none.safetensors"));
   EXPECT_EQ(failed.code, 3) << failed.text;
   EXPECT_EQ(told.code, 4) << told.text;
