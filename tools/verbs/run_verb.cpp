@@ -196,6 +196,69 @@ ir::Expected<runtime::RunRecord> train(const RunFlags& flags, const Training& tr
 /// Of a rank that stopped because another one was asked to: as if it had been.
 int stoppedCode() { return kExitStopped + (stopSignal() != 0 ? stopSignal() : SIGTERM); }
 
+/// Whether the plan may run here, with these flags, on so many ranks.
+ir::Error checkRun(const RunFlags& flags, const LoadedPlan& plan, int64_t ranks) {
+  if (ir::Error error = checkRanks(plan.file, ranks, flags)) return error;
+  if (ir::Error error = checkTimesOf(plan, flags.times, flags.costs)) return error;
+  if (ir::Error error = checkPlan(plan, flags.costs)) return error;
+  if (ir::Error error = checkRoomFor(flags.save, plan.graph, plan.file.schedule)) return error;
+  if (flags.throttle && plan.file.target.device != ir::DeviceKind::kCpu) {
+    return ir::makeError(ir::ErrorCode::kInvalidArgument,
+                         "--throttle-links goes with steps for the CPU: a GPU's links are there");
+  }
+  if (flags.compare) {
+    if (ir::Error error = checkComparable(plan.file)) return error;
+  }
+  if (ir::Error error = checkDiskFolder(plan.file, flags.disk)) return error;
+  remark(describeUnusedDisk(plan.file, flags.disk), flags);
+  if (ir::Error error = openGpuFor(plan.file.target)) return error;
+  remark(describeMemoryCount(plan.file.target), flags);
+  return checkMachine(plan.file, flags.threads);
+}
+
+/// What the run came to, with all that was asked for beside it.
+VerbResult answerRun(const RunFlags& flags, const Training& training, const CostsHere& costs,
+                     const RunData& data, const runtime::RunRecord& run) {
+  const LoadedPlan& plan = training.plan;
+  const MeasuredSteps measured = measuredSteps(plan, costs, run.times);
+  auto kept = keepTimes(flags.times, flags, {plan, costs, measured, run.pace});
+  if (!kept) return kept.takeError();
+  const RunSource& source = training.source;
+  RunAnswer answer = {
+      .plan = plan.file,
+      .run = run,
+      .data = data.describe(),
+      .weights = source.model || !flags.resume.empty() ? "" : source.imported->origin(),
+      .resume = flags.resume,
+      .save = flags.save,
+      .times = *kept};
+  if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
+  std::optional<runtime::Comparison> comparison;
+  if (flags.compare && stopSignal() == 0) {
+    ir::Expected<runtime::Comparison> compared = compareUnplanned(flags, training, run);
+    if (!compared && stopSignal() == 0) return compared.takeError();
+    if (compared) {
+      comparison = std::move(*compared);
+      answer.comparison = &*comparison;
+    } else {
+      (void)ir::takePayload(compared.takeError());
+    }
+  }
+  if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
+  StepComparison step = {.predicted = plan.file.schedule.predicted.stepTime,
+                         .measured = run.training.meanStep(),
+                         .commands = plan.file.schedule.commands.size(),
+                         .costs = plan.file.costs.source};
+  remark(describeOffPrediction(step), flags);
+  if (comparison) {
+    step.measured = comparison->eager.meanStep();
+    remark(describeSlowReference(step), flags);
+  }
+  flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
+  if (comparison && !comparison->difference.empty()) return kExitNo;
+  return run.stopped || stopSignal() != 0 ? stoppedCode() : kExitYes;
+}
+
 VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRank>& rank,
                   RankMeeting& meeting) {
   ir::Expected<Beginning> beginning = readResume(flags);
@@ -209,22 +272,7 @@ VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRa
   if (ir::Error error = checkTimesFiles(flags.times, flags, flags.steps, inputs)) return error;
   ir::Expected<LoadedPlan> plan = loadPlan(flags.plan, flags.graph);
   if (!plan) return plan.takeError();
-  if (ir::Error error = checkRanks(plan->file, rank ? rank->count : 1, flags)) return error;
-  if (ir::Error error = checkTimesOf(*plan, flags.times, flags.costs)) return error;
-  if (ir::Error error = checkPlan(*plan, flags.costs)) return error;
-  if (ir::Error error = checkRoomFor(flags.save, plan->graph, plan->file.schedule)) return error;
-  if (flags.throttle && plan->file.target.device != ir::DeviceKind::kCpu) {
-    return ir::makeError(ir::ErrorCode::kInvalidArgument,
-                         "--throttle-links goes with steps for the CPU: a GPU's links are there");
-  }
-  if (flags.compare) {
-    if (ir::Error error = checkComparable(plan->file)) return error;
-  }
-  if (ir::Error error = checkDiskFolder(plan->file, flags.disk)) return error;
-  remark(describeUnusedDisk(plan->file, flags.disk), flags);
-  if (ir::Error error = openGpuFor(plan->file.target)) return error;
-  remark(describeMemoryCount(plan->file.target), flags);
-  if (ir::Error error = checkMachine(plan->file, flags.threads)) return error;
+  if (ir::Error error = checkRun(flags, *plan, rank ? rank->count : 1)) return error;
   if (ir::Error error = meeting.join()) return error;
   ir::Expected<RunSource> source = openSource(flags, *plan, *beginning);
   if (!source) return source.takeError();
@@ -255,43 +303,7 @@ VerbResult runRun(const RunFlags& flags, const std::optional<runtime::LaunchedRa
   ir::Expected<runtime::RunRecord> run = train(flags, training);
   if (!run) return run.takeError();
   if (!flags.speaks) return run->stopped ? stoppedCode() : kExitYes;
-  const MeasuredSteps measured = measuredSteps(*plan, *costs, run->times);
-  auto kept = keepTimes(flags.times, flags, {*plan, *costs, measured, run->pace});
-  if (!kept) return kept.takeError();
-
-  RunAnswer answer = {
-      .plan = plan->file,
-      .run = *run,
-      .data = (*data)->describe(),
-      .weights = source->model || !flags.resume.empty() ? "" : source->imported->origin(),
-      .resume = flags.resume,
-      .save = flags.save,
-      .times = *kept};
-  if (!kept->timeline.empty()) answer.timeline = summarizeSteps(measured);
-  std::optional<runtime::Comparison> comparison;
-  if (flags.compare && stopSignal() == 0) {
-    ir::Expected<runtime::Comparison> compared = compareUnplanned(flags, training, *run);
-    if (!compared && stopSignal() == 0) return compared.takeError();
-    if (compared) {
-      comparison = std::move(*compared);
-      answer.comparison = &*comparison;
-    } else {
-      (void)ir::takePayload(compared.takeError());
-    }
-  }
-  if (flags.compare && !comparison) remark("stopped: not compared with unplanned training", flags);
-  StepComparison step = {.predicted = plan->file.schedule.predicted.stepTime,
-                         .measured = run->training.meanStep(),
-                         .commands = plan->file.schedule.commands.size(),
-                         .costs = plan->file.costs.source};
-  remark(describeOffPrediction(step), flags);
-  if (comparison) {
-    step.measured = comparison->eager.meanStep();
-    remark(describeSlowReference(step), flags);
-  }
-  flags.json ? printRunJson(answer) : printRunAnswer(answer, answers());
-  if (comparison && !comparison->difference.empty()) return kExitNo;
-  return run->stopped || stopSignal() != 0 ? stoppedCode() : kExitYes;
+  return answerRun(flags, training, *costs, **data, *run);
 }
 
 /// What is wrong in each of them is said once.

@@ -36,6 +36,7 @@ Ranks joinBySockets(int32_t count, milliseconds patience) {
   const tests::ScratchFolder folder("ranks");
   Ranks ranks(static_cast<size_t>(count));
   std::vector<std::thread> threads;
+  threads.reserve(ranks.size());
   for (int32_t i = 0; i < count; ++i) {
     threads.emplace_back([&, i] {
       tests::FolderStore store(folder.at(""));

@@ -76,7 +76,7 @@ class Started {
 class RunRanks : public testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_.emplace("stowage_run_ranks");
+    shared.emplace("stowage_run_ranks");
     expectYes(
         "capture gpt2 --set layers=1 --set hidden=32 --set heads=2 --set sequence=16 "
         "--set context=16 --set dropout=0.1 -o " +
@@ -89,12 +89,12 @@ class RunRanks : public testing::Test {
     expectYes("plan " + at("step.stow") + " --threads 1 --budget 50%peak --ranks 2 -o " +
               at("small2.json"));
   }
-  static void TearDownTestSuite() { folder_.reset(); }
+  static void TearDownTestSuite() { shared.reset(); }
   static void expectYes(const std::string& arguments) {
     const Outcome outcome = stowage(arguments);
     ASSERT_EQ(outcome.code, 0) << arguments << '\n' << outcome.text;
   }
-  static std::string at(const std::string& name) { return folder_->at(name); }
+  static std::string at(const std::string& name) { return shared->at(name); }
   static std::string runOf(int ranks, const std::string& more) {
     const std::string of = std::to_string(ranks);
     return "run " + at("plan" + of + ".json") + " --ranks " + of + " " + more;
@@ -143,9 +143,9 @@ class RunRanks : public testing::Test {
     }
   }
 
-  static std::optional<ScratchFolder> folder_;
+  static std::optional<ScratchFolder> shared;
 };
-std::optional<ScratchFolder> RunRanks::folder_;
+std::optional<ScratchFolder> RunRanks::shared;
 
 TEST_F(RunRanks, RankZeroSpeaks) {
   const Outcome outcome = stowage(runOf(3, "--steps 3"));
