@@ -285,6 +285,11 @@ ir::Expected<std::unique_ptr<RunData>> openText(const std::vector<std::string>& 
     if (error.code() == ir::ErrorCode::kIo) return ir::makeError(error);
     return badData(files.front(), error.text());
   }
+  if (text->text().find('\0') != std::string::npos) {
+    return badData(files.front(),
+                   "a zero byte, which no text holds, expected text; safetensors are known by a "
+                   "name that ends with .safetensors");
+  }
   return std::make_unique<TextData>(std::move(*text), input.sizes);
 }
 

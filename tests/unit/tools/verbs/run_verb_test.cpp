@@ -114,6 +114,13 @@ TEST_F(RunVerb, EqualsTheUnplannedRun) {
   EXPECT_TRUE(outcome.says("identical bits to the unplanned run")) << outcome.text;
 }
 
+TEST_F(RunVerb, DoesNotReadAnythingElseAsText) {
+  fs::copy_file(writeTokens("row.safetensors", 1000, 3, 5), at("row.st"));
+  const Outcome outcome = run("--steps 1 --data " + at("row.st"));
+  EXPECT_EQ(outcome.code, 3) << outcome.text;
+  EXPECT_TRUE(outcome.says("a zero byte, which no text holds")) << outcome.text;
+}
+
 TEST_F(RunVerb, ReleasesTheDeviceMemoryBetweenSteps) {
   const Outcome outcome = run("--steps 5 --release-every 2 --compare-unplanned");
   EXPECT_EQ(outcome.code, 0) << outcome.text;
