@@ -197,6 +197,15 @@ TEST(PlanJson, ANewerMinorVersionMayHaveMembersThatWeDoNotKnow) {
   EXPECT_EQ(readBack(text).schedule, makeSamplePlan().schedule);
 }
 
+TEST(PlanJson, KeepsTheNumberOfRanks) {
+  PlanFile plan = makeSamplePlan();
+  EXPECT_EQ(writeToText(plan).find("\"ranks\""), std::string::npos);
+  plan.graph.ranks = 3;
+  const std::string text = writeToText(plan);
+  EXPECT_NE(text.find("\"ranks\":3"), std::string::npos) << text;
+  EXPECT_EQ(readBack(text).graph.ranks, 3);
+}
+
 TEST(PlanJson, AMisspeltMemberIsAnError) {
   const std::string text = writeToText(makeSamplePlan());
   const std::string error = readingError(replaced(text, "\"takes\":3", "\"takse\":3"));
@@ -283,7 +292,9 @@ INSTANTIATE_TEST_SUITE_P(
                    "in, node, op"},
         BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"colour\":{}",
                    "at /graph/colour: found an object, expected no such member: there are file, "
-                   "fingerprint, host_updates, nodes, row_blocks, steps_captured, storages, text"},
+                   "fingerprint, host_updates, nodes, ranks, row_blocks, steps_captured, storages, "
+                   "text"},
+        BrokenPlan{"\"nodes\":3", "\"nodes\":3,\"ranks\":1", "at /graph/ranks: found 1, expected"},
         BrokenPlan{"\"bound_scope\":\"program,hoisted\"", "\"bound_scope\":\"\"",
                    "at /predicted/bound_scope: found \"\", expected a string that is not empty"},
         BrokenPlan{"\"why\":\"pinned\"", "\"why\":\"pin\xff\"", "invalid"}));
