@@ -10,14 +10,12 @@
 #include <utility>
 #include <vector>
 
+#include "ir/graph/graph.h"
 #include "runtime/collectives/tensor_ranks.h"
 
 namespace stowage::runtime {
 
 namespace {
-
-/// More is a mistake, and would overflow sizes.
-constexpr int64_t kMostRanks = int64_t{1} << 20;
 
 thread_local Communicator* ranksOfThread = nullptr;
 thread_local bool areRanksAlike = false;
@@ -32,8 +30,8 @@ llvm::MutableArrayRef<uint8_t> writableBytesOf(const at::Tensor& tensor) {
 }
 
 void checkOperand(const char* op, const at::Tensor& tensor, int64_t ranks) {
-  TORCH_CHECK(ranks >= 1 && ranks <= kMostRanks, op, ": found ", ranks, " ranks, expected 1 to ",
-              kMostRanks);
+  TORCH_CHECK(ranks >= 1 && ranks <= ir::kMostRanks, op, ": found ", ranks,
+              " ranks, expected 1 to ", ir::kMostRanks);
   TORCH_CHECK(tensor.dim() >= 1 && tensor.is_contiguous(), op, ": found a tensor of sizes ",
               tensor.sizes(), " and strides ", tensor.strides(),
               ", expected a contiguous one with a dimension at least");

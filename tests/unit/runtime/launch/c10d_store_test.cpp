@@ -6,7 +6,6 @@
 
 #include <gtest/gtest.h>
 
-#include <cstdlib>
 #include <memory>
 #include <string>
 #include <thread>
@@ -43,6 +42,7 @@ TEST(C10dStore, LetsRanksFindEachOther) {
   std::vector<std::unique_ptr<RankStore>> stores(3);
   std::vector<std::string> said(3, "nothing");
   std::vector<std::thread> threads;
+  threads.reserve(stores.size());
   for (int32_t i = 0; i < 3; ++i) {
     threads.emplace_back([&, i] {
       const auto at = static_cast<size_t>(i);
@@ -89,11 +89,7 @@ TEST(C10dStore, SaysWhereNobodyServesIt) {
 }
 
 TEST(UnderALauncher, JoinsTheOtherRanks) {
-  const std::optional<LaunchedRank> launched =
-      orFail(readLaunchedRank([](const std::string& name) -> std::optional<std::string> {
-        const char* value = std::getenv(name.c_str());
-        return value != nullptr ? std::optional<std::string>(value) : std::nullopt;
-      }));
+  const std::optional<LaunchedRank> launched = orFail(launchedRank());
   if (!launched) GTEST_SKIP() << "no launcher started this program";
   const std::unique_ptr<RankStore> store = orFail(openStore(*launched, kLong));
   const std::unique_ptr<Communicator> own = orFail(joinLaunchedRanks(*launched, *store, kPatience));
