@@ -136,7 +136,7 @@ ir::Error measureOnce(Step::Impl& step) {
                                         .known = *costs});
   };
   if (ir::Error error = passes::addRowBlockCosts(step.graph, *costs, measureBlocks)) return error;
-  ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target.device);
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(step.target);
   if (!links) return links.takeError();
   costs->links = *links;
   setDiskRates(diskRatesOf(step.target.links), costs->links);

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "ir/costs/launch_waits.h"
+#include "ir/graph/collectives.h"
 #include "ir/text/argument_printer.h"
 #include "ir/text/literal.h"
 
@@ -73,11 +74,29 @@ void moveToHost(NodeId node, NodeCosts& costs) {
   row.temporary = Bytes();
 }
 
+/// The table's row has what the collective does on a rank by itself: for a gather a copy, which the
+/// link does, and for sums the additions.
+void moveToLink(const Graph& graph, NodeId node, NodeCosts& costs) {
+  costs.collectiveWork.resize(node.index() + 1);
+  OpCost& row = costs.nodes.back();
+  Nanoseconds& whole = costs.collectiveWork.back();
+  const LinkRate& link = costs.links.betweenRanks;
+  whole = row.work;
+  if (link.bandwidth > BytesPerSecond(0)) {
+    const Bytes bytes = receivedBytes(graph, graph.node(node));
+    const Nanoseconds onLink = link.latency + transferTime(bytes, link.bandwidth);
+    whole = isGather(graph.node(node)) ? onLink : onLink + row.work;
+  }
+  row.work = Nanoseconds(whole.value() * (1000 - costs.links.besideRanksPermille) / 1000);
+}
+
 }  // namespace
 
 Nanoseconds NodeCosts::totalTime() const {
   Nanoseconds sum;
-  for (size_t i = 0; i < nodes.size(); ++i) sum += time(NodeId(i));
+  for (size_t i = 0; i < nodes.size(); ++i) {
+    if (!isCollective(NodeId(i))) sum += time(NodeId(i));
+  }
   return sum;
 }
 
@@ -109,6 +128,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
     if (row != table.bySignature.end()) {
       costs.nodes.push_back(row->second);
       if (graph.node(id).onHost) moveToHost(id, costs);
+      if (isCollective(graph.node(id))) moveToLink(graph, id, costs);
       continue;
     }
     if (missing++ == 0) {
@@ -124,6 +144,7 @@ Expected<NodeCosts> resolveCosts(const Graph& graph, const CostTable& table, Gra
                    "profile the step again"));
   }
   if (!costs.hostWork.empty()) costs.hostWork.resize(costs.nodes.size());
+  if (!costs.collectiveWork.empty()) costs.collectiveWork.resize(costs.nodes.size());
   costs.scalars = table.scalars;
   costs.waits = findLaunchWaits(graph, {costs.nodes, table.scalars}, mode);
   return costs;

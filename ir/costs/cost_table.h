@@ -61,17 +61,23 @@ struct NodeCosts {
   /// What nodes on the host take there; they take no time and no temporaries of the device. By
   /// node; empty: there are none.
   std::vector<Nanoseconds> hostWork;
+  /// What collectives take on their stream; `nodes` has what they take from compute beside them. By
+  /// node; empty: there are none.
+  std::vector<Nanoseconds> collectiveWork;
   Nanoseconds scalars;  // CostTable::scalars
   LinkModel links;
   CostSource source = CostSource::kGiven;
 
+  bool isCollective(NodeId node) const {
+    return !collectiveWork.empty() && collectiveWork[node.index()] > Nanoseconds(0);
+  }
   /// Launch wait and work of a node: the estimate that a search uses. A schedule is timed by work
   /// and launch overhead instead (planner/evaluate/timing.h).
   Nanoseconds time(NodeId node) const {
     const Nanoseconds work = nodes[node.index()].work;
     return waits.empty() ? work : waits[node.index()] + work;
   }
-  /// Sum of time() over all nodes: a step without copies and recomputes.
+  /// Sum of time() over all nodes but collectives: a step that waits for no copy and no rank.
   Nanoseconds totalTime() const;
 };
 

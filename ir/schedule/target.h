@@ -30,8 +30,9 @@ struct LinkRate {
   Nanoseconds latency{0};
 };
 
-/// Copy engines, which run beside each other, and beside updates on the host. `launch`: the launch
-/// overhead of a copy, with the events before and after it.
+/// Copy engines and the link between ranks, which run beside each other, beside compute, and beside
+/// updates on the host. `launch`: the launch overhead of a copy, with the events before and after
+/// it.
 struct LinkModel {
   LinkRate deviceToHost;
   LinkRate hostToDevice;
@@ -44,6 +45,9 @@ struct LinkModel {
   /// Bytes that updates on the host read and write, beside copies both ways; 0: not known.
   BytesPerSecond hostUpdates{0};
   Nanoseconds launch{0};
+  /// What a rank receives from all others together, while all ranks are at it. 0: not known.
+  LinkRate betweenRanks{.bandwidth = BytesPerSecond(0)};
+  int besideRanksPermille = 1000;  // compute, beside a collective
 };
 
 /// Memory that libraries keep on the device for themselves while steps run; part of the budget.

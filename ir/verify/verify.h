@@ -38,8 +38,9 @@
 //       before all of the other (a live range may span the step boundary); the
 //       bytes of inputs' and outputs' host residencies are theirs
 //   V14 waits point backwards                                       ordered
-//   V15 commands on streams of their kind; an op on the host uses    ordered
-//       host residencies, any other each storage's home
+//   V15 commands on streams of their kind, collectives on theirs;    ordered
+//       an op on the host uses host residencies, any other each
+//       storage's home
 //   V16 device residencies aligned and inside their arena           placed
 //   V17 temp regions: inside, aligned, as large as costs say,        placed
 //       shared as V13

@@ -119,8 +119,10 @@ class ClaimCheck {
   /// The least time that a command takes its stream. Ops on the host have no cost of their own.
   Nanoseconds timeOf(const Command& command, const NodeCosts& costs) const {
     if (command.kind == CommandKind::kRun) {
-      return command.stream == Stream::kCompute ? costs.nodes[command.node.index()].work
-                                                : Nanoseconds(0);
+      const size_t node = command.node.index();
+      if (command.stream == Stream::kCompute) return costs.nodes[node].work;
+      const bool isKnown = command.stream == Stream::kCollective && !costs.collectiveWork.empty();
+      return isKnown ? costs.collectiveWork[node] : Nanoseconds(0);
     }
     const LinkRate* rate = findRate(costs.links, command.stream);
     if (rate == nullptr || rate->bandwidth.value() <= 0) return Nanoseconds(0);

@@ -5,6 +5,7 @@
 // (V25), step scalars (V27).
 #include <set>
 
+#include "ir/graph/collectives.h"
 #include "ir/schedule/fingerprint.h"
 #include "ir/verify/verify_internal.h"
 
@@ -56,12 +57,17 @@ Space spaceFor(Stream stream, const Storage& storage) {
   return stream == Stream::kHostCompute ? Space::kHost : storage.home;
 }
 
+Stream streamOf(const Node& node) {
+  if (node.onHost) return Stream::kHostCompute;
+  return isCollective(node) ? Stream::kCollective : Stream::kCompute;
+}
+
 void checkStream(const Facts& facts, CommandId id, Report& report) {
   const Command& command = facts.schedule.command(id);
   const bool isRun = command.kind == CommandKind::kRun;
   const bool isCopyEngine =
       command.stream >= Stream::kDeviceToHost && command.stream <= Stream::kDiskWrite;
-  const Stream own = isRun && facts.node(command).onHost ? Stream::kHostCompute : Stream::kCompute;
+  const Stream own = isRun ? streamOf(facts.node(command)) : Stream::kCompute;
   if (isRun ? command.stream != own : !isCopyEngine) {
     report.add(15, id,
                facts.describe(id) + " is on stream " + streamName(command.stream) + ", expected " +

@@ -35,7 +35,10 @@ BoundSolver::BoundSolver(const GapTable& table)
   frame_.inPerByte = timePerByte(links.hostToDevice);
   frame_.timeBefore.push_back(0);
   for (size_t i = 0; i < table.nodeCount(); ++i) {
-    computeTime_ += table.nodeTime(i);
+    // What collectives take from compute beside them depends on when they run.
+    const bool isOnLink = table.collectiveTime(i) > 0;
+    computeTime_ += isOnLink ? 0 : table.nodeTime(i);
+    linkTime_ += table.collectiveTime(i);
     frame_.timeBefore.push_back(frame_.timeBefore.back() + static_cast<double>(table.nodeWork(i)));
   }
   for (const Nanoseconds work : table.problem().costs.hostWork) hostTime_ += work.value();
@@ -186,7 +189,7 @@ int64_t BoundSolver::bound(int64_t budget) const {
   }
   // Rounding must not lift the bound over what is true.
   const auto safe = static_cast<int64_t>(std::floor(best * (1 - 1e-9))) - 1;
-  return std::max({computeTime_, hostTime_, boundaryTime_, safe});
+  return std::max({computeTime_, hostTime_, linkTime_, boundaryTime_, safe});
 }
 
 LowerBound computeLowerBound(const Problem& problem, Bytes budget) {

@@ -34,6 +34,7 @@ class BoundSolver {
   PeakFrame frame_;
   int64_t computeTime_ = 0;
   int64_t hostTime_ = 0;  // of nodes on the host, one after the other
+  int64_t linkTime_ = 0;  // of collectives, likewise
   int64_t boundaryTime_ = 0;
   std::vector<int64_t> workingSets_;
   std::vector<int64_t> loads_;  // working set and all gaps over the node

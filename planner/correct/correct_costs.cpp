@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 
+#include "ir/graph/collectives.h"
 #include "planner/evaluate/timeline.h"
 #include "planner/evaluate/timing.h"
 
@@ -38,6 +39,30 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
       BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
 }
 
+/// The same for collectives, where the rate is known: of that time, what a rank adds by itself is
+/// no part of it.
+void correctRanksRate(ir::CostTable& table, const ir::Graph& graph, const ir::Schedule& schedule,
+                      llvm::ArrayRef<std::optional<Nanoseconds>> means) {
+  constexpr int64_t kEnough = int64_t{16} << 20;  // in a step
+  ir::LinkRate& rate = table.links.betweenRanks;
+  int64_t bytes = 0;
+  int64_t time = 0;
+  for (size_t i = 0; i < means.size(); ++i) {
+    const ir::Command& command = schedule.commands[i];
+    if (command.stream != ir::Stream::kCollective || !means[i]) continue;
+    const ir::Node& node = graph.node(command.node);
+    const auto row = table.bySignature.find(ir::nodeSignature(graph, command.node));
+    const bool hasSums = !ir::isGather(node) && row != table.bySignature.end();
+    const Nanoseconds own = hasSums ? row->second.work : Nanoseconds(0);
+    bytes += ir::receivedBytes(graph, node).value();
+    time += means[i]->value() - own.value() - rate.latency.value();
+  }
+  if (bytes < kEnough || time <= 0) return;
+  const double seconds = static_cast<double>(time) / 1e9;
+  rate.bandwidth =
+      BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
+}
+
 struct Sum {
   int64_t time = 0;
   int64_t count = 0;
@@ -53,6 +78,7 @@ struct Sum {
 struct Sums {
   Sum work;
   Sum launch;
+  bool isCollective = false;
 };
 
 // In a step. The few copies that every step has, of inputs and losses, stand where the thread has
@@ -132,7 +158,9 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
       continue;
     }
     Sums& sums = bySignature[ir::nodeSignature(graph, schedule.commands[i].node)];
-    sums.work.add(times.work[i]);
+    sums.isCollective = schedule.commands[i].stream == ir::Stream::kCollective;
+    // Its row has what a rank does by itself.
+    if (!sums.isCollective) sums.work.add(times.work[i]);
     sums.launch.add(times.launch[i]);
   }
   const LaunchInSteps launch(table, bySignature, launchShare);
@@ -142,12 +170,13 @@ ir::CostTable correctTimes(ir::CostTable table, const ir::Graph& graph,
     if (sums.work.count > 0) row->second.work = Nanoseconds(std::llround(sums.work.mean()));
     // A command that was never timed launched nothing: the thread's time for it is in that of the
     // command after it.
-    row->second.launch =
-        sums.work.count > 0 ? launch.of(row->second.launch, sums.launch) : Nanoseconds(0);
+    const bool isTimed = sums.work.count > 0 || sums.isCollective;
+    row->second.launch = isTimed ? launch.of(row->second.launch, sums.launch) : Nanoseconds(0);
   }
   if (copies.count < kEnoughSeen) copies = {};
   table.links.launch = launch.of(table.links.launch, copies);
   correctRate(table.links.deviceToHost, ir::Stream::kDeviceToHost, graph, schedule, times.work);
+  correctRanksRate(table, graph, schedule, times.work);
   correctRate(table.links.hostToDevice, ir::Stream::kHostToDevice, graph, schedule, times.work);
   return table;
 }

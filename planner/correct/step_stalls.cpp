@@ -10,9 +10,9 @@ namespace {
 
 bool isCompute(const ir::Command& command) { return command.stream == ir::Stream::kCompute; }
 
-/// The copy among those waited for that ended last.
+/// The copy or collective among those waited for that ended last.
 struct Awaited {
-  ir::CommandId copy;
+  ir::CommandId command;
   Nanoseconds end;
 };
 
@@ -47,10 +47,17 @@ class StallFinder {
   void consider(llvm::ArrayRef<ir::CommandId> waits, const ir::StepTimes& step,
                 std::optional<Awaited>& last) const {
     for (const ir::CommandId id : waits) {
-      if (schedule_.command(id).kind != ir::CommandKind::kCopy) continue;
+      const bool isCopy = schedule_.command(id).kind == ir::CommandKind::kCopy;
+      if (!isCopy && schedule_.command(id).stream != ir::Stream::kCollective) continue;
       const auto& times = step.commands[id.index()];
       if (times && (!last || times->end > last->end)) last = Awaited{id, times->end};
     }
+  }
+
+  static StallCause causeOf(ir::Stream stream) {
+    if (stream == ir::Stream::kCollective) return StallCause::kRanks;
+    return stream == ir::Stream::kDeviceToHost ? StallCause::kDeviceToHost
+                                               : StallCause::kHostToDevice;
   }
 
   // [free, begin) in up to three pieces.
@@ -60,16 +67,14 @@ class StallFinder {
     consider(command.wait, step_, awaited);
     if (before_ != nullptr) consider(command.prev, *before_, awaited);
     Nanoseconds at = free;
-    const auto take = [&](Nanoseconds until, StallCause cause, ir::CommandId copy) {
+    const auto take = [&](Nanoseconds until, StallCause cause, ir::CommandId other) {
       until = std::min(until, times.begin);
       if (until <= at) return;
-      stalls_.push_back({id, copy, cause, at, until - at});
+      stalls_.push_back({id, other, cause, at, until - at});
       at = until;
     };
     if (awaited) {
-      const bool isOut = schedule_.command(awaited->copy).stream == ir::Stream::kDeviceToHost;
-      take(awaited->end, isOut ? StallCause::kDeviceToHost : StallCause::kHostToDevice,
-           awaited->copy);
+      take(awaited->end, causeOf(schedule_.command(awaited->command).stream), awaited->command);
     }
     take(times.launchEnd, StallCause::kLaunchOverhead, ir::CommandId());
     take(times.begin, StallCause::kLaunchLatency, ir::CommandId());
@@ -115,6 +120,8 @@ const char* stallCauseName(StallCause cause) {
       return "launch_overhead";
     case StallCause::kLaunchLatency:
       return "launch_latency";
+    case StallCause::kRanks:
+      return "ranks";
   }
   return "";
 }

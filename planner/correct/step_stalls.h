@@ -24,14 +24,15 @@ enum class StallCause : uint8_t {
   kDeviceToHost,    // bytes had to leave
   kHostToDevice,    // bytes had to arrive
   kLaunchOverhead,  // the launch thread had not enqueued it yet
-  kLaunchLatency    // nothing was missing: the device took that long to begin
+  kLaunchLatency,   // nothing was missing: the device took that long to begin
+  kRanks            // a collective was not over
 };
-inline constexpr size_t kStallCauseCount = 4;
+inline constexpr size_t kStallCauseCount = 5;
 const char* stallCauseName(StallCause cause);
 
 struct Stall {
   ir::CommandId command;  // of compute: it began late
-  ir::CommandId awaited;  // the copy it waited for; invalid for the other causes
+  ir::CommandId awaited;  // the copy or collective it waited for; invalid for other causes
   StallCause cause = StallCause::kLaunchLatency;
   Nanoseconds begin;  // by the clock of the times
   Nanoseconds time;

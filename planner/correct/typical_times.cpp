@@ -129,7 +129,10 @@ void takeOutWaits(const ir::Schedule& schedule, const ir::NodeCosts& alone,
       const ir::Command& command = schedule.commands[i];
       const auto& times = steps[s].times->commands[i];
       if (command.kind != ir::CommandKind::kRun || !times) continue;
-      const Nanoseconds work = workOf(*times, alone.nodes[command.node.index()].work);
+      const size_t node = command.node.index();
+      const bool isOnLink = alone.isCollective(command.node);
+      const Nanoseconds work =
+          workOf(*times, isOnLink ? alone.collectiveWork[node] : alone.nodes[node].work);
       const Nanoseconds waited = waits.overhead[i] + times->end - times->begin - work;
       steps[s].durations[i] = work + waits.latency[i];
       if (waited > Nanoseconds(0)) {

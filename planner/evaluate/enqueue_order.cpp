@@ -5,6 +5,8 @@
 #include <tuple>
 #include <utility>
 
+#include "planner/evaluate/launch_order.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -49,11 +51,10 @@ class Orderer {
   void collect() {
     events_.reserve(
         2 * (x_.launches.size() + x_.offloads.size() + x_.prefetches.size() + x_.hostRuns.size()));
+    const std::vector<ComputePosition> ends = findLaunchEnds(table_, x_, launchStarts());
     for (int32_t i = 0; i < x_.launchCount(); ++i) {
-      const ir::NodeId node = x_.launches[static_cast<size_t>(i)].node;
       events_.push_back({i, 0, EventKind::kLaunchStart, i});
-      events_.push_back(
-          {i, node.isValid() ? table_.nodeTime(node.index()) : 0, EventKind::kLaunchEnd, i});
+      addPosition(ends[static_cast<size_t>(i)], EventKind::kLaunchEnd, static_cast<size_t>(i));
     }
     for (size_t i = 0; i < x_.offloads.size(); ++i) {
       addSpan(copies_.out[i], EventKind::kOutStart, EventKind::kOutEnd, i);
@@ -70,6 +71,16 @@ class Orderer {
       return std::tie(a.launch, a.offset, a.kind, a.index) <
              std::tie(b.launch, b.offset, b.kind, b.index);
     });
+  }
+
+  /// As simulated; without copies nothing was.
+  std::vector<int64_t> launchStarts() const {
+    if (!copies_.launchStarts.empty()) return copies_.launchStarts;
+    std::vector<int64_t> starts(x_.launches.size(), 0);
+    for (size_t i = 1; i + 1 < starts.size(); ++i) {
+      starts[i + 1] = starts[i] + table_.nodeTime(x_.launches[i].node.index());
+    }
+    return starts;
   }
 
   void addSpan(const CopySpan& span, EventKind start, EventKind end, size_t index) {

@@ -4,14 +4,27 @@
 #include <algorithm>
 #include <utility>
 
+#include "planner/evaluate/launch_order.h"
 #include "planner/evaluate/prefetch_order.h"
 #include "planner/evaluate/timetable_writer.h"
 
 namespace stowage::planner {
 
+namespace {
+
+ir::Expected<Expansion> expandForRanks(const GapTable& table, const Actions& actions,
+                                       int64_t prefetchLimit) {
+  ir::Expected<Expansion> expansion = expand(table, actions);
+  if (!expansion || table.problem().costs.collectiveWork.empty()) return expansion;
+  const int64_t limit = prefetchLimit - table.reservedBytes();
+  return expand(table, actions, orderAroundCollectives(table, *expansion, limit));
+}
+
+}  // namespace
+
 ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions,
                                    int64_t prefetchLimit) {
-  ir::Expected<Expansion> expansion = expand(table, actions);
+  ir::Expected<Expansion> expansion = expandForRanks(table, actions, prefetchLimit);
   if (!expansion) return expansion.takeError();
   Draft draft;
   draft.expansion = std::move(*expansion);

@@ -28,23 +28,40 @@ class Expander {
   Expander(const GapTable& table, llvm::ArrayRef<GapAction> actions)
       : table_(table), graph_(table.problem().graph), actions_(actions) {}
 
-  ir::Expected<Expansion> run() {
+  ir::Expected<Expansion> run(const LaunchOrder& order) {
     if (ir::Error error = checkActions()) return error;
     begin();
-    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
-      privates_.clear();
-      if (graph_.nodes()[i].onHost) {
-        addHostRun(i);
-        continue;
+    for (const OrderedLaunch& next : order) {
+      if (ir::Error error = next.made.isValid() ? makeAgain(next.made) : add(next.node.index())) {
+        return error;
       }
-      if (ir::Error error = provideOperands(i)) return error;
-      launchOriginal(i);
+    }
+    for (size_t i = 0; order.empty() && i < graph_.nodes().size(); ++i) {
+      if (ir::Error error = add(i)) return error;
     }
     finish();
     return std::move(out_);
   }
 
  private:
+  ir::Error add(size_t node) {
+    privates_.clear();
+    if (graph_.nodes()[node].onHost) {
+      addHostRun(node);
+      return ir::success();
+    }
+    if (ir::Error error = provideOperands(node)) return error;
+    launchOriginal(node);
+    return ir::success();
+  }
+
+  ir::Error makeAgain(ir::StorageId storage) {
+    const Holding& holding = holdings_[storage.index()];
+    if (holding.present || holding.absentBy != GapAction::kRecompute) return ir::success();
+    privates_.clear();
+    return provide(storage, holding.version, {}).takeError();
+  }
+
   const std::vector<ir::Touch>& touches(ir::StorageId storage) const {
     return table_.problem().lives[storage.index()].touches;
   }
@@ -389,8 +406,9 @@ class Expander {
 
 }  // namespace
 
-ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions) {
-  return Expander(table, actions).run();
+ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions,
+                               const LaunchOrder& order) {
+  return Expander(table, actions).run(order);
 }
 
 }  // namespace stowage::planner

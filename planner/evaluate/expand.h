@@ -26,7 +26,7 @@
 
 namespace stowage::planner {
 
-/// One launch on the compute stream.
+/// One launch on the compute stream; a collective's, on its own.
 struct Launch {
   ir::NodeId node;                   // invalid: the step boundary
   int32_t recompute = 0;             // 0: the original; k: its k-th recompute
@@ -107,9 +107,19 @@ struct Expansion {
   int32_t launchCount() const { return static_cast<int32_t>(launches.size()); }
 };
 
-/// `actions` by gap (GapTable::gaps). Errors: kInvalidArgument naming the storage when a recompute
-/// cannot have its inputs or an action is not possible in its gap.
-ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions);
+/// What is launched next, after the recomputes that it needs: a node; or, where `made` is valid,
+/// only the recomputes that make the current version of this storage, which a later launch reads.
+struct OrderedLaunch {
+  ir::NodeId node;
+  ir::StorageId made;
+};
+using LaunchOrder = std::vector<OrderedLaunch>;
+
+/// `actions` by gap (GapTable::gaps). `order`: each node once, and each storage's accesses in the
+/// graph's order; empty: nodes in the graph's order. Errors: kInvalidArgument naming the storage
+/// when a recompute cannot have its inputs or an action is not possible in its gap.
+ir::Expected<Expansion> expand(const GapTable& table, llvm::ArrayRef<ir::GapAction> actions,
+                               const LaunchOrder& order = {});
 
 }  // namespace stowage::planner
 

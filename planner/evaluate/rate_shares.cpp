@@ -61,6 +61,7 @@ std::vector<RateShare> findRateShares(const ir::LinkModel& links) {
   add(ir::Stream::kDiskRead, ir::Stream::kDiskWrite, links.diskBothPermille);
   add(ir::Stream::kDiskWrite, ir::Stream::kDiskRead, links.diskBothPermille);
   add(ir::Stream::kHostToDevice, ir::Stream::kHostCompute, links.besideHostPermille);
+  add(ir::Stream::kCompute, ir::Stream::kCollective, links.besideRanksPermille);
   return shares;
 }
 

@@ -24,8 +24,9 @@ struct RateShare {
   int permille = 1000;
 };
 
-/// Those of a machine between disk reads and writes, and of prefetches beside updates on the host.
-/// Copies both ways between device and host have none: rates measured inside steps have it in them.
+/// Those of a machine between disk reads and writes, of prefetches beside updates on the host, and
+/// of compute beside collectives. Copies both ways between device and host have none: rates
+/// measured inside steps have it in them.
 std::vector<RateShare> findRateShares(const ir::LinkModel& links);
 
 /// `alone`: durations of commands that have the machine to themselves. The result has them as long

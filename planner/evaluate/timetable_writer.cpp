@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "ir/graph/collectives.h"
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/dependencies.h"
 #include "planner/evaluate/timing.h"
@@ -247,7 +248,9 @@ class Writer {
   int64_t bytesOf(int32_t liveRange) const { return p_.table.bytes(storageOf(liveRange)); }
 
   void addLaunch(const Launch& launch, int64_t tempOffset) {
-    ir::Command command{.kind = ir::CommandKind::kRun, .stream = ir::Stream::kCompute};
+    const bool isOnLink = ir::isCollective(problem_.graph.node(launch.node));
+    ir::Command command{.kind = ir::CommandKind::kRun,
+                        .stream = isOnLink ? ir::Stream::kCollective : ir::Stream::kCompute};
     command.node = launch.node;
     command.recompute = launch.recompute;
     for (const int32_t liveRange : launch.in) command.in.push_back(residencyId(liveRange));
@@ -328,13 +331,15 @@ class Writer {
         const bool meets = i > 0 && llvm::is_contained(meetings, i);
         const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
         if (last) isBlamed_[*last] = true;
-        const bool isOut =
-            last && result_.actions[*last].command.stream == ir::Stream::kDeviceToHost;
-        Nanoseconds& stall = last && waitedForDisk(dependencies, *last) ? result_.stalls.disk
-                             : isOut ? result_.stalls.deviceToHost
-                                     : result_.stalls.hostToDevice;
-        stall += action.start - free;
-        result_.stallsAt.push_back({.isOut = isOut, .time = action.start - free});
+        const StallAt stall{.isOut = last && isOn(*last, ir::Stream::kDeviceToHost),
+                            .isRanks = last && isOn(*last, ir::Stream::kCollective),
+                            .time = action.start - free};
+        const bool isDisk = last && waitedForDisk(dependencies, *last);
+        (stall.isRanks ? result_.stalls.ranks
+         : isDisk      ? result_.stalls.disk
+         : stall.isOut ? result_.stalls.deviceToHost
+                       : result_.stalls.hostToDevice) += stall.time;
+        result_.stallsAt.push_back(stall);
       }
       free = action.end;
       if (action.command.recompute > 0) continue;
@@ -342,6 +347,10 @@ class Writer {
         result_.stallsAt[placed].node = action.command.node;
       }
     }
+  }
+
+  bool isOn(size_t action, ir::Stream stream) const {
+    return result_.actions[action].command.stream == stream;
   }
 
   /// The one that all streams waited for.

@@ -202,8 +202,10 @@ Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> re
                         const ir::Command& command, const ir::NodeCosts& costs,
                         int64_t alignBytes) {
   if (command.kind == ir::CommandKind::kRun) {
-    const bool onHost = graph.node(command.node).onHost;
-    return onHost ? costs.hostWork[command.node.index()] : costs.nodes[command.node.index()].work;
+    const size_t node = command.node.index();
+    if (command.stream == ir::Stream::kHostCompute) return costs.hostWork[node];
+    if (command.stream == ir::Stream::kCollective) return costs.collectiveWork[node];
+    return costs.nodes[node].work;
   }
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
   const Bytes bytes = roundUp(storage.bytes, alignBytes);

@@ -282,9 +282,11 @@ class PlanReader {
                                 .bytesIn = reader.field("in_bytes").bytes()};
     if (reader.has("bound_scope")) plan_.boundScope = reader.field("bound_scope").text();
     const FieldReader stalls = reader.field("stall_ns");
-    plan_.stalls = {.deviceToHost = stalls.field("d2h").nanoseconds(),
-                    .hostToDevice = stalls.field("h2d").nanoseconds(),
-                    .disk = stalls.field("disk").nanoseconds()};
+    plan_.stalls = {
+        .deviceToHost = stalls.field("d2h").nanoseconds(),
+        .hostToDevice = stalls.field("h2d").nanoseconds(),
+        .disk = stalls.field("disk").nanoseconds(),
+        .ranks = stalls.has("ranks") ? stalls.field("ranks").nanoseconds() : Nanoseconds(0)};
   }
 
   PlanFile plan_;

@@ -122,7 +122,9 @@ class PlanWriter {
     writer_.field("out_bytes", predicted.bytesOut).field("in_bytes", predicted.bytesIn);
     writer_.key("stall_ns").beginObject();
     writer_.field("d2h", plan_.stalls.deviceToHost).field("h2d", plan_.stalls.hostToDevice);
-    writer_.field("disk", plan_.stalls.disk).endObject();
+    writer_.field("disk", plan_.stalls.disk);
+    if (plan_.stalls.ranks > Nanoseconds(0)) writer_.field("ranks", plan_.stalls.ranks);
+    writer_.endObject();
     writer_.endObject();
   }
 

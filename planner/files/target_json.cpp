@@ -61,10 +61,15 @@ void writeLinks(const ir::LinkModel& links, JsonWriter& writer) {
     writer.field("host_updates_bytes_per_s", links.hostUpdates);
   }
   if (links.launch > Nanoseconds(0)) writer.field("launch_ns", links.launch);
+  if (links.betweenRanks.bandwidth > BytesPerSecond(0)) {
+    writeRate("between_ranks", links.betweenRanks, writer);
+  }
+  writeShare("compute_beside_ranks_permille", links.besideRanksPermille, writer);
   writer.endObject();
 }
 
 ir::LinkModel readLinks(FieldReader reader) {
+  const bool hasRanks = reader.has("between_ranks");
   return {.deviceToHost = readRate(reader.field("d2h")),
           .hostToDevice = readRate(reader.field("h2d")),
           .diskRead = readRate(reader.field("disk_read")),
@@ -77,7 +82,10 @@ ir::LinkModel readLinks(FieldReader reader) {
                                  ? reader.field("host_updates_bytes_per_s").integer(1, INT64_MAX)
                                  : 0),
           .launch = Nanoseconds(
-              reader.has("launch_ns") ? reader.field("launch_ns").integer(0, kLongestLatency) : 0)};
+              reader.has("launch_ns") ? reader.field("launch_ns").integer(0, kLongestLatency) : 0),
+          .betweenRanks = hasRanks ? readRate(reader.field("between_ranks"))
+                                   : ir::LinkRate{.bandwidth = BytesPerSecond(0)},
+          .besideRanksPermille = readShare("compute_beside_ranks_permille", reader)};
 }
 
 void writeTarget(const ir::Target& target, JsonWriter& writer) {

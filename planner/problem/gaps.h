@@ -61,8 +61,15 @@ class GapTable {
   /// Bytes of a residency in the device or host arena.
   int64_t bytes(ir::StorageId storage) const { return bytes_[storage.index()]; }
   int64_t nodeTime(size_t node) const { return problem_->costs.time(ir::NodeId(node)).value(); }
-  /// Of that the work, without the launch wait.
-  int64_t nodeWork(size_t node) const { return problem_->costs.nodes[node].work.value(); }
+  /// Of that the work that compute does, without the launch wait: none for a collective.
+  int64_t nodeWork(size_t node) const {
+    return collectiveTime(node) > 0 ? 0 : problem_->costs.nodes[node].work.value();
+  }
+  /// On the stream of collectives; 0 for any other node.
+  int64_t collectiveTime(size_t node) const {
+    const auto& times = problem_->costs.collectiveWork;
+    return times.empty() ? 0 : times[node].value();
+  }
   int64_t temporary(size_t node) const { return temporary_[node]; }
   int64_t reservedBytes() const { return reservedBytes_; }
   size_t nodeCount() const { return temporary_.size(); }

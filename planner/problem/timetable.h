@@ -25,12 +25,14 @@ struct Stalls {
   Nanoseconds deviceToHost;  // compute waited for bytes to leave
   Nanoseconds hostToDevice;  // compute waited for bytes to arrive
   Nanoseconds disk;
+  Nanoseconds ranks;  // compute waited for a collective
 };
 
-/// Where compute waited for a copy.
+/// Where compute waited for a copy or a collective.
 struct StallAt {
-  ir::NodeId node;     // that waited; a recompute waits at the node that it is for
-  bool isOut = false;  // for bytes to leave; false: for bytes to arrive
+  ir::NodeId node;       // that waited; a recompute waits at the node that it is for
+  bool isOut = false;    // for bytes to leave; false: for bytes to arrive
+  bool isRanks = false;  // from, or to, other ranks
   Nanoseconds time;
 };
 

@@ -103,6 +103,9 @@ std::vector<StallPlace> findStalls(const ExplainInput& input, const Timeline& ti
         stall.storage = schedule.residency(cause.from).storage;
         stall.isOut = cause.stream == ir::Stream::kDeviceToHost;
         stall.isByDisk = waitedForDisk(schedule, timeline, last);
+      } else if (cause.stream == ir::Stream::kCollective) {
+        stall.storage = schedule.residency(cause.out.front()).storage;
+        stall.isRanks = true;
       }
     }
     stalls.push_back(stall);
@@ -253,10 +256,12 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.outBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDeviceToHost)];
   result.inBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostToDevice)];
   result.hostBusy = timeline.busy[static_cast<size_t>(ir::Stream::kHostCompute)];
+  result.ranksBusy = timeline.busy[static_cast<size_t>(ir::Stream::kCollective)];
   result.diskReadBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskRead)];
   result.diskWriteBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskWrite)];
   for (const ir::Command& command : input.schedule.commands) {
-    if (command.recompute > 0) result.recomputeTime += input.costs.nodes[command.node.index()].work;
+    const bool isAgain = command.recompute > 0 && isCompute(command);
+    if (isAgain) result.recomputeTime += input.costs.nodes[command.node.index()].work;
   }
   result.stalls = findStalls(input, timeline);
   for (const StallPlace& stall : result.stalls) result.waiting += stall.time;

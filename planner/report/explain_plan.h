@@ -24,6 +24,7 @@ struct StallPlace {
   ir::StorageId storage;
   bool isOut = false;     // on its way to the host: its bytes are needed
   bool isByDisk = false;  // what is on its way waited for a disk until the end
+  bool isRanks = false;   // on its way from, or to, other ranks
   Nanoseconds time;
 };
 
@@ -50,6 +51,7 @@ struct PlanExplanation {
   Nanoseconds outBusy;        // of each link per step
   Nanoseconds inBusy;
   Nanoseconds hostBusy;      // with updates that run there
+  Nanoseconds ranksBusy;     // with collectives
   Nanoseconds diskReadBusy;  // of each direction of a disk per step
   Nanoseconds diskWriteBusy;
 };

@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "ir/graph/collectives.h"
+
 namespace stowage::planner {
 
 namespace {
@@ -117,6 +119,9 @@ PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule) {
   for (const ir::Command& command : schedule.commands) {
     if (command.kind == ir::CommandKind::kCopy) countCopy(graph, schedule, command, counts);
     if (command.recompute > 0) ++counts.recomputedLaunches;
+    if (command.stream == ir::Stream::kCollective) {
+      counts.received += ir::receivedBytes(graph, graph.node(command.node));
+    }
     if (command.takes.isValid()) ++counts.reusedInPlace;
   }
   countUpdates(graph, counts);
@@ -155,6 +160,13 @@ void printDisk(const ir::Schedule& schedule, const PlanCounts& counts, const Sta
      << "; compute waits " << formatDuration(stalls.disk) << " for it\n";
 }
 
+void printRanks(const PlanSummary& summary, const PlanCounts& counts, llvm::raw_ostream& os) {
+  if (summary.graph.ranks() < 2) return;
+  os << "ranks      each of " << summary.graph.ranks() << " receives "
+     << formatBytes(counts.received) << " per step; compute waits "
+     << formatDuration(summary.stalls.ranks) << " for it\n";
+}
+
 /// What the step's graph has that the captured one has not.
 void printArrangement(const PlanSummary& summary, llvm::raw_ostream& os) {
   if (summary.rowBlocks > 1) os << "row blocks " << summary.rowBlocks << '\n';
@@ -176,6 +188,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
        << ", nothing has to be offloaded or recomputed, " << formatDuration(claim.stepTime)
        << " a step predicted" << costsRemark(summary.costs) << '\n';
     printOutside(summary, os);
+    printRanks(summary, countPlan(summary.graph, summary.schedule), os);
     printArrangement(summary, os);
     return;
   }
@@ -199,6 +212,7 @@ void printPlanSummary(const PlanSummary& summary, llvm::raw_ostream& os) {
      << formatBytes(claim.bytesIn) << " per step; host memory " << formatBytes(claim.hostPeakBytes)
      << '\n';
   printDisk(summary.schedule, counts, summary.stalls, os);
+  printRanks(summary, counts, os);
   printArrangement(summary, os);
 }
 
@@ -228,6 +242,11 @@ Json planSummaryJson(const PlanSummary& summary) {
     json["disk"] = {{"arena_bytes", disk.value()},
                     {"written_bytes", counts.diskWritten.value()},
                     {"read_bytes", counts.diskRead.value()}};
+  }
+  if (summary.graph.ranks() > 1) {
+    json["ranks"] = {{"count", summary.graph.ranks()},
+                     {"received_bytes", counts.received.value()},
+                     {"stall_ns", summary.stalls.ranks.value()}};
   }
   if (summary.outside.value() > 0) json["outside_bytes"] = summary.outside.value();
   json["resident_bytes"] = counts.resident.value();

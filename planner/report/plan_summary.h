@@ -33,6 +33,7 @@ struct PlanCounts {
   int64_t updatedParameters = 0;
   int64_t deferredParameters = 0;  // of these, updated in the next step
   Bytes pending;                   // what waits for deferred updates
+  Bytes received;                  // of a rank from the others, in a step
   Bytes resident;                  // of what lives across steps and never leaves the device
 };
 PlanCounts countPlan(const ir::Graph& graph, const ir::Schedule& schedule);

@@ -39,13 +39,15 @@ int64_t linkTimePerMebibyte(const ir::LinkModel& links) {
          transferTime(mebibyte, links.hostToDevice.bandwidth).value();
 }
 
-/// Of each stall the part that was not `expected` of all. Returns the sum of these parts.
+/// Of each stall for a copy the part that was not `expected` of all. Returns the sum of these
+/// parts.
 int64_t noteStalls(llvm::ArrayRef<StallAt> stalls, int64_t expected, LostLinkTime& lost) {
   int64_t sum = 0;
-  for (const StallAt& stall : stalls) sum += stall.time.value();
+  for (const StallAt& stall : stalls) sum += stall.isRanks ? 0 : stall.time.value();
   const int64_t excess = sum - std::max<int64_t>(0, expected);
   if (excess <= 0) return 0;
   for (const StallAt& stall : stalls) {
+    if (stall.isRanks) continue;
     (stall.isOut ? lost.out : lost.in)[stall.node.index()] +=
         static_cast<int64_t>(static_cast<__int128>(stall.time.value()) * excess / sum);
   }

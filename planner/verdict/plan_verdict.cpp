@@ -64,10 +64,12 @@ class ClaimCheck {
   void checkStalls() {
     int64_t room = claim_.stepTime.value();
     for (size_t i = 0; costs_ != nullptr && i < costs_->nodes.size(); ++i) {
-      room -= std::min(room, costs_->nodes[i].work.value());
+      const bool isOnLink = costs_->isCollective(ir::NodeId(i));
+      if (!isOnLink) room -= std::min(room, costs_->nodes[i].work.value());
     }
     const Stalls& stalls = plan_.stalls;
-    for (const Nanoseconds part : {stalls.deviceToHost, stalls.hostToDevice, stalls.disk}) {
+    for (const Nanoseconds part :
+         {stalls.deviceToHost, stalls.hostToDevice, stalls.disk, stalls.ranks}) {
       if (part.value() > room) {
         violate("stall of " + std::to_string(part.value()) + " ns claimed, expected at most " +
                 std::to_string(room) + ", what compute and other stalls leave of the step");

@@ -156,7 +156,9 @@ BytesPerSecond measureHostMemory() {
   return BytesPerSecond(static_cast<int64_t>(perSecond));
 }
 
-ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
+namespace {
+
+ir::Expected<ir::LinkModel> measureCopies(ir::DeviceKind device) {
   if (device == ir::DeviceKind::kCpu) {
     const ir::LinkRate memory{measureHostMemory(), Nanoseconds(0)};
     ir::LinkModel links;
@@ -167,6 +169,16 @@ ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device) {
   ir::Expected<GpuLibrary*> gpu = loadGpuLibrary();
   if (!gpu) return gpu.takeError();
   return (*gpu)->measureLinks();
+}
+
+}  // namespace
+
+ir::Expected<ir::LinkModel> measureLinks(const ir::Target& target) {
+  ir::Expected<ir::LinkModel> links = measureCopies(target.device);
+  if (!links) return links.takeError();
+  links->betweenRanks = target.links.betweenRanks;
+  links->besideRanksPermille = target.links.besideRanksPermille;
+  return links;
 }
 
 }  // namespace stowage::runtime

@@ -65,9 +65,10 @@ ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph, const CalibrateOpt
 /// What one thread copies within the host's memory: the best of five copies of 64 MiB.
 BytesPerSecond measureHostMemory();
 
-/// What copies between the device and the host carry. On the CPU, where both are the same memory,
-/// both directions at once are taken to keep all of their rate. Errors: those of the GPU library.
-ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device);
+/// What copies between the device and the host of this machine carry. On the CPU, where both are
+/// the same memory, both directions at once are taken to keep all of their rate. What lies between
+/// ranks is `target`'s: one process alone cannot measure it. Errors: those of the GPU library.
+ir::Expected<ir::LinkModel> measureLinks(const ir::Target& target);
 
 }  // namespace stowage::runtime
 

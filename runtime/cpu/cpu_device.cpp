@@ -5,6 +5,7 @@
 #include <ATen/Parallel.h>
 #include <llvm/ADT/STLExtras.h>
 
+#include <algorithm>
 #include <cstring>
 #include <string>
 #include <utility>
@@ -50,6 +51,8 @@ struct CpuDevice::Shared {
   std::optional<KeptBytes> kept;   // while the device arena is released
   StepAllocator allocator;
   AllocationSource allocations;
+  StepAllocator linkAllocator;  // of collectives, which run beside ops
+  AllocationSource linkAllocations;
   // Ops on the host work in place; the little that they allocate is the process's.
   StepAllocator hostAllocator;
   AllocationSource hostAllocations;
@@ -63,6 +66,7 @@ struct CpuDevice::Shared {
         device(std::move(deviceArena)),
         host(std::move(hostArena)),
         allocator(device.base(), device.bytes(), given.alignBytes),
+        linkAllocator(device.base(), device.bytes(), given.alignBytes),
         hostAllocator(host.base(), host.bytes(), given.alignBytes),
         toHost(makeLink(Stream::kDeviceToHost)),
         toDevice(makeLink(Stream::kHostToDevice)) {}
@@ -71,12 +75,12 @@ struct CpuDevice::Shared {
   Shared& operator=(const Shared&) = delete;
 
   void prepareThread(Stream stream) {
-    const bool onHost = stream == Stream::kHostCompute;
-    if (stream != Stream::kCompute && !onHost) return;
+    const bool onLink = stream == Stream::kCollective;
+    if (stream != Stream::kCompute && stream != Stream::kHostCompute && !onLink) return;
     at::set_num_threads(options.intraOpThreads);
-    if (onHost) return;
-    registerAllocatingThreads(&allocations);
-    useRanks(options.ranks);
+    if (stream == Stream::kHostCompute) return;
+    registerAllocatingThreads(onLink ? &linkAllocations : &allocations);
+    if (onLink) useRanks(options.ranks);
   }
 
   MappedArena& arena(Space space) { return space == Space::kHost ? host : device; }
@@ -93,22 +97,33 @@ struct CpuDevice::Shared {
 
 namespace {
 
+/// One for each stream that runs ops; null where a step runs none there.
+struct Launchers {
+  std::unique_ptr<Launcher> compute;
+  std::unique_ptr<Launcher> host;
+  std::unique_ptr<Launcher> link;
+};
+
 class CpuProgram : public QueuedProgram {
  public:
-  /// `hostLauncher`: null if nothing runs on the host.
-  CpuProgram(const ProgramSource& source, CpuDevice::Shared& device,
-             std::unique_ptr<Launcher> launcher, std::unique_ptr<Launcher> hostLauncher)
+  CpuProgram(const ProgramSource& source, CpuDevice::Shared& device, Launchers launchers)
       : QueuedProgram(source, device.streams, device.host.base()),
         device_(device),
-        launcher_(std::move(launcher)),
-        hostLauncher_(std::move(hostLauncher)) {}
+        launchers_(std::move(launchers)) {}
 
  private:
   ir::Error runNow(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars) override {
-    if (source().schedule.command(id).stream == Stream::kHostCompute) {
-      return hostLauncher_->launch(id, scalars, device_.hostAllocator, device_.hostAllocations);
+    const Stream stream = source().schedule.command(id).stream;
+    if (stream == Stream::kCollective) return runCollective(id, scalars);
+    if (stream == Stream::kHostCompute) {
+      return launchers_.host->launch(id, scalars, device_.hostAllocator, device_.hostAllocations);
     }
-    ir::Error error = launcher_->launch(id, scalars, device_.allocator, device_.allocations);
+    return launchers_.compute->launch(id, scalars, device_.allocator, device_.allocations);
+  }
+
+  ir::Error runCollective(ir::CommandId id, llvm::ArrayRef<ScalarValue> scalars) {
+    ir::Error error =
+        launchers_.link->launch(id, scalars, device_.linkAllocator, device_.linkAllocations);
     const Communicator* ranks = device_.options.ranks;
     if (!error || ranks == nullptr || !ranks->failure()) return error;
     // Which kind of error it is got lost in libtorch.
@@ -135,24 +150,12 @@ class CpuProgram : public QueuedProgram {
   }
 
   CpuDevice::Shared& device_;
-  std::unique_ptr<Launcher> launcher_;
-  std::unique_ptr<Launcher> hostLauncher_;
+  Launchers launchers_;
 };
 
-bool runsOnHost(const ir::Schedule& schedule) {
-  return llvm::any_of(schedule.commands, [](const ir::Command& command) {
-    return command.stream == Stream::kHostCompute;
-  });
-}
-
-ir::Error checkStreams(const ir::Schedule& schedule) {
-  for (const ir::Command& command : schedule.commands) {
-    if (command.stream != Stream::kCollective) continue;
-    return ir::makeError(
-        ir::ErrorCode::kUnsupported,
-        std::string("the CPU device has no stream '") + ir::streamName(command.stream) + "'");
-  }
-  return ir::success();
+bool usesStream(const ir::Schedule& schedule, Stream stream) {
+  return llvm::any_of(schedule.commands,
+                      [&](const ir::Command& command) { return command.stream == stream; });
 }
 
 ir::Error checkTarget(const ir::Target& target, const CpuDeviceOptions& options) {
@@ -207,23 +210,25 @@ Bytes CpuDevice::arenaBytes(Space space) const {
 
 ir::Expected<std::unique_ptr<Program>> CpuDevice::load(const ProgramSource& source) {
   if (ir::Error error = checkTarget(source.target, shared_->options)) return error;
-  if (ir::Error error = checkStreams(source.schedule)) return error;
   const auto makeLauncher = [&](Stream stream) {
     return Launcher::make(source, stream, c10::Device(c10::DeviceType::CPU),
                           {shared_->device.base(), shared_->host.base()}, makeCpuRngKeeper());
   };
-  auto launcher = makeLauncher(Stream::kCompute);
-  if (!launcher) return launcher.takeError();
-  std::unique_ptr<Launcher> hostLauncher;
-  if (runsOnHost(source.schedule)) {
+  Launchers launchers;
+  for (const auto& [stream, own] : {std::pair(Stream::kCompute, &launchers.compute),
+                                    std::pair(Stream::kHostCompute, &launchers.host),
+                                    std::pair(Stream::kCollective, &launchers.link)}) {
+    const bool isCompute = stream == Stream::kCompute;
+    if (!isCompute && !usesStream(source.schedule, stream)) continue;
     // Its ops have a team of threads of their own.
-    if (ir::Error error = checkOpThreads(shared_->options.intraOpThreads)) return error;
-    auto made = makeLauncher(Stream::kHostCompute);
+    if (!isCompute) {
+      if (ir::Error error = checkOpThreads(shared_->options.intraOpThreads)) return error;
+    }
+    auto made = makeLauncher(stream);
     if (!made) return made.takeError();
-    hostLauncher = std::move(*made);
+    *own = std::move(*made);
   }
-  return std::make_unique<CpuProgram>(source, *shared_, std::move(*launcher),
-                                      std::move(hostLauncher));
+  return std::make_unique<CpuProgram>(source, *shared_, std::move(launchers));
 }
 
 ir::Error CpuDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
@@ -290,8 +295,12 @@ llvm::MutableArrayRef<uint8_t> CpuDevice::arena(Space space) {
   return {own.base(), static_cast<size_t>(own.bytes().value())};
 }
 
-std::optional<Bytes> CpuDevice::servedPeak() const { return shared_->allocator.servedPeak(); }
+std::optional<Bytes> CpuDevice::servedPeak() const {
+  return std::max(shared_->allocator.servedPeak(), shared_->linkAllocator.servedPeak());
+}
 
-int64_t CpuDevice::allocationsOutside() const { return shared_->allocations.passedOn.load(); }
+int64_t CpuDevice::allocationsOutside() const {
+  return shared_->allocations.passedOn.load() + shared_->linkAllocations.passedOn.load();
+}
 
 }  // namespace stowage::runtime

@@ -60,11 +60,6 @@ ir::Error checkCommands(const ProgramSource& source) {
                          "none");
   }
   for (const ir::Command& command : source.schedule.commands) {
-    if (command.stream == Stream::kCollective) {
-      return ir::makeError(
-          ir::ErrorCode::kUnsupported,
-          std::string("the CUDA device has no stream '") + ir::streamName(command.stream) + "'");
-    }
     // The generator that is kept is the GPU's.
     if (command.kind != ir::CommandKind::kRun || command.rngSlot < 0) continue;
     for (const ir::ValueId result : source.graph.node(command.node).results) {
@@ -96,14 +91,16 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
   if (!host) return host.takeError();
   auto streams = CopyStreams::make();
   if (!streams) return streams.takeError();
-  auto compute = callTorch("making the compute stream", [] {
+  auto opStreams = callTorch("making streams for ops", [] {
     at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
     installServedCudaAllocator();
-    return c10::cuda::getStreamFromPool();
+    // Other ranks wait for a collective, too.
+    return OpStreams{.compute = c10::cuda::getStreamFromPool(),
+                     .link = c10::cuda::getStreamFromPool(/*isHighPriority=*/true)};
   });
-  if (!compute) return compute.takeError();
+  if (!opStreams) return opStreams.takeError();
   auto state = std::make_unique<CudaState>(std::move(*device), std::move(*host), options.alignBytes,
-                                           *compute, std::move(*streams));
+                                           *opStreams, std::move(*streams));
   if (options.disk.bytes > Bytes(0)) {
     auto disk =
         DiskFile::create(options.disk.folder, options.disk.bytes, {.verify = options.disk.verify});
@@ -134,13 +131,19 @@ ir::Expected<std::unique_ptr<Program>> CudaDevice::load(const ProgramSource& sou
   if (ir::Error error = checkCommands(source)) return error;
   if (ir::Error error = placeWorkspaces(*state_, source.schedule)) return error;
   const ArenaBases bases{state_->device.base(), state_->host.base()};
-  auto launcher = Launcher::make(source, Stream::kCompute,
-                                 c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device()),
-                                 bases, makeCudaRngKeeper());
+  const auto makeLauncher = [&](Stream stream) {
+    return Launcher::make(source, stream,
+                          c10::Device(c10::DeviceType::CUDA, c10::cuda::current_device()), bases,
+                          makeCudaRngKeeper());
+  };
+  auto launcher = makeLauncher(Stream::kCompute);
   if (!launcher) return launcher.takeError();
+  auto linkLauncher = makeLauncher(Stream::kCollective);
+  if (!linkLauncher) return linkLauncher.takeError();
   auto hostOps = HostOps::make(source, bases, state_->host.bytes());
   if (!hostOps) return hostOps.takeError();
-  return makeCudaProgram(source, *state_, std::move(*launcher), std::move(*hostOps));
+  return makeCudaProgram(source, *state_, {std::move(*launcher), std::move(*linkLauncher)},
+                         std::move(*hostOps));
 }
 
 ir::Error CudaDevice::write(Space space, int64_t offset, llvm::ArrayRef<uint8_t> bytes) {
@@ -266,7 +269,8 @@ ir::Error CudaDevice::copyKept(bool out) {
 ir::Error CudaDevice::synchronize() {
   // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
   dropError(state_->threads.drain());
-  for (const Stream stream : {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice}) {
+  for (const Stream stream :
+       {Stream::kCompute, Stream::kCollective, Stream::kDeviceToHost, Stream::kHostToDevice}) {
     dropError(state_->waitFor(state_->raw(stream), "a kernel or a copy of the step"));
   }
   return state_->fail(ir::success());

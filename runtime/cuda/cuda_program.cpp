@@ -38,12 +38,12 @@ class CudaProgram : public Program {
     CudaEvents own;
     CudaEvents segmentEnds;
   };
-  CudaProgram(const ProgramSource& source, CudaState& device, std::unique_ptr<Launcher> launcher,
+  CudaProgram(const ProgramSource& source, CudaState& device, OpLaunchers launchers,
               std::unique_ptr<HostOps> hostOps, std::unique_ptr<HostStreams> hostStreams,
               Events events)
       : source_(source),
         device_(device),
-        launcher_(std::move(launcher)),
+        launchers_(std::move(launchers)),
         hostOps_(std::move(hostOps)),
         hostStreams_(std::move(hostStreams)),
         events_(std::move(events.own)),
@@ -125,13 +125,15 @@ class CudaProgram : public Program {
   ir::Error run(ir::CommandId command, llvm::ArrayRef<ScalarValue> scalars) override {
     const NvtxRanges::Scope range(ranges_, command);
     if (isOnHost(command)) return runOnHost(command, scalars);
-    const c10::cuda::CUDAStreamGuard guard(device_.compute);
-    faults_.delay(device_.compute.stream());
+    const bool isOnLink = source_.schedule.command(command).stream == Stream::kCollective;
+    const c10::cuda::CUDAStreamGuard guard(isOnLink ? device_.link : device_.compute);
+    faults_.delay(isOnLink ? device_.link.stream() : device_.compute.stream());
     faults_.allocate();
     const ServedThread served(device_.allocations);
     const TensorRanksScope ranks(device_.ranks.get());
     return timed(command, [&] {
-      ir::Error error = launcher_->launch(command, scalars, device_.allocator, device_.allocations);
+      Launcher& launcher = isOnLink ? *launchers_.link : *launchers_.compute;
+      ir::Error error = launcher.launch(command, scalars, device_.allocator, device_.allocations);
       if (isRecording()) error = checkRecorded(command, std::move(error));
       return device_.fail(std::move(error));
     });
@@ -347,7 +349,7 @@ class CudaProgram : public Program {
 
   ProgramSource source_;
   CudaState& device_;
-  std::unique_ptr<Launcher> launcher_;
+  OpLaunchers launchers_;
   std::unique_ptr<HostOps> hostOps_;          // null: nothing runs on the host
   std::unique_ptr<HostStreams> hostStreams_;  // null: none
   CudaEvents events_;
@@ -372,8 +374,7 @@ class CudaProgram : public Program {
 }  // namespace
 
 ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& source,
-                                                       CudaState& state,
-                                                       std::unique_ptr<Launcher> launcher,
+                                                       CudaState& state, OpLaunchers launchers,
                                                        std::unique_ptr<HostOps> hostOps) {
   auto events = CudaEvents::make(source.eventCount);
   if (!events) return events.takeError();
@@ -382,7 +383,7 @@ ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& sour
   auto hostStreams = HostStreams::make(source, state.threads);
   if (!hostStreams) return hostStreams.takeError();
   return std::make_unique<CudaProgram>(
-      source, state, std::move(launcher), std::move(hostOps), std::move(*hostStreams),
+      source, state, std::move(launchers), std::move(hostOps), std::move(*hostStreams),
       CudaProgram::Events{std::move(*events), std::move(*segmentEnds)});
 }
 

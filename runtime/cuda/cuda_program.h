@@ -14,10 +14,15 @@
 
 namespace stowage::runtime {
 
+/// Of the streams that launch ops on the device.
+struct OpLaunchers {
+  std::unique_ptr<Launcher> compute;
+  std::unique_ptr<Launcher> link;
+};
+
 /// `state` outlives the program. `hostOps`: null if nothing runs on the host. Errors: kCuda.
 ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& source,
-                                                       CudaState& state,
-                                                       std::unique_ptr<Launcher> launcher,
+                                                       CudaState& state, OpLaunchers launchers,
                                                        std::unique_ptr<HostOps> hostOps);
 
 }  // namespace stowage::runtime

@@ -68,12 +68,19 @@ struct CopyStreams {
   }
 };
 
+/// Streams that launch ops.
+struct OpStreams {
+  c10::cuda::CUDAStream compute;
+  c10::cuda::CUDAStream link;
+};
+
 struct CudaState {
   DeviceArena device;
   PinnedArena host;
   StepAllocator allocator;
   AllocationSource allocations;
   c10::cuda::CUDAStream compute;
+  c10::cuda::CUDAStream link;  // of collectives, beside compute
   CopyStream out;
   CopyStream in;
   std::unique_ptr<DiskFile> disk;    // null: none
@@ -90,12 +97,13 @@ struct CudaState {
   /// What libtorch's own allocator had given away when steps were under way; nothing before.
   std::optional<int64_t> givenAway;
 
-  CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes,
-            c10::cuda::CUDAStream computeStream, CopyStreams streams)
+  CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes, OpStreams opStreams,
+            CopyStreams streams)
       : device(std::move(deviceArena)),
         host(std::move(hostArena)),
         allocator(device.base(), device.bytes(), alignBytes),
-        compute(computeStream),
+        compute(opStreams.compute),
+        link(opStreams.link),
         out(std::move(streams.out)),
         in(std::move(streams.in)) {}
   ~CudaState() {
@@ -114,6 +122,8 @@ struct CudaState {
         return out.get();
       case ir::Stream::kHostToDevice:
         return in.get();
+      case ir::Stream::kCollective:
+        return link.stream();
       default:
         return compute.stream();
     }

@@ -12,6 +12,7 @@
 #include "runtime/cuda/cuda_device.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/link_bench.h"
+#include "runtime/cuda/ranks_bench.h"
 #include "runtime/cuda/used_memory.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/torch/torch_boundary.h"
@@ -39,6 +40,7 @@ class CudaLibrary final : public GpuLibrary {
       return error;
     }
     facts.name = properties.name;
+    facts.devices = devices;
     facts.computeCapability = 10 * properties.major + properties.minor;
     size_t free = 0;
     size_t all = 0;
@@ -71,6 +73,9 @@ class CudaLibrary final : public GpuLibrary {
     return calibrateCuda(graph, options);
   }
   ir::Expected<ir::LinkModel> measureLinks() override { return measureCudaLinks(); }
+  ir::Error measureRanks(const TrainingRanks& ranks, ir::LinkModel& links) override {
+    return measureCudaRanks(ranks, links);
+  }
 };
 
 }  // namespace

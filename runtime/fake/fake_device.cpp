@@ -168,7 +168,9 @@ class FakeProgram : public Program {
     const ir::Command& command = source.schedule.command(id);
     if (source.costs == nullptr) return kUnknownTime;
     if (command.kind == ir::CommandKind::kRun) {
-      return source.costs->nodes[command.node.index()].work;
+      const size_t node = command.node.index();
+      const bool isCollective = command.stream == ir::Stream::kCollective;
+      return isCollective ? source.costs->collectiveWork[node] : source.costs->nodes[node].work;
     }
     const ir::LinkRate& rate = linkRate(source.costs->links, command.stream);
     return rate.latency + transferTime(residencyBytes(source, command.from), rate.bandwidth);

@@ -26,6 +26,7 @@ struct CalibrateOptions;  // runtime/calibrate/calibrate.h
 /// The GPU that a process would use, as its driver and libraries describe it.
 struct GpuFacts {
   std::string name;
+  int devices = 1;            // GPUs that the process sees; it would use the first
   int computeCapability = 0;  // 90 for sm_90
   Bytes memory;
   Bytes freeMemory;
@@ -65,6 +66,8 @@ class GpuLibrary {
   virtual ir::Expected<ir::CostTable> calibrate(const ir::Graph& graph,
                                                 const CalibrateOptions& options) = 0;
   virtual ir::Expected<ir::LinkModel> measureLinks() = 0;
+  /// As in runtime/calibrate/ranks_link.h, by all ranks at once.
+  virtual ir::Error measureRanks(const TrainingRanks& ranks, ir::LinkModel& links) = 0;
 };
 
 /// Loads the library on the first call; later calls return the same. Looked for where the

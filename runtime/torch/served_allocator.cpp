@@ -73,6 +73,13 @@ class ServedAllocator final : public c10::Allocator {
 
   static void releaseAny(void* address) {
     if (address == nullptr) return;
+    // Threads that serve different streams have allocators of their own on one arena.
+    StepAllocator* own =
+        role.source == nullptr ? nullptr : role.source->serving.load(std::memory_order_acquire);
+    if (own != nullptr && own->owns(address)) {
+      own->release(static_cast<uint8_t*>(address));
+      return;
+    }
     if (StepAllocator* owner = arenas().findOwner(address)) {
       owner->release(static_cast<uint8_t*>(address));
       return;

@@ -11,6 +11,7 @@
 
 #include "ir/text/parser.h"
 #include "ir/text/printer.h"
+#include "passes/arrange_graph.h"
 #include "passes/normalise/host_updates.h"
 #include "passes/plan_step.h"
 #include "tests/property/mutations.h"
@@ -222,8 +223,8 @@ TEST(Mutation, EveryMutantIsRefusedByTheRuleExpected) {
 }
 
 /// Nothing moves but between device and host; all updates on the host; whatever may go to disk is
-/// sent there.
-enum class Tier : uint8_t { kDevice, kHostUpdates, kDisk };
+/// sent there; the step of one of two ranks.
+enum class Tier : uint8_t { kDevice, kHostUpdates, kDisk, kRanks };
 
 /// The updates of some steps are none that the host may do.
 std::shared_ptr<const ir::Graph> withHostUpdates(const ir::Graph& graph) {
@@ -239,6 +240,14 @@ std::optional<Case> planCase(uint64_t plan, Tier tier) {
   auto step =
       plan % 2 == 0 ? makeSmallStep(plan) : std::make_shared<const ir::Graph>(makeTinyGraph(plan));
   if (tier == Tier::kHostUpdates) step = withHostUpdates(*step);
+  if (tier == Tier::kRanks) {
+    ir::Expected<ir::Graph> ofRank = passes::graphForRanks(*step, 2);
+    if (!ofRank) {
+      llvm::consumeError(ofRank.takeError());
+      return std::nullopt;
+    }
+    step = std::make_shared<const ir::Graph>(std::move(*ofRank));
+  }
   const ir::CostTable costs = makeRandomCosts(*step, plan);
   passes::PlanStepOptions options{.budget = Bytes(1)};
   if (tier == Tier::kHostUpdates) options.orders = {passes::Order::kProgram};
@@ -284,12 +293,15 @@ TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
   int plans = 0;
   int64_t onHost = 0;
   int64_t onDisk = 0;
-  for (uint64_t seed = 0; seed < 18; ++seed) {
+  int64_t collectives = 0;
+  for (uint64_t seed = 0; seed < 24; ++seed) {
     const std::optional<Case> original = planCase(seed, seed < 12   ? Tier::kDevice
                                                         : seed < 15 ? Tier::kHostUpdates
-                                                                    : Tier::kDisk);
+                                                        : seed < 18 ? Tier::kDisk
+                                                                    : Tier::kRanks);
     if (!original) continue;
     ++plans;
+    collectives += countOn(original->schedule, ir::Stream::kCollective);
     onHost += countOn(original->schedule, ir::Stream::kHostCompute);
     onDisk += countOn(original->schedule, ir::Stream::kDiskRead);
     ASSERT_EQ(toText(rulesOf(ir::verify(original->input()))), " nothing") << "seed " << seed;
@@ -304,6 +316,7 @@ TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
   EXPECT_GE(plans, 12);
   EXPECT_GT(onHost, 3);
   EXPECT_GT(onDisk, 3);
+  EXPECT_GT(collectives, 10);
 }
 
 }  // namespace

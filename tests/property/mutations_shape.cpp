@@ -321,8 +321,9 @@ std::vector<MutationKind> streamMutations() {
              return llvm::any_of(changed.schedule.commands, isOnDiskOrHost);
            }),
   };
-  for (const Stream stream : {Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kDiskRead,
-                              Stream::kDiskWrite, Stream::kCollective, Stream::kHostCompute}) {
+  for (const Stream stream :
+       {Stream::kCompute, Stream::kDeviceToHost, Stream::kHostToDevice, Stream::kDiskRead,
+        Stream::kDiskWrite, Stream::kCollective, Stream::kHostCompute}) {
     kinds.push_back(
         atCommand("launch on a stream that is not its own", 15, [stream](Case&, Command& command) {
           if (!isRun(command) || command.stream == stream) return false;

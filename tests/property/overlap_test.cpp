@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <array>
 
+#include "ir/costs/cost_table.h"
+#include "passes/arrange_graph.h"
 #include "passes/plan_step.h"
 #include "planner/evaluate/timeline.h"
 #include "planner/targets/roofline.h"
@@ -22,6 +24,7 @@ namespace {
 constexpr int kLayers = 16;
 constexpr int64_t kRows = 256;
 constexpr int64_t kWidth = 64;
+constexpr Nanoseconds kOp(100'000);
 
 /// A stack of wide layers under plain SGD: activations are most of its memory.
 ir::Graph makeStack() {
@@ -45,6 +48,7 @@ ir::Graph makeStack() {
 struct Times {
   int64_t compute = 0;
   int64_t link = 0;  // the busier direction
+  int64_t ranks = 0;
   int64_t step = 0;  // in the steady state
 };
 
@@ -53,7 +57,7 @@ class Overlap : public testing::Test {
   Overlap() : graph_(makeStack()), target_(makeTestTarget()) {
     costs_ = makeRandomCosts(graph_, 1);
     for (auto& [signature, cost] : costs_.bySignature) {
-      cost.work = Nanoseconds(100'000);
+      cost.work = kOp;
       cost.launch = Nanoseconds(0);
     }
     // 64 KiB activations: the link carries one in the time of four ops.
@@ -77,10 +81,27 @@ class Overlap : public testing::Test {
         .stepTime.value();
   }
 
-  passes::PlannedStep planOffload(int64_t percent) {
+  /// Each collective takes as long as `ops` ops of compute.
+  void shareWith(int64_t ranks, double ops) {
+    graph_ = llvm::cantFail(passes::graphForRanks(graph_, ranks));
+    for (size_t i = 0; i < graph_.nodes().size(); ++i) {
+      costs_.bySignature[ir::nodeSignature(graph_, ir::NodeId(i))].work = kOp;
+    }
+    for (auto& [signature, cost] : costs_.bySignature) {
+      if (llvm::StringRef(signature).contains("stowage.")) cost.work = Nanoseconds(0);
+    }
+    costs_.links.betweenRanks = {
+        .bandwidth = BytesPerSecond(int64_t{1} << 50),
+        .latency = Nanoseconds(static_cast<int64_t>(ops * static_cast<double>(kOp.value())))};
+  }
+
+  passes::PlannedStep planOffload(int64_t percent) { return plan(percent, /*recompute=*/false); }
+
+  passes::PlannedStep plan(int64_t percent, bool recompute) {
     passes::PlanStepOptions options;
     options.budget = Bytes(int64_t{1} << 30);
-    options.allowed = {.offload = true, .disk = false, .recompute = false, .inPlaceReuse = true};
+    options.allowed = {
+        .offload = true, .disk = false, .recompute = recompute, .inPlaceReuse = true};
     const Bytes all =
         llvm::cantFail(passes::planStep(graph_, target_, costs_, options)).result.keepAllPeak;
     options.budget = Bytes(all.value() * percent / 100 / 512 * 512);
@@ -99,13 +120,16 @@ class Overlap : public testing::Test {
     std::array<int64_t, ir::kStreamCount> busy{};
     for (const ir::Command& command : schedule.commands) {
       busy[static_cast<size_t>(command.stream)] +=
-          command.kind == ir::CommandKind::kRun
+          command.stream == ir::Stream::kCollective
+              ? costs.collectiveWork[command.node.index()].value()
+          : command.kind == ir::CommandKind::kRun
               ? costs.time(command.node).value()
               : copyTime(graph.storage(schedule.residency(command.from).storage).bytes);
     }
     times.compute = busy[static_cast<size_t>(ir::Stream::kCompute)];
     times.link = std::max(busy[static_cast<size_t>(ir::Stream::kDeviceToHost)],
                           busy[static_cast<size_t>(ir::Stream::kHostToDevice)]);
+    times.ranks = busy[static_cast<size_t>(ir::Stream::kCollective)];
     return times;
   }
 
@@ -150,6 +174,41 @@ TEST_F(Overlap, CopiesThatAreWaitedForAtOnceTakeTheSum) {
   const Times times = play(planned.graph, schedule);
   EXPECT_GT(static_cast<double>(times.step),
             1.1 * static_cast<double>(std::max(times.compute, times.link)));
+}
+
+// What other ranks send arrives before it is read, and what waits for them runs later.
+TEST_F(Overlap, CollectivesRunBesideCompute) {
+  shareWith(4, 1.5);
+  for (const int64_t percent : {100, 60}) {
+    const passes::PlannedStep planned = plan(percent, /*recompute=*/true);
+    const Times times = play(planned.graph, planned.schedule);
+    ASSERT_GT(static_cast<double>(times.ranks), 0.4 * static_cast<double>(times.compute));
+    // The first gather has nothing beside it, nor have the last gradient's mean and update.
+    EXPECT_LE(times.step, std::max(times.compute, times.ranks) + 5 * kOp.value()) << percent;
+    EXPECT_EQ(times.step, predict(planned)) << percent;
+  }
+}
+
+// The bound counts them as what they are: one after the other, beside compute.
+TEST_F(Overlap, ALinkBetweenRanksThatIsSlowerThanComputeBinds) {
+  shareWith(4, 8);
+  const passes::PlannedStep planned = plan(100, /*recompute=*/true);
+  const Times times = play(planned.graph, planned.schedule);
+  ASSERT_GT(times.ranks, times.compute);
+  EXPECT_GE(planned.schedule.predicted.bound.value(), times.ranks);
+  EXPECT_LE(static_cast<double>(times.step), 1.2 * static_cast<double>(times.ranks));
+  EXPECT_GT(planned.result.timetable.stalls.ranks.value(), 0);
+}
+
+TEST_F(Overlap, CollectivesThatAreWaitedForAtOnceTakeTheSum) {
+  shareWith(4, 1.5);
+  const passes::PlannedStep planned = plan(100, /*recompute=*/true);
+  ir::Schedule schedule = planned.schedule;
+  for (size_t i = 1; i < schedule.commands.size(); ++i) {
+    schedule.commands[i].wait = {ir::CommandId(i - 1)};
+  }
+  const Times times = play(planned.graph, schedule);
+  EXPECT_GE(times.step, times.compute + times.ranks);
 }
 
 }  // namespace

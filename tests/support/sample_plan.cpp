@@ -143,8 +143,10 @@ planner::PlanFile makeSamplePlan() {
                 .file = "costs.json"};
   plan.boundScope = "program,hoisted";
   plan.prefetchLimit = Bytes(3584);
-  plan.stalls = {
-      .deviceToHost = Nanoseconds(1), .hostToDevice = Nanoseconds(2), .disk = Nanoseconds(3)};
+  plan.stalls = {.deviceToHost = Nanoseconds(1),
+                 .hostToDevice = Nanoseconds(2),
+                 .disk = Nanoseconds(3),
+                 .ranks = Nanoseconds(4)};
   return plan;
 }
 

@@ -55,6 +55,17 @@ ir::Error openGpuFor(const ir::Target& target) {
   return ir::makeError(std::move(error));
 }
 
+ir::Expected<bool> hasDevices(ir::DeviceKind device, int64_t count) {
+  if (device == ir::DeviceKind::kCpu) {
+    return count <= static_cast<int64_t>(std::max(1U, std::thread::hardware_concurrency()));
+  }
+  ir::Expected<runtime::GpuLibrary*> library = runtime::loadGpuLibrary();
+  if (!library) return library.takeError();
+  ir::Expected<runtime::GpuFacts> gpu = (*library)->describe();
+  if (!gpu) return gpu.takeError();
+  return gpu->devices >= count;
+}
+
 std::string describeMemoryCount(const ir::Target& target) {
   runtime::GpuLibrary* library = isGpu(target) ? runtime::loadedGpuLibrary() : nullptr;
   if (library == nullptr) return "";

@@ -16,6 +16,9 @@ namespace stowage::tools {
 /// Nothing to do for a CPU target. Errors: kEnvironment when there is no GPU, or its libraries do
 /// not load.
 ir::Error openGpuFor(const ir::Target& target);
+/// A device for each of so many processes: GPUs that this process sees, or cores. Errors:
+/// those of loading the GPU library.
+ir::Expected<bool> hasDevices(ir::DeviceKind device, int64_t count);
 /// What the user should know of how the opened GPU counts memory (runtime/gpu/gpu_library.h); ""
 /// for CPU targets.
 std::string describeMemoryCount(const ir::Target& target);

@@ -46,13 +46,21 @@ void printLinks(const MeasuredLinks& links, llvm::raw_ostream& os) {
        << " beside copies; those from the host keep " << formatPercent(alone.besideHostPermille)
        << " of their rate\n";
   }
+  if (links.hasRanks) {
+    os << "ranks      " << formatRate(alone.betweenRanks.bandwidth)
+       << " from the others together, after " << formatDuration(alone.betweenRanks.latency);
+    if (alone.besideRanksPermille < 1000) {
+      os << "; compute keeps " << formatPercent(alone.besideRanksPermille) << " of its rate beside";
+    }
+    os << '\n';
+  }
   if (!links.hasDisk) return;
   os << "disk       " << formatDisk(alone.diskWrite, " written, after ") << "; "
      << formatDisk(alone.diskRead, " read, after ") << "; " << formatPercent(alone.diskBothPermille)
      << " of that both at once\n";
 }
 
-nlohmann::ordered_json linksJson(const ir::LinkModel& links, bool hasDisk) {
+nlohmann::ordered_json linksJson(const ir::LinkModel& links, bool hasDisk, bool hasRanks) {
   const auto rate = [](const ir::LinkRate& link) {
     return nlohmann::ordered_json{{"bytes_per_s", link.bandwidth.value()},
                                   {"latency_ns", link.latency.value()}};
@@ -64,6 +72,10 @@ nlohmann::ordered_json linksJson(const ir::LinkModel& links, bool hasDisk) {
   if (links.hostUpdates > BytesPerSecond(0)) {
     json["host_updates_bytes_per_s"] = links.hostUpdates.value();
     json["h2d_beside_host_permille"] = links.besideHostPermille;
+  }
+  if (hasRanks) {
+    json["between_ranks"] = rate(links.betweenRanks);
+    json["compute_beside_ranks_permille"] = links.besideRanksPermille;
   }
   if (hasDisk) {
     json["disk_read"] = rate(links.diskRead);

@@ -138,7 +138,7 @@ ir::Expected<std::string> makeCorrectedCosts(const LoadedPlan& plan, const Costs
                                              const ir::StepPace& pace) {
   ir::CostTable table = costs.table;
   if (!costs.hasLinks) {
-    ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target.device);
+    ir::Expected<ir::LinkModel> links = runtime::measureLinks(plan.file.target);
     if (!links) return links.takeError();
     table.links = *links;
   }

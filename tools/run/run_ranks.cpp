@@ -18,23 +18,22 @@ ir::Error wrongUsage(std::string text) {
 
 }  // namespace
 
-ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags) {
-  if (flags.ranks == 1) return std::optional<runtime::LaunchedRank>();
+ir::Expected<std::optional<runtime::LaunchedRank>> findRank(int64_t ranks) {
+  if (ranks == 1) return std::optional<runtime::LaunchedRank>();
   ir::Expected<std::optional<runtime::LaunchedRank>> launched = runtime::launchedRank();
   if (!launched || !*launched) return launched;
   const int64_t count = (*launched)->count;
-  if (flags.ranks != 0 && flags.ranks != count) {
-    return wrongUsage("--ranks " + std::to_string(flags.ranks) + ": the launcher has started " +
+  if (ranks != 0 && ranks != count) {
+    return wrongUsage("--ranks " + std::to_string(ranks) + ": the launcher has started " +
                       std::to_string(count));
   }
   return launched;
 }
 
-namespace {
-
-/// Before CUDA is first asked. The GPUs that this host's ranks share are those that may be seen, in
-/// that order.
-void seeOwnGpu(const runtime::LaunchedRank& rank) {
+// The GPUs that this host's ranks share are those that may be seen, in that order.
+void seeOwnGpu(const std::optional<runtime::LaunchedRank>& launched) {
+  if (!launched || launched->localCount < 2) return;
+  const runtime::LaunchedRank& rank = *launched;
   constexpr const char* kVariable = "CUDA_VISIBLE_DEVICES";
   const char* seen = std::getenv(kVariable);
   std::string own = std::to_string(rank.localRank);
@@ -47,10 +46,8 @@ void seeOwnGpu(const runtime::LaunchedRank& rank) {
   ::setenv(kVariable, own.c_str(), /*overwrite=*/1);
 }
 
-}  // namespace
-
 void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags) {
-  if (rank && rank->localCount > 1) seeOwnGpu(*rank);
+  seeOwnGpu(rank);
   if (!rank || rank->rank == 0) return;
   flags.quiet = true;
   flags.json = false;

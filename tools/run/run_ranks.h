@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// Whether a run is one of several ranks, which a launcher or `--ranks` has started, and what that
-// means for its flags: rank 0 speaks and writes files.
+// Whether a process is one of several ranks, which a launcher or `--ranks` has started, and what
+// that means for a run's flags: rank 0 speaks and writes files.
 #ifndef STOWAGE_TOOLS_RUN_RUN_RANKS_H_
 #define STOWAGE_TOOLS_RUN_RUN_RANKS_H_
 
@@ -16,11 +16,15 @@
 
 namespace stowage::tools {
 
-/// Nothing for a run of one process. Errors: kEnvironment for a launcher's variables that are
-/// wrong; kInvalidArgument for another number of ranks than --ranks says.
-ir::Expected<std::optional<runtime::LaunchedRank>> findRank(const RunFlags& flags);
+/// Nothing for a run of one process. `ranks`: of --ranks; 0: not given. Errors: kEnvironment for a
+/// launcher's variables that are wrong; kInvalidArgument for another number of ranks than --ranks
+/// says.
+ir::Expected<std::optional<runtime::LaunchedRank>> findRank(int64_t ranks);
 
-/// What of the flags is rank 0's alone; and of the host's GPUs this process sees its own alone.
+/// Of the host's GPUs this process sees its own alone. Before CUDA is first asked.
+void seeOwnGpu(const std::optional<runtime::LaunchedRank>& rank);
+
+/// What of the flags is rank 0's alone; and as seeOwnGpu.
 void takeRank(const std::optional<runtime::LaunchedRank>& rank, RunFlags& flags);
 
 /// Is the plan for so many ranks, and are the flags? Errors: kInvalidArgument saying what to do.

@@ -104,7 +104,7 @@ ir::Expected<PlanningInputs> measureAndPrepare(const DemoFlags& flags, const Mod
   if (!costs) return costs.takeError();
   inputs.costs = std::move(*costs);
   if (ir::Error error = passes::addRowBlockCosts(step.graph, inputs.costs, measure)) return error;
-  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target.device);
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target);
   if (!links) return links.takeError();
   inputs.costs.links = *links;
   // Here the cores that compute also copy, and take turns with the rest of the machine.

@@ -92,6 +92,11 @@ void printPeak(const ir::Graph& graph, const LoadedPlan& plan, const PlanExplana
   }
 }
 
+const char* movementOf(const StallPlace& stall) {
+  if (stall.isRanks) return "collective";
+  return stall.isOut ? "offload" : "prefetch";
+}
+
 void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm::raw_ostream& os) {
   os << "step       " << formatDuration(explained.stepTime)
      << fmt::format(": recomputes {} ({:.1f} %), waiting {} ({:.1f} %)\n",
@@ -117,11 +122,15 @@ void printStalls(const ir::Graph& graph, const PlanExplanation& explained, llvm:
     os << fmt::format("on host    updates keep the host busy {:.0f} % of the step\n",
                       shareOf(explained.hostBusy, explained.stepTime));
   }
+  if (explained.ranksBusy.value() > 0) {
+    os << fmt::format("ranks      collectives busy {:.0f} % of the step\n",
+                      shareOf(explained.ranksBusy, explained.stepTime));
+  }
   for (const StallPlace& stall : explained.stalls) {
     os << fmt::format("waits      {:>10}  before {}", formatDuration(stall.time),
                       graph.describeNode(stall.node));
     if (stall.storage.isValid()) {
-      os << " for the " << (stall.isOut ? "offload" : "prefetch") << " of '"
+      os << " for the " << movementOf(stall) << " of '"
          << ir::printable(nameOf(graph, stall.storage)) << "'";
     }
     if (stall.isByDisk) os << ", which waited for the disk";
@@ -141,7 +150,9 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const Plan
     stalls.push_back({{"node", stall.node.raw()},
                       {"describe", graph.describeNode(stall.node)},
                       {"storage", nameOf(graph, stall.storage)},
-                      {"direction", stall.isOut ? "d2h" : "h2d"},
+                      {"direction", stall.isRanks ? "ranks"
+                                    : stall.isOut ? "d2h"
+                                                  : "h2d"},
                       {"by_disk", stall.isByDisk},
                       {"ns", stall.time.value()}});
   }
@@ -162,7 +173,8 @@ Json toJson(const LoadedPlan& plan, const PlanExplanation& explained, const Plan
             {"h2d", explained.inBusy.value()},
             {"disk_read", explained.diskReadBusy.value()},
             {"disk_write", explained.diskWriteBusy.value()},
-            {"host", explained.hostBusy.value()}}},
+            {"host", explained.hostBusy.value()},
+            {"collective", explained.ranksBusy.value()}}},
           {"stalls", stalls},
           {"helps", helpJson(help)}};
 }

@@ -17,6 +17,7 @@
 #include "planner/files/cost_json.h"
 #include "planner/report/plan_summary.h"
 #include "runtime/calibrate/calibrate.h"
+#include "runtime/calibrate/ranks_link.h"
 #include "runtime/disk/disk_rates.h"
 #include "runtime/torch/torch_version.h"
 #include "tools/cli/budget_flag.h"
@@ -32,7 +33,9 @@
 #include "tools/planning/planning_flags.h"
 #include "tools/run/in_step_times.h"
 #include "tools/run/measured_links.h"
+#include "tools/run/rank_processes.h"
 #include "tools/run/run_checks.h"
+#include "tools/run/run_ranks.h"
 #include "tools/verbs/verbs.h"
 
 namespace stowage::tools {
@@ -59,6 +62,7 @@ struct Measured {
   std::vector<runtime::UnrepeatedOp> unrepeated;
   std::optional<runtime::DiskRates> disk;
   std::optional<InStepTimes> inSteps;
+  bool hasRanks = false;  // what lies between ranks was measured
 };
 
 /// What was measured before: here, by these libraries, in this mode.
@@ -109,9 +113,9 @@ ir::Expected<ir::CostTable> measureOps(const ProfileFlags& flags, const ir::Grap
                                     }});
 }
 
-ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
+ir::Expected<ir::LinkModel> measureLinks(const ir::Target& target,
                                          const std::optional<runtime::DiskRates>& disk) {
-  ir::Expected<ir::LinkModel> links = runtime::measureLinks(device);
+  ir::Expected<ir::LinkModel> links = runtime::measureLinks(target);
   if (links && disk) {
     links->diskRead = disk->read;
     links->diskWrite = disk->write;
@@ -120,7 +124,20 @@ ir::Expected<ir::LinkModel> measureLinks(ir::DeviceKind device,
   return links;
 }
 
-ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph) {
+/// All of them at once, as in steps: each copies to and from one host.
+ir::Expected<ir::LinkModel> measureLinksOfRanks(const ir::Target& target, const Measured& measured,
+                                                const runtime::TrainingRanks* ranks) {
+  if (ranks == nullptr) return measureLinks(target, measured.disk);
+  if (ir::Error error = ranks->between.agree("measuring the links", 0)) return error;
+  ir::Expected<ir::LinkModel> links = measureLinks(target, measured.disk);
+  if (!links) return links.takeError();
+  if (ir::Error error = runtime::measureRanksLink(target.device, *ranks, *links)) return error;
+  return links;
+}
+
+/// `ranks`: this process is one of them; null: it measures alone.
+ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph,
+                               const runtime::TrainingRanks* ranks) {
   ir::Expected<ir::Target> target = chooseTarget(graph, "", flags.threads);
   if (!target) return inInput(target.takeError(), flags.step);
   if (ir::Error error = checkMayRun(graph, flags.step)) return error;
@@ -149,8 +166,9 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   }
   const std::string scatter = describeScatter(measured.spread.median, measured.spread.shortest);
   remark(scatter, flags);
-  ir::Expected<ir::LinkModel> links = measureLinks(target->device, measured.disk);
+  ir::Expected<ir::LinkModel> links = measureLinksOfRanks(*target, measured, ranks);
   if (!links) return links.takeError();
+  measured.hasRanks = ranks != nullptr;
   measured.links = *links;
   costs->links = *links;
   measured.costs = std::move(*costs);
@@ -236,7 +254,7 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
                                    {"compute_ns", sums.work.value()},
                                    {"launch_ns", sums.launch.value()}};
     if (measured.costs.outside) json["outside_bytes"] = measured.costs.outside->value();
-    json["links"] = linksJson(measured.links, measured.disk.has_value());
+    json["links"] = linksJson(measured.links, measured.disk.has_value(), measured.hasRanks);
     if (measured.inSteps) {
       const ir::LinkModel& inSteps = measured.costs.links;
       json["in_steps"] = {{"arena_bytes", measured.inSteps->arena.value()},
@@ -263,7 +281,8 @@ void printProfile(const ProfileFlags& flags, const Measured& measured, const ir:
     }
     os << '\n';
   }
-  printLinks({measured.links, measured.costs.links, measured.disk.has_value()}, os);
+  printLinks({measured.links, measured.costs.links, measured.disk.has_value(), measured.hasRanks},
+             os);
   if (measured.inSteps) printInSteps(*measured.inSteps, os);
   if (flags.repeats > 1) printRepeats(flags, measured, graph, os);
   if (!toStdout) os << "wrote      " << flags.output << '\n';
@@ -278,6 +297,37 @@ ir::Error checkInStepSizes(const ProfileFlags& flags) {
   return readHostLimit(flags.host, options);
 }
 
+VerbResult answerProfile(const ProfileFlags& flags, const Measured& measured,
+                         const ir::Graph& graph) {
+  const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
+                                  .torchVersion = runtime::torchVersion(),
+                                  .table = measured.costs};
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  if (ir::Error error = planner::writeCosts(file, os)) return error;
+  os.flush();
+  if (ir::Error error = writeWholeFile(flags.output, flags.replace,
+                                       [&](llvm::raw_ostream& out) { out << text; })) {
+    return error;
+  }
+  printProfile(flags, measured, graph);
+  const bool contradicts = llvm::any_of(measured.unrepeated, [&](const runtime::UnrepeatedOp& op) {
+    return contradictsTable(graph, op);
+  });
+  return contradicts ? kExitNo : kExitYes;
+}
+
+/// Rank 0 speaks and writes; what others measure beside it is their own.
+VerbResult profileAsRank(ProfileFlags flags, const ir::Graph& graph, RankMeeting& meeting) {
+  if (ir::Error error = meeting.join()) return error;
+  const bool speaks = meeting.ranks() == nullptr || meeting.ranks()->rank() == 0;
+  if (!speaks) flags.quiet = true;
+  ir::Expected<Measured> measured = measure(flags, graph, meeting.ranks());
+  if (!measured) return measured.takeError();
+  if (!speaks) return kExitYes;
+  return answerProfile(flags, *measured, graph);
+}
+
 VerbResult runProfile(const ProfileFlags& flags) {
   std::vector<std::string> inputs = flags.known;
   inputs.push_back(flags.step);
@@ -287,24 +337,22 @@ VerbResult runProfile(const ProfileFlags& flags) {
   ir::Expected<ir::Graph> graph = loadGraphForRanks(flags.step, flags.ranks);
   if (!graph) return graph.takeError();
   if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
-  ir::Expected<Measured> measured = measure(flags, *graph);
-  if (!measured) return measured.takeError();
-  const planner::CostFile file = {.stowageVersion = STOWAGE_VERSION,
-                                  .torchVersion = runtime::torchVersion(),
-                                  .table = measured->costs};
-  std::string text;
-  llvm::raw_string_ostream os(text);
-  if (ir::Error error = planner::writeCosts(file, os)) return error;
-  os.flush();
-  if (ir::Error error = writeWholeFile(flags.output, flags.replace,
-                                       [&](llvm::raw_ostream& out) { out << text; })) {
-    return error;
+  ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(graph->ranks());
+  if (!rank) return rank.takeError();
+  if (!*rank && graph->ranks() > 1) {
+    ir::Expected<ir::Target> target = chooseTarget(*graph, "", flags.threads);
+    if (!target) return inInput(target.takeError(), flags.step);
+    ir::Expected<bool> hasAll = hasDevices(target->device, graph->ranks());
+    if (!hasAll) return hasAll.takeError();
+    if (*hasAll) return runRanks(graph->ranks());
+    remark(
+        "this host has fewer devices than ranks: what lies between ranks is the profile's, not "
+        "measured",
+        flags);
   }
-  printProfile(flags, *measured, *graph);
-  const bool contradicts = llvm::any_of(measured->unrepeated, [&](const runtime::UnrepeatedOp& op) {
-    return contradictsTable(*graph, op);
-  });
-  return contradicts ? kExitNo : kExitYes;
+  seeOwnGpu(*rank);
+  RankMeeting meeting(*rank);
+  return meeting.end(profileAsRank(flags, *graph, meeting));
 }
 
 }  // namespace

@@ -315,7 +315,7 @@ VerbResult startRanks(const RunFlags& flags) {
 }
 
 VerbResult runAsRank(RunFlags& flags) {
-  ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(flags);
+  ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(flags.ranks);
   if (!rank) return rank.takeError();
   if (!*rank && flags.ranks > 1) return startRanks(flags);
   takeRank(*rank, flags);

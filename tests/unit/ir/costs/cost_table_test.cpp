@@ -12,6 +12,7 @@
 #include <set>
 
 #include "ir/schedule/fingerprint.h"
+#include "ir/text/parser.h"
 
 namespace stowage::ir {
 namespace {
@@ -295,6 +296,33 @@ TEST(Fingerprint, OfATargetIgnoresRatesAndCoversIdentity) {
     distinct.insert(fingerprint(target));
   }
   EXPECT_EQ(distinct.size(), changes.size() + 1);
+}
+
+// Two of three parts of 256 bytes come from the other ranks, over a link of 1 byte/ns after 100 ns.
+TEST(ResolveCosts, CollectivesTakeTheLinkAndAShareOfCompute) {
+  const Graph graph = llvm::cantFail(parseGraph(R"(graph @ranks version=1 ranks=3 {
+  parameter %w "w" : f32[64] shard of f32[192]
+  %x "whole" : f32[192] = stowage.all_gather.default(%w, 3)
+  %y : f32[192] = aten.relu.default(%x)
+  %z : f32[64] = stowage.reduce_scatter.default(%y, 3, true)
+})"));
+  CostTable table{.source = CostSource::kGiven, .device = "test"};
+  for (size_t i = 0; i < 3; ++i) {
+    table.bySignature[nodeSignature(graph, NodeId(i))] = {.work = Nanoseconds(50)};
+  }
+  const NodeCosts unknown = llvm::cantFail(resolveCosts(graph, table));
+  EXPECT_EQ(unknown.collectiveWork,
+            (std::vector<Nanoseconds>{Nanoseconds(50), {}, Nanoseconds(50)}));
+  EXPECT_EQ(unknown.totalTime(), Nanoseconds(50)) << "without the collectives";
+  table.links.betweenRanks = {.bandwidth = BytesPerSecond(1'000'000'000),
+                              .latency = Nanoseconds(100)};
+  table.links.besideRanksPermille = 700;
+  const NodeCosts costs = llvm::cantFail(resolveCosts(graph, table));
+  // The sums of a rank's own part come after what it receives.
+  EXPECT_EQ(costs.collectiveWork,
+            (std::vector<Nanoseconds>{Nanoseconds(612), {}, Nanoseconds(662)}));
+  EXPECT_EQ(costs.nodes[0].work, Nanoseconds(183)) << "three tenths of it";
+  EXPECT_EQ(costs.nodes[1].work, Nanoseconds(50));
 }
 
 }  // namespace

@@ -59,6 +59,7 @@ TEST(PlanJson, EveryFieldIsReadBack) {
   EXPECT_EQ(again.labels[1].name, "a \"quoted\" name");
   EXPECT_EQ(again.labels[1].bytes, Bytes(16));
   EXPECT_EQ(again.stalls.disk, Nanoseconds(3));
+  EXPECT_EQ(again.stalls.ranks, Nanoseconds(4));
 }
 
 TEST(PlanJson, TheTargetIsReadBackWhole) {

@@ -34,6 +34,8 @@ ir::Target makeTarget() {
   target.links.besideHostPermille = 700;
   target.links.hostUpdates = BytesPerSecond(2);
   target.links.launch = Nanoseconds(9);
+  target.links.betweenRanks = link(10);
+  target.links.besideRanksPermille = 600;
   target.computeCapability = 90;
   target.cudnnVersion = 91900;
   return target;
@@ -76,6 +78,8 @@ TEST(TargetJson, EveryFieldIsReadBack) {
   EXPECT_EQ(target.links.hostToDevice.latency, Nanoseconds(4));
   EXPECT_EQ(target.links.diskBothPermille, 800);
   EXPECT_EQ(target.links.besideHostPermille, 700);
+  EXPECT_EQ(target.links.betweenRanks.latency, Nanoseconds(10));
+  EXPECT_EQ(target.links.besideRanksPermille, 600);
 }
 
 // Equal targets are equal bytes, so rates are written by name. What is 0 is left out.
@@ -86,9 +90,11 @@ TEST(TargetJson, RatesAreSortedAndOptionalFieldsMayBeAbsent) {
   target.links.launch = Nanoseconds(0);
   target.links.diskBothPermille = target.links.besideHostPermille = 1000;
   target.links.hostUpdates = BytesPerSecond(0);
+  target.links.betweenRanks.bandwidth = BytesPerSecond(0);
+  target.links.besideRanksPermille = 1000;
   const std::string text = write(target);
   EXPECT_EQ(text.find("outside_bytes"), std::string::npos);
-  for (const char* name : {"launch_ns", "disk_both", "beside_host", "host_updates"}) {
+  for (const char* name : {"launch_ns", "disk_both", "beside_host", "host_updates", "ranks"}) {
     EXPECT_EQ(text.find(name), std::string::npos) << name;
   }
   std::optional<JsonFault> fault;

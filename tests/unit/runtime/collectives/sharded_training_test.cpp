@@ -106,7 +106,7 @@ ir::Target makeTarget() {
 
 ir::CostTable measure(const ir::Graph& graph) {
   ir::CostTable costs = orFail(runtime::calibrate(graph, {.runs = 1}));
-  costs.links = orFail(runtime::measureLinks(ir::DeviceKind::kCpu));
+  costs.links = orFail(runtime::measureLinks(makeTarget()));
   return costs;
 }
 

@@ -311,5 +311,20 @@ TEST_F(RunRanks, RanksThatDifferAreNamed) {
   EXPECT_TRUE(told.says("rank 1 gave up") && told.says("none.safetensors")) << told.text;
 }
 
+// Both ranks measure at once, and rank 0 writes.
+TEST_F(RunRanks, AProfileMeasuresWhatLiesBetweenRanks) {
+  const std::string costs = at("costs.json");
+  const Outcome outcome =
+      stowage("profile " + at("step.stow") + " --ranks 2 --threads 1 --json -o " + costs);
+  ASSERT_EQ(outcome.code, 0) << outcome.text;
+  const size_t begin = outcome.text.find('{');
+  ASSERT_NE(begin, std::string::npos) << outcome.text;
+  const auto links = nlohmann::json::parse(outcome.text.substr(begin)).at("links");
+  EXPECT_GT(links.at("between_ranks").at("bytes_per_s"), 1'000'000);
+  EXPECT_GT(links.at("between_ranks").at("latency_ns"), 0);
+  std::ifstream file(costs);
+  EXPECT_EQ(nlohmann::json::parse(file).at("links").at("between_ranks"), links.at("between_ranks"));
+}
+
 }  // namespace
 }  // namespace stowage::tests

@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+#include "ir/graph/collectives.h"
+
+namespace stowage::ir {
+
+namespace {
+
+constexpr llvm::StringLiteral kGather = "stowage.all_gather.default";
+constexpr llvm::StringLiteral kReduceScatter = "stowage.reduce_scatter.default";
+
+}  // namespace
+
+bool isGather(const Node& node) { return node.op == kGather; }
+
+bool isCollective(const Node& node) { return isGather(node) || node.op == kReduceScatter; }
+
+Bytes receivedBytes(const Graph& graph, const Node& collective) {
+  const ValueId whole = isGather(collective) ? collective.results.front()
+                                             : std::get<ValueArg>(collective.args.front()).value;
+  const TensorType& type = graph.value(whole).type;
+  const int64_t all = type.numElements() * elementBytes(type.dtype);
+  return Bytes(all - all / graph.ranks());
+}
+
+}  // namespace stowage::ir

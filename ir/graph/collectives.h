@@ -1,0 +1,25 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Collectives: nodes in which all ranks take part, and what they bring each of them. They run on a
+// stream of their own, so that they need not wait for compute that they do not depend on.
+#ifndef STOWAGE_IR_GRAPH_COLLECTIVES_H_
+#define STOWAGE_IR_GRAPH_COLLECTIVES_H_
+
+#include "ir/graph/graph.h"
+
+namespace stowage::ir {
+
+/// One that a step of ranks has (runtime/collectives): `stowage.all_gather`,
+/// `stowage.reduce_scatter`.
+bool isCollective(const Node& node);
+
+/// Does it bring all parts of all ranks together? Its result is then its operand's parts, and
+/// making it again gives the same bits.
+bool isGather(const Node& node);
+
+/// Bytes that a rank receives from all others together.
+Bytes receivedBytes(const Graph& graph, const Node& collective);
+
+}  // namespace stowage::ir
+
+#endif  // STOWAGE_IR_GRAPH_COLLECTIVES_H_
