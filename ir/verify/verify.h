@@ -2,9 +2,10 @@
 //
 // Proves a schedule against its graph: whatever order the waits allow, every read of every step
 // gets the bytes that the graph asks for, and no byte outside of the arenas is touched. Sees only
-// graph.h, schedule.h, op_table.h, target.h, cost_table.h, fingerprint.h: no planner, no liveness.
-// The graph must satisfy checkGraph; the schedule may be anything that its types can hold. Reports
-// every violation, not only the first. Cost: O(commands * streams + uses * log).
+// graph.h, collectives.h, schedule.h, op_table.h, target.h, cost_table.h, fingerprint.h: no
+// planner, no liveness. The graph must satisfy checkGraph; the schedule may be anything that its
+// types can hold. Reports every violation, not only the first. Cost: O(commands * streams + uses *
+// log).
 //
 // What is assumed of execution. One thread enqueues commands by index. A stream is first in,
 // first out, from step to step. `wait` names commands of the same step, `prev` of the step before.

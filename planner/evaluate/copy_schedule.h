@@ -45,6 +45,9 @@ struct CopySchedule {
   std::vector<ComputePosition> latest;
   std::vector<int64_t> launchStarts;  // by launch: times since the begin of a period, as simulated
   int64_t length = 0;                 // of a period
+  /// On ranks: a collective has its bytes until the link is done with it; false: for its own
+  /// launch.
+  bool isBesideLink = true;
 };
 
 /// `prefetchLimit`: bytes of the device that prefetches may fill, reserved regions not counted.

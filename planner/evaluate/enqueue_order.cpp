@@ -51,7 +51,8 @@ class Orderer {
   void collect() {
     events_.reserve(
         2 * (x_.launches.size() + x_.offloads.size() + x_.prefetches.size() + x_.hostRuns.size()));
-    const std::vector<ComputePosition> ends = findLaunchEnds(table_, x_, launchStarts());
+    const std::vector<ComputePosition> ends =
+        findLaunchEnds(table_, x_, copies_.isBesideLink ? launchStarts() : std::vector<int64_t>());
     for (int32_t i = 0; i < x_.launchCount(); ++i) {
       events_.push_back({i, 0, EventKind::kLaunchStart, i});
       addPosition(ends[static_cast<size_t>(i)], EventKind::kLaunchEnd, static_cast<size_t>(i));

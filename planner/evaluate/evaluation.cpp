@@ -12,26 +12,32 @@ namespace stowage::planner {
 
 namespace {
 
-ir::Expected<Expansion> expandForRanks(const GapTable& table, const Actions& actions,
-                                       int64_t prefetchLimit) {
-  ir::Expected<Expansion> expansion = expand(table, actions);
-  if (!expansion || table.problem().costs.collectiveWork.empty()) return expansion;
-  const int64_t limit = prefetchLimit - table.reservedBytes();
-  return expand(table, actions, orderAroundCollectives(table, *expansion, limit));
+Draft draftOf(const GapTable& table, Expansion expansion, int64_t prefetchLimit, bool isBeside) {
+  Draft draft;
+  draft.expansion = std::move(expansion);
+  draft.copies = scheduleCopies(table, draft.expansion, prefetchLimit - table.reservedBytes());
+  draft.copies.isBesideLink = isBeside;
+  draft.order = findEnqueueOrder(table, draft.expansion, draft.copies);
+  draft.device = collectDeviceItems(table, draft.expansion, draft.order);
+  return draft;
 }
 
 }  // namespace
 
 ir::Expected<Draft> draftTimetable(const GapTable& table, const Actions& actions,
                                    int64_t prefetchLimit) {
-  ir::Expected<Expansion> expansion = expandForRanks(table, actions, prefetchLimit);
-  if (!expansion) return expansion.takeError();
-  Draft draft;
-  draft.expansion = std::move(*expansion);
-  draft.copies = scheduleCopies(table, draft.expansion, prefetchLimit - table.reservedBytes());
-  draft.order = findEnqueueOrder(table, draft.expansion, draft.copies);
-  draft.device = collectDeviceItems(table, draft.expansion, draft.order);
-  return draft;
+  ir::Expected<Expansion> inOrder = expand(table, actions);
+  if (!inOrder) return inOrder.takeError();
+  if (!table.problem().costs.collectiveWork.empty()) {
+    const int64_t limit = prefetchLimit - table.reservedBytes();
+    ir::Expected<Expansion> beside =
+        expand(table, actions, orderAroundCollectives(table, *inOrder, limit));
+    if (!beside) return beside.takeError();
+    Draft draft = draftOf(table, std::move(*beside), prefetchLimit, /*isBeside=*/true);
+    if (draft.device.leastPeak <= prefetchLimit) return draft;
+  }
+  // Where bytes are scarce, what collectives have is free for the next launch, which then waits.
+  return draftOf(table, std::move(*inOrder), prefetchLimit, /*isBeside=*/false);
 }
 
 Timetable finishTimetable(const GapTable& table, const Actions& actions, int64_t prefetchLimit,

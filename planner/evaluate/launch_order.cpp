@@ -268,7 +268,7 @@ std::vector<ComputePosition> findLaunchEnds(const GapTable& table, const Expansi
   for (size_t i = 1; i < ends.size(); ++i) {
     const size_t node = expansion.launches[i].node.index();
     ends[i] = {static_cast<int64_t>(i), table.nodeTime(node)};
-    if (table.collectiveTime(node) == 0) continue;
+    if (starts.empty() || table.collectiveTime(node) == 0) continue;
     linkFree = std::max(linkFree, starts[i]) + table.collectiveTime(node);
     const auto after = std::upper_bound(starts.begin(), starts.end(), linkFree);
     const int64_t last = after - starts.begin() - 1;

@@ -22,7 +22,8 @@ namespace stowage::planner {
 LaunchOrder orderAroundCollectives(const GapTable& table, const Expansion& inOrder, int64_t limit);
 
 /// By launch: when a collective is over, at most the end of the step, as a position on the compute
-/// stream; of any other launch its own end. `starts`: of launches, since the step's begin.
+/// stream; of any other launch its own end. `starts`: of launches, since the step's begin; empty:
+/// each ends where its own does.
 std::vector<ComputePosition> findLaunchEnds(const GapTable& table, const Expansion& expansion,
                                             const std::vector<int64_t>& starts);
 

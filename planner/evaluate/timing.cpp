@@ -203,9 +203,8 @@ Nanoseconds commandTime(const ir::Graph& graph, llvm::ArrayRef<ir::Residency> re
                         int64_t alignBytes) {
   if (command.kind == ir::CommandKind::kRun) {
     const size_t node = command.node.index();
-    if (command.stream == ir::Stream::kHostCompute) return costs.hostWork[node];
-    if (command.stream == ir::Stream::kCollective) return costs.collectiveWork[node];
-    return costs.nodes[node].work;
+    if (graph.node(command.node).onHost) return costs.hostWork[node];
+    return costs.isCollective(command.node) ? costs.collectiveWork[node] : costs.nodes[node].work;
   }
   const ir::Storage& storage = graph.storage(residencies[command.from.index()].storage);
   const Bytes bytes = roundUp(storage.bytes, alignBytes);

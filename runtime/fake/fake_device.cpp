@@ -169,7 +169,7 @@ class FakeProgram : public Program {
     if (source.costs == nullptr) return kUnknownTime;
     if (command.kind == ir::CommandKind::kRun) {
       const size_t node = command.node.index();
-      const bool isCollective = command.stream == ir::Stream::kCollective;
+      const bool isCollective = source.costs->isCollective(command.node);
       return isCollective ? source.costs->collectiveWork[node] : source.costs->nodes[node].work;
     }
     const ir::LinkRate& rate = linkRate(source.costs->links, command.stream);

@@ -271,7 +271,8 @@ std::optional<Case> planCase(uint64_t plan, Tier tier) {
   options.budget = orFail(planWith()).result.timetable.devicePeak;
   passes::PlannedStep planned = orFail(planWith());
   made.budget = planned.result.timetable.devicePeak;
-  made.costs = std::make_shared<ir::NodeCosts>(orFail(ir::resolveCosts(planned.graph, costs)));
+  made.costs = std::make_shared<ir::NodeCosts>(
+      orFail(ir::resolveCosts(planned.graph, passes::costsOf(planned, costs))));
   made.graph = std::make_shared<ir::Graph>(std::move(planned.graph));
   made.schedule = std::move(planned.schedule);
   return made;
@@ -294,7 +295,7 @@ TEST(Mutation, MutantsOfThePlannersOwnSchedulesAreRefused) {
   int64_t onHost = 0;
   int64_t onDisk = 0;
   int64_t collectives = 0;
-  for (uint64_t seed = 0; seed < 24; ++seed) {
+  for (uint64_t seed = 0; seed < 48; ++seed) {
     const std::optional<Case> original = planCase(seed, seed < 12   ? Tier::kDevice
                                                         : seed < 15 ? Tier::kHostUpdates
                                                         : seed < 18 ? Tier::kDisk

@@ -208,7 +208,8 @@ TEST_F(Overlap, CollectivesThatAreWaitedForAtOnceTakeTheSum) {
     schedule.commands[i].wait = {ir::CommandId(i - 1)};
   }
   const Times times = play(planned.graph, schedule);
-  EXPECT_GE(times.step, times.compute + times.ranks);
+  // But for the first of a step, which runs beside the end of the step before.
+  EXPECT_GE(times.step, times.compute + times.ranks - 6 * kOp.value());
 }
 
 }  // namespace

@@ -162,7 +162,7 @@ TEST(ShardedTraining, AGatherIsRepeatedWhereTheBudgetAsksForIt) {
   auto planner = orFail(passes::StepPlanner::make(graph, target, costs, {.allowed = recompute}));
   const auto roomy = orFail(planner.plan(Bytes(int64_t{1} << 40)));
   EXPECT_EQ(gathersIn(roomy), kLayers);
-  const Bytes tight(roomy.result.keepAllPeak.value() * 2 / 3);
+  const Bytes tight(roomy.result.keepAllPeak.value() / 2);
   const auto planned = orFail(planner.plan(tight));
   EXPECT_GT(gathersIn(planned), kLayers);
   EXPECT_EQ(compareOnRanks(4, planned, target, costs), "");
