@@ -5,6 +5,7 @@
 #include <numeric>
 #include <utility>
 
+#include "planner/evaluate/action_checks.h"
 #include "planner/evaluate/host_copies.h"
 #include "planner/evaluate/in_place_reuse.h"
 
@@ -29,7 +30,7 @@ class Expander {
       : table_(table), graph_(table.problem().graph), actions_(actions) {}
 
   ir::Expected<Expansion> run(const LaunchOrder& order) {
-    if (ir::Error error = checkActions()) return error;
+    if (ir::Error error = checkActions(table_, actions_)) return error;
     begin();
     for (const OrderedLaunch& next : order) {
       if (ir::Error error = next.made.isValid() ? makeAgain(next.made) : add(next.node.index())) {
@@ -73,22 +74,6 @@ class Expander {
   // What must be on the host is, whatever was asked for.
   GapAction actionAt(size_t gap) const {
     return table_.gaps()[gap].mustHost ? GapAction::kHost : actions_[gap];
-  }
-
-  ir::Error checkActions() const {
-    for (size_t g = 0; g < actions_.size(); ++g) {
-      const Gap& gap = table_.gaps()[g];
-      if (gap.mustHost) continue;
-      const bool legal = actions_[g] == GapAction::kKeep ||
-                         (actions_[g] == GapAction::kHost && gap.mayHost) ||
-                         (actions_[g] == GapAction::kDisk && gap.mayDisk) ||
-                         (actions_[g] == GapAction::kRecompute && gap.mayRecompute);
-      if (legal) continue;
-      return refuse(gap.storage, std::string("found action '") + gapActionName(actions_[g]) +
-                                     "' for the gap [" + std::to_string(gap.begin) + ", " +
-                                     std::to_string(gap.end) + "), which does not allow it");
-    }
-    return ir::success();
   }
 
   void begin() {

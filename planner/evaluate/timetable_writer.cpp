@@ -8,6 +8,7 @@
 #include "ir/graph/collectives.h"
 #include "planner/evaluate/copy_schedule.h"
 #include "planner/evaluate/dependencies.h"
+#include "planner/evaluate/stalls.h"
 #include "planner/evaluate/timing.h"
 
 namespace stowage::planner {
@@ -306,84 +307,16 @@ class Writer {
                         .shares = shares,
                         .launchOverheads = findLaunchOverheads(problem_.graph, problem_.graphMode,
                                                                problem_.costs, commands)});
-    enqueued_ = timeline.enqueued;
     result_.stepTime = timeline.stepTime;
     result_.computeTime = problem_.costs.totalTime();
     for (size_t i = 0; i < result_.actions.size(); ++i) {
       result_.actions[i].start = timeline.start[i];
       result_.actions[i].end = timeline.end[i];
     }
-    attributeStalls(dependencies, meetings);
+    isBlamed_ = attributeStalls(
+        {.dependencies = dependencies, .meetings = meetings, .enqueued = timeline.enqueued},
+        result_);
     writeReasons();
-  }
-
-  // A launch that starts after its predecessor's end and after it was enqueued waited for the
-  // command that ended last.
-  void attributeStalls(const Dependencies& dependencies, llvm::ArrayRef<size_t> meetings) {
-    isBlamed_.assign(result_.actions.size(), false);
-    Nanoseconds free;
-    size_t placed = 0;  // of stallsAt: those with a node
-    for (size_t i = 0; i < result_.actions.size(); ++i) {
-      const TimedAction& action = result_.actions[i];
-      if (action.command.stream != ir::Stream::kCompute) continue;
-      if (!enqueued_.empty()) free = std::max(free, enqueued_[i]);
-      if (action.start > free) {
-        const bool meets = i > 0 && llvm::is_contained(meetings, i);
-        const std::optional<size_t> last = meets ? lastBefore(i) : lastWait(dependencies, i);
-        if (last) isBlamed_[*last] = true;
-        const StallAt stall{.isOut = last && isOn(*last, ir::Stream::kDeviceToHost),
-                            .isRanks = last && isOn(*last, ir::Stream::kCollective),
-                            .time = action.start - free};
-        const bool isDisk = last && waitedForDisk(dependencies, *last);
-        (stall.isRanks ? result_.stalls.ranks
-         : isDisk      ? result_.stalls.disk
-         : stall.isOut ? result_.stalls.deviceToHost
-                       : result_.stalls.hostToDevice) += stall.time;
-        result_.stallsAt.push_back(stall);
-      }
-      free = action.end;
-      if (action.command.recompute > 0) continue;
-      for (; placed < result_.stallsAt.size(); ++placed) {
-        result_.stallsAt[placed].node = action.command.node;
-      }
-    }
-  }
-
-  bool isOn(size_t action, ir::Stream stream) const {
-    return result_.actions[action].command.stream == stream;
-  }
-
-  /// The one that all streams waited for.
-  size_t lastBefore(size_t command) const {
-    const auto end = [&](const TimedAction& a, const TimedAction& b) { return a.end < b.end; };
-    const auto first = result_.actions.begin();
-    return static_cast<size_t>(std::max_element(first, first + static_cast<int64_t>(command), end) -
-                               first);
-  }
-
-  // A copy that started when the disk was done.
-  bool waitedForDisk(const Dependencies& dependencies, size_t copy) const {
-    const std::optional<size_t> last = lastWait(dependencies, copy);
-    if (!last) return false;
-    const TimedAction& other = result_.actions[*last];
-    const bool isDisk = other.command.stream == ir::Stream::kDiskRead ||
-                        other.command.stream == ir::Stream::kDiskWrite;
-    const Nanoseconds start = result_.actions[copy].start;
-    return isDisk && (other.end == start || other.end - result_.stepTime == start);
-  }
-
-  std::optional<size_t> lastWait(const Dependencies& dependencies, size_t command) const {
-    Nanoseconds latest(INT64_MIN);
-    std::optional<size_t> last;
-    const auto consider = [&](ir::CommandId id, Nanoseconds shift) {
-      const TimedAction& other = result_.actions[id.index()];
-      if (other.end - shift <= latest) return;
-      latest = other.end - shift;
-      last = id.index();
-    };
-    for (const ir::CommandId id : dependencies.wait[command]) consider(id, {});
-    for (const ir::CommandId id : dependencies.prev[command]) consider(id, result_.stepTime);
-    return last;
   }
 
   const EvaluationParts& p_;
@@ -399,7 +332,6 @@ class Writer {
   std::vector<size_t> prefetchActions_;       // by prefetch: its action
   std::vector<size_t> outActions_;            // by offload
   std::vector<bool> isBlamed_;                // by action: compute waited for its end
-  std::vector<Nanoseconds> enqueued_;         // by action; empty: without launch overhead
 };
 
 }  // namespace
