@@ -47,7 +47,7 @@ struct CopySchedule {
   int64_t length = 0;                 // of a period
   /// On ranks: a collective has its bytes until the link is done with it; false: for its own
   /// launch.
-  bool isBesideLink = true;
+  bool isBesideLink = false;
 };
 
 /// `prefetchLimit`: bytes of the device that prefetches may fill, reserved regions not counted.
