@@ -3,14 +3,7 @@
 
 namespace stowage::ir {
 
-namespace {
-
-constexpr llvm::StringLiteral kGather = "stowage.all_gather.default";
-constexpr llvm::StringLiteral kReduceScatter = "stowage.reduce_scatter.default";
-
-}  // namespace
-
-bool isGather(const Node& node) { return node.op == kGather; }
+bool isGather(const Node& node) { return node.op == kAllGather; }
 
 bool isCollective(const Node& node) { return isGather(node) || node.op == kReduceScatter; }
 

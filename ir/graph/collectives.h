@@ -5,16 +5,20 @@
 #ifndef STOWAGE_IR_GRAPH_COLLECTIVES_H_
 #define STOWAGE_IR_GRAPH_COLLECTIVES_H_
 
+#include <llvm/ADT/StringRef.h>
+
 #include "ir/graph/graph.h"
 
 namespace stowage::ir {
 
-/// One that a step of ranks has (runtime/collectives): `stowage.all_gather`,
-/// `stowage.reduce_scatter`.
+inline constexpr llvm::StringLiteral kAllGather = "stowage.all_gather.default";
+inline constexpr llvm::StringLiteral kReduceScatter = "stowage.reduce_scatter.default";
+
+/// One of these two, which a step of ranks has (runtime/collectives).
 bool isCollective(const Node& node);
 
 /// Does it bring all parts of all ranks together? Its result is then its operand's parts, and
-/// making it again gives the same bits.
+/// a recompute gives the same bits.
 bool isGather(const Node& node);
 
 /// Bytes that a rank receives from all others together.

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "ir/graph/collectives.h"
 #include "passes/manage/pass_options.h"
 #include "passes/normalise/sharded_states.h"
 
@@ -18,8 +19,6 @@ namespace {
 /// A shard is whole vectors of any processor: kernels may round an element of a vector otherwise
 /// than one of the rest behind the last vector.
 constexpr int64_t kUnit = 64;
-constexpr const char* kGather = "stowage.all_gather.default";
-constexpr const char* kReduceScatter = "stowage.reduce_scatter.default";
 
 ir::TensorType flatType(ir::DType dtype, int64_t elements) {
   return {.dtype = dtype, .sizes = {elements}, .strides = {1}};
@@ -147,7 +146,8 @@ class ShardWriter {
   void gatherFor(const ir::Node& reader, ir::StorageId parameter) {
     const auto whole = wholeOf_.find(parameter);
     if (whole == wholeOf_.end()) return;
-    add(kGather, {ir::ValueArg{shardOf_.at(parameter)}, ranks_}, whole->second, reader);
+    add(ir::kAllGather.str(), {ir::ValueArg{shardOf_.at(parameter)}, ranks_}, whole->second,
+        reader);
     wholeOf_.erase(whole);
   }
 
@@ -168,20 +168,20 @@ class ShardWriter {
     }
     const ir::ValueId own = addFlat(nameOf(gradient) + ".mean", "mean(" + name + ")",
                                     ir::Role::kGradient, flatType(dtype, length));
-    add(kReduceScatter, {ir::ValueArg{parts}, ranks_, true}, own, writer);
+    add(ir::kReduceScatter.str(), {ir::ValueArg{parts}, ranks_, true}, own, writer);
     if (roleOf(gradient) == ShardRole::kMean) {
       const ir::ValueId all = addFlat(nameOf(gradient) + ".mean", "whole(mean(" + name + "))",
                                       ir::Role::kGradient, flatType(dtype, length * ranks_));
-      add(kGather, {ir::ValueArg{own}, ranks_}, all, writer);
+      add(ir::kAllGather.str(), {ir::ValueArg{own}, ranks_}, all, writer);
       wholeMeanOf_[gradient] = all;
     } else {
       shardOfMean_[gradient] = own;
     }
   }
 
-  void add(const char* op, std::vector<ir::Argument> args, ir::ValueId result,
+  void add(std::string op, std::vector<ir::Argument> args, ir::ValueId result,
            const ir::Node& beside) {
-    ir::Node node{.op = op, .args = std::move(args), .results = {result}};
+    ir::Node node{.op = std::move(op), .args = std::move(args), .results = {result}};
     node.phase = beside.phase;
     node.scope = beside.scope;
     builder_.addNode(std::move(node));
@@ -248,7 +248,7 @@ class ShardWriter {
       const ir::ValueId all = addFlat(value.name + ".parts", "norms of parts",
                                       ir::Role::kActivation, flatType(dtype, ranks_));
       const ir::ValueId flat = addView(part, value.name + ".flat", flatType(dtype, 1));
-      add(kGather, {ir::ValueArg{flat}, ranks_}, all, node);
+      add(ir::kAllGather.str(), {ir::ValueArg{flat}, ranks_}, all, node);
       add("aten.linalg_vector_norm.default",
           {ir::ValueArg{all}, order, ir::NoneArg{}, false, ir::NoneArg{}}, whole, node);
       ++norms_;
