@@ -33,7 +33,8 @@ class Expander {
     if (ir::Error error = checkActions(table_, actions_)) return error;
     begin();
     for (const OrderedLaunch& next : order) {
-      if (ir::Error error = next.made.isValid() ? makeAgain(next.made) : add(next.node.index())) {
+      if (ir::Error error =
+              next.made.isValid() ? recomputeEarly(next.made) : add(next.node.index())) {
         return error;
       }
     }
@@ -56,7 +57,7 @@ class Expander {
     return ir::success();
   }
 
-  ir::Error makeAgain(ir::StorageId storage) {
+  ir::Error recomputeEarly(ir::StorageId storage) {
     const Holding& holding = holdings_[storage.index()];
     if (holding.present || holding.absentBy != GapAction::kRecompute) return ir::success();
     privates_.clear();

@@ -31,7 +31,7 @@ struct NodeLaunches {
 /// A gather that may begin before its reader.
 struct Gather {
   ir::NodeId node;
-  ir::StorageId made;    // valid: one that is made again
+  ir::StorageId made;    // valid: a recompute of its bytes
   int64_t at = 0;        // the node before which it is, or whose recomputes it is among
   int64_t earliest = 0;  // the first node before which it may be
   int64_t latest = 0;    // when it should begin
@@ -127,7 +127,7 @@ class CollectiveOrder {
   ir::StorageId madeBy(const Launch& launch) const {
     return x_.liveRanges[static_cast<size_t>(launch.out.front())].storage;
   }
-  /// Not one that is made again for one reader alone, beside a newer version.
+  /// Not a recompute for one reader alone, beside a newer version.
   bool mayBeEarly(const Launch& launch) const {
     return launch.recompute == 0 ||
            llvm::is_contained(x_.history[madeBy(launch).index()], launch.out.front());
@@ -136,15 +136,15 @@ class CollectiveOrder {
   Gather makeGather(size_t launchIndex, int64_t latest) const {
     const Launch& launch = x_.launches[launchIndex];
     const ir::StorageId made = madeBy(launch);
-    const bool isAgain = launch.recompute != 0;
+    const bool isRecompute = launch.recompute != 0;
     Gather gather{.node = launch.node, .at = nodeOf_[launchIndex], .latest = latest};
-    if (isAgain) gather.made = made;
+    if (isRecompute) gather.made = made;
     gather.bytes = table_.bytes(made);
     gather.earliest = afterTouch(made, gather.at, /*writesOnly=*/false);
     for (const int32_t index : launch.in) {
       const LiveRange& range = x_.liveRanges[static_cast<size_t>(index)];
-      gather.earliest =
-          std::max(gather.earliest, afterTouch(range.storage, gather.at, /*writesOnly=*/isAgain));
+      gather.earliest = std::max(gather.earliest,
+                                 afterTouch(range.storage, gather.at, /*writesOnly=*/isRecompute));
       const bool comesForIt = range.begin == static_cast<int32_t>(launchIndex);
       if (comesForIt) gather.bytes += table_.bytes(range.storage);
     }

@@ -260,8 +260,8 @@ PlanExplanation explainPlan(const ExplainInput& input) {
   result.diskReadBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskRead)];
   result.diskWriteBusy = timeline.busy[static_cast<size_t>(ir::Stream::kDiskWrite)];
   for (const ir::Command& command : input.schedule.commands) {
-    const bool isAgain = command.recompute > 0 && isCompute(command);
-    if (isAgain) result.recomputeTime += input.costs.nodes[command.node.index()].work;
+    const bool isRecompute = command.recompute > 0 && isCompute(command);
+    if (isRecompute) result.recomputeTime += input.costs.nodes[command.node.index()].work;
   }
   result.stalls = findStalls(input, timeline);
   for (const StallPlace& stall : result.stalls) result.waiting += stall.time;
