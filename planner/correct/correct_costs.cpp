@@ -17,12 +17,19 @@ namespace stowage::planner {
 
 namespace {
 
-/// Sets the rate that copies on `stream` had, from their mean durations. Small copies do not count,
-/// and few bytes in all change nothing.
+/// Few bytes in a step change nothing.
+void setBandwidth(ir::LinkRate& rate, int64_t bytes, int64_t time) {
+  constexpr int64_t kEnough = int64_t{16} << 20;
+  if (bytes < kEnough || time <= 0) return;
+  const double seconds = static_cast<double>(time) / 1e9;
+  rate.bandwidth =
+      BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
+}
+
+/// Sets the rate that copies on `stream` had, from their mean durations. Small copies do not count.
 void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
                  const ir::Schedule& schedule, llvm::ArrayRef<std::optional<Nanoseconds>> means) {
   constexpr int64_t kLarge = int64_t{256} << 10;
-  constexpr int64_t kEnough = int64_t{16} << 20;  // in a step
   int64_t bytes = 0;
   int64_t time = 0;
   for (size_t i = 0; i < means.size(); ++i) {
@@ -33,17 +40,13 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
     bytes += own.value();
     time += means[i]->value() - rate.latency.value();
   }
-  if (bytes < kEnough || time <= 0) return;
-  const double seconds = static_cast<double>(time) / 1e9;
-  rate.bandwidth =
-      BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
+  setBandwidth(rate, bytes, time);
 }
 
 /// The same for collectives, where the rate is known: of that time, what a rank adds by itself is
 /// no part of it.
 void correctRanksRate(ir::CostTable& table, const ir::Graph& graph, const ir::Schedule& schedule,
                       llvm::ArrayRef<std::optional<Nanoseconds>> means) {
-  constexpr int64_t kEnough = int64_t{16} << 20;  // in a step
   ir::LinkRate& rate = table.links.betweenRanks;
   int64_t bytes = 0;
   int64_t time = 0;
@@ -57,10 +60,7 @@ void correctRanksRate(ir::CostTable& table, const ir::Graph& graph, const ir::Sc
     bytes += ir::receivedBytes(graph, node).value();
     time += means[i]->value() - own.value() - rate.latency.value();
   }
-  if (bytes < kEnough || time <= 0) return;
-  const double seconds = static_cast<double>(time) / 1e9;
-  rate.bandwidth =
-      BytesPerSecond(std::max<int64_t>(1, std::llround(static_cast<double>(bytes) / seconds)));
+  setBandwidth(rate, bytes, time);
 }
 
 struct Sum {

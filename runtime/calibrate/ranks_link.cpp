@@ -42,10 +42,7 @@ ir::Error measureRanksLink(ir::DeviceKind device, const TrainingRanks& ranks,
   if (!small) return small.takeError();
   ir::Expected<Nanoseconds> large = bestGather(ranks.inSteps, kBytes);
   if (!large) return large.takeError();
-  const auto moving = static_cast<double>(std::max<int64_t>(1, (*large - *small).value()));
-  const double received = static_cast<double>(kBytes) * (ranks.count() - 1);
-  links.betweenRanks = {.bandwidth = BytesPerSecond(static_cast<int64_t>(received * 1e9 / moving)),
-                        .latency = *small};
+  links.betweenRanks = linkBetweenRanks(kBytes * (ranks.count() - 1), *small, *large);
   return ir::success();
 }
 

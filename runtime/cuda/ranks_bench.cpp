@@ -14,6 +14,7 @@
 #include <optional>
 #include <utility>
 
+#include "runtime/calibrate/ranks_link.h"
 #include "runtime/cuda/nccl_ranks.h"
 #include "runtime/cuda/stopwatch.h"
 #include "runtime/torch/torch_boundary.h"
@@ -46,11 +47,7 @@ class RanksBench {
     if (!small) return small.takeError();
     ir::Expected<Nanoseconds> large = bestGather(kBytes);
     if (!large) return large.takeError();
-    const int64_t moving = std::max<int64_t>(1, (*large - *small).value());
-    const double received = static_cast<double>(kBytes) * static_cast<double>(gpus_.count() - 1);
-    links.betweenRanks = {.bandwidth = BytesPerSecond(
-                              static_cast<int64_t>(received * 1e9 / static_cast<double>(moving))),
-                          .latency = *small};
+    links.betweenRanks = linkBetweenRanks(kBytes * (gpus_.count() - 1), *small, *large);
     ir::Expected<Times> alone = best(0);
     if (!alone) return alone.takeError();
     ir::Expected<Times> beside = best(kGathers);
