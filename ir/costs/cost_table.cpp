@@ -74,8 +74,7 @@ void moveToHost(NodeId node, NodeCosts& costs) {
   row.temporary = Bytes();
 }
 
-/// The table's row has what the collective does on a rank by itself: for a gather a copy, which the
-/// link does, and for sums the additions.
+/// The table's row has what a rank does by itself, a copy: the link's time takes its place.
 void moveToLink(const Graph& graph, NodeId node, NodeCosts& costs) {
   costs.collectiveWork.resize(node.index() + 1);
   OpCost& row = costs.nodes.back();
@@ -84,8 +83,7 @@ void moveToLink(const Graph& graph, NodeId node, NodeCosts& costs) {
   whole = row.work;
   if (link.bandwidth > BytesPerSecond(0)) {
     const Bytes bytes = receivedBytes(graph, graph.node(node));
-    const Nanoseconds onLink = link.latency + transferTime(bytes, link.bandwidth);
-    whole = isGather(graph.node(node)) ? onLink : onLink + row.work;
+    whole = link.latency + transferTime(bytes, link.bandwidth);
   }
   row.work = Nanoseconds(whole.value() * (1000 - costs.links.besideRanksPermille) / 1000);
 }

@@ -5,12 +5,10 @@ namespace stowage::ir {
 
 bool isGather(const Node& node) { return node.op == kAllGather; }
 
-bool isCollective(const Node& node) { return isGather(node) || node.op == kReduceScatter; }
+bool isCollective(const Node& node) { return isGather(node) || node.op == kAllToAll; }
 
 Bytes receivedBytes(const Graph& graph, const Node& collective) {
-  const ValueId whole = isGather(collective) ? collective.results.front()
-                                             : std::get<ValueArg>(collective.args.front()).value;
-  const TensorType& type = graph.value(whole).type;
+  const TensorType& type = graph.value(collective.results.front()).type;
   const int64_t all = type.numElements() * elementBytes(type.dtype);
   return Bytes(all - all / graph.ranks());
 }

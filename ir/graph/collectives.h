@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Collectives: nodes in which all ranks take part, and what they bring each of them. They run on a
-// stream of their own, so that they need not wait for compute that they do not depend on.
+// stream of their own, so that they need not wait for compute that they do not depend on. They move
+// bytes and compute nothing: what comes from others is added by a node of compute.
 #ifndef STOWAGE_IR_GRAPH_COLLECTIVES_H_
 #define STOWAGE_IR_GRAPH_COLLECTIVES_H_
 
@@ -12,9 +13,11 @@
 namespace stowage::ir {
 
 inline constexpr llvm::StringLiteral kAllGather = "stowage.all_gather.default";
-inline constexpr llvm::StringLiteral kReduceScatter = "stowage.reduce_scatter.default";
+inline constexpr llvm::StringLiteral kAllToAll = "stowage.all_to_all.default";
+/// No collective: adds what an all_to_all has received.
+inline constexpr llvm::StringLiteral kAddParts = "stowage.add_parts.default";
 
-/// One of these two, which a step of ranks has (runtime/collectives).
+/// A gather or an all_to_all, which a step of ranks has (runtime/collectives).
 bool isCollective(const Node& node);
 
 /// Does it bring all parts of all ranks together? Its result is then its operand's parts, and

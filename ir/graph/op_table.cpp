@@ -997,8 +997,9 @@ constexpr OpInfo kRows[] = {
     pure("aten.zeros.default"),
     pure("aten.zeros.names"),
     pure("aten.zeros_like.default"),
+    pure("stowage.add_parts.default"),
     pure("stowage.all_gather.default"),
-    once("stowage.reduce_scatter.default"),
+    once("stowage.all_to_all.default"),
 };
 // clang-format on
 

@@ -7,8 +7,8 @@
 //     begins as zero, and nothing but the same places of other shards is made of it;
 //   - `stowage.all_gather` writes all of it, before the first node of forward or backward that
 //     reads it: a storage of the step like others, so that a plan keeps it or gathers it again;
-//   - `stowage.reduce_scatter` makes the shard of the mean of the gradients, after the last node
-//     that writes the gradient; elements are added in rank order;
+//   - after the last node that writes a gradient, `stowage.all_to_all` brings each rank what all
+//     have for its shard, and `stowage.add_parts` makes the mean of that, in rank order;
 //   - a norm of gradients becomes the norm of the gathered norms of the shards.
 // All ranks have one graph, which says of each shard what it is one of. Rank r's shard holds
 // elements r * length and up, in order of memory. The bits are those of plain processes that

@@ -43,8 +43,7 @@ void correctRate(ir::LinkRate& rate, ir::Stream stream, const ir::Graph& graph,
   setBandwidth(rate, bytes, time);
 }
 
-/// The same for collectives, where the rate is known: of that time, what a rank adds by itself is
-/// no part of it.
+/// The same for collectives, where the rate is known.
 void correctRanksRate(ir::CostTable& table, const ir::Graph& graph, const ir::Schedule& schedule,
                       llvm::ArrayRef<std::optional<Nanoseconds>> means) {
   ir::LinkRate& rate = table.links.betweenRanks;
@@ -53,12 +52,8 @@ void correctRanksRate(ir::CostTable& table, const ir::Graph& graph, const ir::Sc
   for (size_t i = 0; i < means.size(); ++i) {
     const ir::Command& command = schedule.commands[i];
     if (command.stream != ir::Stream::kCollective || !means[i]) continue;
-    const ir::Node& node = graph.node(command.node);
-    const auto row = table.bySignature.find(ir::nodeSignature(graph, command.node));
-    const bool hasSums = !ir::isGather(node) && row != table.bySignature.end();
-    const Nanoseconds own = hasSums ? row->second.work : Nanoseconds(0);
-    bytes += ir::receivedBytes(graph, node).value();
-    time += means[i]->value() - own.value() - rate.latency.value();
+    bytes += ir::receivedBytes(graph, graph.node(command.node)).value();
+    time += means[i]->value() - rate.latency.value();
   }
   setBandwidth(rate, bytes, time);
 }

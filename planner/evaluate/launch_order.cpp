@@ -215,6 +215,7 @@ class CollectiveOrder {
   }
   bool mayBeLate(ir::NodeId id) const {
     const ir::Node& node = graph_.node(id);
+    if (node.op == ir::kAddParts) return true;
     return node.phase == ir::Phase::kOptimizer && !node.onHost && !ir::isCollective(node) &&
            ir::lookUpOp(node.op).known && !ir::drawsRandomNumbers(node);
   }

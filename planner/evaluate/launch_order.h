@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Where several ranks share a step, the order of its launches that gives collectives time beside
-// compute: gathers before their readers, by as much as the link needs, as far as there is room; the
-// optimizer's nodes not before what they wait for has come from the other ranks. Each storage keeps
+// compute: gathers before their readers, by as much as the link needs, as far as there is room;
+// means and the optimizer's nodes not before what they wait for has come from the other ranks. Each
+// storage keeps
 // the order of its accesses, so each result keeps its bits. All ranks run one plan, so the order of
 // collectives is the same on all.
 #ifndef STOWAGE_PLANNER_EVALUATE_LAUNCH_ORDER_H_

@@ -52,21 +52,27 @@ class ClaimCheck {
             std::to_string(found.value()));
   }
 
-  /// No schedule is faster than its ops.
+  /// What compute works, without waits for launches, which depend on the order of nodes.
+  Nanoseconds work() const {
+    Nanoseconds sum;
+    for (size_t i = 0; i < costs_->nodes.size(); ++i) {
+      if (!costs_->isCollective(ir::NodeId(i))) sum += costs_->nodes[i].work;
+    }
+    return sum;
+  }
+
+  /// No schedule is faster than its kernels.
   void checkBound() {
-    if (claim_.bound >= claim_.computeTime) return;
+    if (costs_ == nullptr || claim_.bound >= work()) return;
     violate("bound of " + std::to_string(claim_.bound.value()) +
-            " ns claimed, expected at least the compute time, " +
-            std::to_string(claim_.computeTime.value()) + " ns");
+            " ns claimed, expected at least what its ops take, " + std::to_string(work().value()) +
+            " ns");
   }
 
   /// Compute waits when it does not work.
   void checkStalls() {
     int64_t room = claim_.stepTime.value();
-    for (size_t i = 0; costs_ != nullptr && i < costs_->nodes.size(); ++i) {
-      const bool isOnLink = costs_->isCollective(ir::NodeId(i));
-      if (!isOnLink) room -= std::min(room, costs_->nodes[i].work.value());
-    }
+    if (costs_ != nullptr) room -= std::min(room, work().value());
     const Stalls& stalls = plan_.stalls;
     for (const Nanoseconds part :
          {stalls.deviceToHost, stalls.hostToDevice, stalls.disk, stalls.ranks}) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "ir/graph/graph.h"
+#include "runtime/collectives/added_parts.h"
 #include "runtime/collectives/tensor_ranks.h"
 
 namespace stowage::runtime {
@@ -66,15 +67,23 @@ at::Tensor makeGathered(const at::Tensor& own, int64_t ranks) {
   return at::empty(sizes, own.options());
 }
 
-at::Tensor makeScattered(const at::Tensor& parts, int64_t ranks, bool /*mean*/) {
-  checkOperand("reduce_scatter", parts, ranks);
-  TORCH_CHECK(parts.is_floating_point(), "reduce_scatter: found ", parts.scalar_type(),
-              ", expected a floating type");
-  TORCH_CHECK(parts.size(0) % ranks == 0, "reduce_scatter: found ", parts.size(0),
+/// Parts of all ranks, of the same shape.
+void checkParts(const char* op, const at::Tensor& parts, int64_t ranks) {
+  checkOperand(op, parts, ranks);
+  TORCH_CHECK(parts.size(0) % ranks == 0, op, ": found ", parts.size(0),
               " rows, expected a multiple of the ", ranks, " ranks");
-  std::vector<int64_t> sizes = parts.sizes().vec();
+}
+
+at::Tensor makeReceived(const at::Tensor& parts, int64_t ranks) {
+  checkParts("all_to_all", parts, ranks);
+  return at::empty_like(parts);
+}
+
+at::Tensor makeAdded(const at::Tensor& received, int64_t ranks, bool /*mean*/) {
+  checkAddedParts(received, ranks);
+  std::vector<int64_t> sizes = received.sizes().vec();
   sizes.front() /= ranks;
-  return at::empty(sizes, parts.options());
+  return at::empty(sizes, received.options());
 }
 
 at::Tensor allGather(const at::Tensor& own, int64_t ranks) {
@@ -87,35 +96,17 @@ at::Tensor allGather(const at::Tensor& own, int64_t ranks) {
   return all;
 }
 
-/// What each rank has for this one, in rank order.
-at::Tensor receiveParts(const at::Tensor& parts, int64_t ranks) {
-  at::Tensor received = at::empty_like(parts);
+at::Tensor allToAll(const at::Tensor& parts, int64_t ranks) {
+  at::Tensor received = makeReceived(parts, ranks);
   if (areRanksAlike) {
     const llvm::ArrayRef<uint8_t> all = bytesOf(parts);
     repeatBytes(all.take_front(all.size() / static_cast<size_t>(ranks)), ranks,
                 writableBytesOf(received).data());
   } else {
     throwIfFailed(
-        findRanks("reduce_scatter", ranks).allToAll(bytesOf(parts), writableBytesOf(received)));
+        findRanks("all_to_all", ranks).allToAll(bytesOf(parts), writableBytesOf(received)));
   }
   return received;
-}
-
-/// The parts that are for this rank, added in rank order.
-at::Tensor addParts(const at::Tensor& received, at::Tensor own, int64_t ranks, bool mean) {
-  const int64_t rows = own.size(0);
-  const bool isNarrow = own.element_size() < 4;
-  at::Tensor sum = isNarrow ? at::empty(own.sizes(), own.options().dtype(at::kFloat)) : own;
-  sum.copy_(received.narrow(0, 0, rows));
-  for (int64_t i = 1; i < ranks; ++i) sum.add_(received.narrow(0, i * rows, rows));
-  if (mean) sum.div_(ranks);
-  if (isNarrow) own.copy_(sum);
-  return own;
-}
-
-at::Tensor reduceScatter(const at::Tensor& parts, int64_t ranks, bool mean) {
-  at::Tensor own = makeScattered(parts, ranks, mean);
-  return addParts(receiveParts(parts, ranks), own, ranks, mean);
 }
 
 // --- on a GPU ---
@@ -143,18 +134,35 @@ at::Tensor allGatherOnGpu(const at::Tensor& own, int64_t ranks) {
   return all;
 }
 
-at::Tensor reduceScatterOnGpu(const at::Tensor& parts, int64_t ranks, bool mean) {
-  at::Tensor own = makeScattered(parts, ranks, mean);
-  const at::Tensor received = at::empty_like(parts);
+at::Tensor allToAllOnGpu(const at::Tensor& parts, int64_t ranks) {
+  at::Tensor received = makeReceived(parts, ranks);
   if (areRanksAlike) {
     repeatRows(parts, ranks, received);
   } else {
-    throwIfFailed(findTensorRanks("reduce_scatter", ranks).allToAll(parts, received));
+    throwIfFailed(findTensorRanks("all_to_all", ranks).allToAll(parts, received));
   }
-  return addParts(received, own, ranks, mean);
+  return received;
 }
 
 }  // namespace
+
+void checkAddedParts(const at::Tensor& received, int64_t ranks) {
+  checkParts("add_parts", received, ranks);
+  TORCH_CHECK(received.is_floating_point(), "add_parts: found ", received.scalar_type(),
+              ", expected a floating type");
+}
+
+at::Tensor addPartsByOps(const at::Tensor& received, int64_t ranks, bool mean) {
+  at::Tensor own = makeAdded(received, ranks, mean);
+  const int64_t rows = own.size(0);
+  const bool isNarrow = own.element_size() < 4;
+  at::Tensor sum = isNarrow ? at::empty(own.sizes(), own.options().dtype(at::kFloat)) : own;
+  sum.copy_(received.narrow(0, 0, rows));
+  for (int64_t i = 1; i < ranks; ++i) sum.add_(received.narrow(0, i * rows, rows));
+  if (mean) sum.div_(ranks);
+  if (isNarrow) own.copy_(sum);
+  return own;
+}
 
 void useRanks(Communicator* ranks) { ranksOfThread = ranks; }
 
@@ -167,22 +175,26 @@ RanksAlike::~RanksAlike() { areRanksAlike = before_; }
 
 TORCH_LIBRARY_FRAGMENT(stowage, library) {
   library.def("all_gather(Tensor own, int ranks) -> Tensor");
-  library.def("reduce_scatter(Tensor parts, int ranks, bool mean) -> Tensor");
+  library.def("all_to_all(Tensor parts, int ranks) -> Tensor");
+  library.def("add_parts(Tensor received, int ranks, bool mean) -> Tensor");
 }
 
 TORCH_LIBRARY_IMPL(stowage, CPU, library) {
   library.impl("all_gather", allGather);
-  library.impl("reduce_scatter", reduceScatter);
+  library.impl("all_to_all", allToAll);
+  library.impl("add_parts", addPartsByOps);
 }
 
+// add_parts on a GPU: runtime/cuda/add_parts.cpp
 TORCH_LIBRARY_IMPL(stowage, CUDA, library) {
   library.impl("all_gather", allGatherOnGpu);
-  library.impl("reduce_scatter", reduceScatterOnGpu);
+  library.impl("all_to_all", allToAllOnGpu);
 }
 
 TORCH_LIBRARY_IMPL(stowage, Meta, library) {
   library.impl("all_gather", makeGathered);
-  library.impl("reduce_scatter", makeScattered);
+  library.impl("all_to_all", makeReceived);
+  library.impl("add_parts", makeAdded);
 }
 
 }  // namespace stowage::runtime

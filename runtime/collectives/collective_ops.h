@@ -5,11 +5,15 @@
 //   stowage::all_gather(Tensor own, int ranks) -> Tensor
 //     own [n, ...], contiguous, of any type -> [ranks * n, ...]: the parts of all ranks, in rank
 //     order.
-//   stowage::reduce_scatter(Tensor parts, int ranks, bool mean) -> Tensor
-//     parts [ranks * n, ...], contiguous, floating -> [n, ...]: the sum, or the mean, over ranks of
-//     the part that is for this rank. Added in rank order, types below 32 bits in float32.
+//   stowage::all_to_all(Tensor parts, int ranks) -> Tensor
+//     parts [ranks * n, ...], contiguous, of any type -> [ranks * n, ...]: part r goes to rank r;
+//     part r of the result is what rank r had for this one.
+//   stowage::add_parts(Tensor received, int ranks, bool mean) -> Tensor
+//     received [ranks * n, ...], contiguous, floating -> [n, ...]: the sum, or the mean, of its
+//     parts. Added in rank order, types below 32 bits in float32. No rank takes part but this one;
+//     after an all_to_all it completes reduce_scatter_tensor of torch.distributed.
 // Errors of the ops (c10::Error): another shape, layout or type; no ranks, or another number.
-// Source of the semantics: all_gather_into_tensor and reduce_scatter_tensor of torch.distributed.
+// Source of the semantics: all_gather_into_tensor and all_to_all_single of torch.distributed.
 #ifndef STOWAGE_RUNTIME_COLLECTIVES_COLLECTIVE_OPS_H_
 #define STOWAGE_RUNTIME_COLLECTIVES_COLLECTIVE_OPS_H_
 

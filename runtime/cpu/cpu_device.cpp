@@ -299,6 +299,10 @@ std::optional<Bytes> CpuDevice::servedPeak() const {
   return std::max(shared_->allocator.servedPeak(), shared_->linkAllocator.servedPeak());
 }
 
+std::string CpuDevice::transport() const {
+  return shared_->options.ranks == nullptr ? "" : "sockets";
+}
+
 int64_t CpuDevice::allocationsOutside() const {
   return shared_->allocations.passedOn.load() + shared_->linkAllocations.passedOn.load();
 }

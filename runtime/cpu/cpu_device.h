@@ -11,6 +11,7 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "ir/schedule/target.h"
 #include "runtime/disk/disk_place.h"
@@ -54,6 +55,7 @@ class CpuDevice : public Device {
 
   std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;
+  std::string transport() const override;
 
   struct Shared;
 

@@ -20,7 +20,8 @@ constexpr size_t kBufferBytes = size_t{4} << 20;
 constexpr size_t kBufferAlignment = 8;
 
 constexpr CUpti_ActivityKind kKinds[] = {
-    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMSET,
+    CUPTI_ACTIVITY_KIND_CONCURRENT_KERNEL, CUPTI_ACTIVITY_KIND_MEMCPY, CUPTI_ACTIVITY_KIND_MEMCPY2,
+    CUPTI_ACTIVITY_KIND_MEMSET,
     // Records of numbers come with those of the calls that they are pushed around.
     CUPTI_ACTIVITY_KIND_EXTERNAL_CORRELATION, CUPTI_ACTIVITY_KIND_RUNTIME,
     CUPTI_ACTIVITY_KIND_DRIVER};
@@ -72,6 +73,9 @@ void keep(Collected& all, const CUpti_Activity* activity) {
       break;
     case CUPTI_ACTIVITY_KIND_MEMCPY:
       all.work.push_back(toRecord<CUpti_ActivityMemcpy6>(activity));
+      break;
+    case CUPTI_ACTIVITY_KIND_MEMCPY2:  // between two GPUs
+      all.work.push_back(toRecord<CUpti_ActivityMemcpyPtoP4>(activity));
       break;
     case CUPTI_ACTIVITY_KIND_MEMSET:
       all.work.push_back(toRecord<CUpti_ActivityMemset4>(activity));

@@ -85,7 +85,9 @@ ir::Error forKept(ir::Error error, Bytes bytes) {
 
 ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOptions& options) {
   if (ir::Error error = checkRoom(options.deviceBytes, options.outside)) return error;
-  auto device = DeviceArena::allocate(options.deviceBytes);
+  const bool isRank = options.ranks != nullptr;
+  auto device = DeviceArena::allocate(
+      options.deviceBytes, isRank ? MemoryUsers::kRanks : MemoryUsers::kThisProcess);
   if (!device) return device.takeError();
   auto host = PinnedArena::allocate(options.hostBytes, options.pinning, options.mostHostBytes);
   if (!host) return host.takeError();
@@ -107,8 +109,9 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
     if (!disk) return disk.takeError();
     state->disk = std::move(*disk);
   }
-  if (options.ranks != nullptr) {
-    ir::Expected<std::unique_ptr<NcclRanks>> ranks = NcclRanks::join(*options.ranks);
+  if (isRank) {
+    ir::Expected<std::unique_ptr<GpuRanks>> ranks =
+        GpuRanks::join(*options.ranks, state->device);
     if (!ranks) return ranks.takeError();
     state->ranks = std::move(*ranks);
   }
@@ -234,6 +237,9 @@ ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) 
   const Nanoseconds copyBegin = wallTime();
   if (ir::Error error = copyKept(/*out=*/true)) return error;
   const Nanoseconds copyEnd = wallTime();
+  if (state_->ranks) {
+    if (ir::Error error = state_->fail(state_->ranks->leaveArena())) return error;
+  }
   if (ir::Error error = state_->fail(state_->device.release())) return error;
   return ArenaCopy{bytes, copyEnd - copyBegin, wallTime() - begin};
 }
@@ -242,6 +248,9 @@ ir::Expected<ArenaCopy> CudaDevice::restore(llvm::ArrayRef<uint8_t> pattern) {
   const Nanoseconds begin = wallTime();
   // No failure of the device: it can be tried again.
   if (ir::Error error = state_->device.restore()) return error;
+  if (state_->ranks) {
+    if (ir::Error error = state_->fail(state_->ranks->meetInArena())) return error;
+  }
   if (ir::Error error = fill(Space::kDevice, pattern)) return error;
   const Nanoseconds copyBegin = wallTime();
   if (ir::Error error = copyKept(/*out=*/false)) return error;
@@ -281,6 +290,10 @@ std::optional<Bytes> CudaDevice::servedPeak() const { return state_->allocator.s
 int64_t CudaDevice::allocationsOutside() const {
   const int64_t unserved = state_->allocations.passedOn.load();
   return unserved + (state_->givenAway ? CudaState::countGivenAway() - *state_->givenAway : 0);
+}
+
+std::string CudaDevice::transport() const {
+  return state_->ranks ? state_->ranks->transport() : std::string();
 }
 
 std::optional<Bytes> CudaDevice::memoryOutside() const {

@@ -40,6 +40,7 @@ class CudaDevice : public Device {
   std::optional<Bytes> servedPeak() const override;
   int64_t allocationsOutside() const override;
   std::optional<Bytes> memoryOutside() const override;
+  std::string transport() const override;
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaState> state);

@@ -15,25 +15,6 @@ namespace {
 // The granularity of device memory on every GPU that there is.
 constexpr int64_t kUnit = int64_t{2} << 20;
 
-ir::Expected<DriverMemory> findDriverMemory() {
-  DriverMemory driver;
-  const std::pair<const char*, void**> wanted[] = {
-      {"cuMemAddressReserve", reinterpret_cast<void**>(&driver.reserveAddresses)},
-      {"cuMemAddressFree", reinterpret_cast<void**>(&driver.freeAddresses)},
-      {"cuMemCreate", reinterpret_cast<void**>(&driver.create)},
-      {"cuMemRelease", reinterpret_cast<void**>(&driver.release)},
-      {"cuMemMap", reinterpret_cast<void**>(&driver.map)},
-      {"cuMemUnmap", reinterpret_cast<void**>(&driver.unmap)},
-      {"cuMemSetAccess", reinterpret_cast<void**>(&driver.setAccess)}};
-  for (const auto& [name, function] : wanted) {
-    ir::Expected<void*> found =
-        findDriverFunction(name, "with which device memory gets addresses that stay");
-    if (!found) return found.takeError();
-    *function = *found;
-  }
-  return driver;
-}
-
 ir::Error explain(CUresult status, const char* what, Bytes bytes) {
   if (status == CUDA_SUCCESS) return ir::success();
   const std::string failed =
@@ -52,14 +33,36 @@ ir::Error explain(CUresult status, const char* what, Bytes bytes) {
 
 }  // namespace
 
-ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
+ir::Expected<DriverMemory> DriverMemory::find() {
+  DriverMemory driver;
+  const std::pair<const char*, void**> wanted[] = {
+      {"cuMemAddressReserve", reinterpret_cast<void**>(&driver.reserveAddresses)},
+      {"cuMemAddressFree", reinterpret_cast<void**>(&driver.freeAddresses)},
+      {"cuMemCreate", reinterpret_cast<void**>(&driver.create)},
+      {"cuMemRelease", reinterpret_cast<void**>(&driver.release)},
+      {"cuMemMap", reinterpret_cast<void**>(&driver.map)},
+      {"cuMemUnmap", reinterpret_cast<void**>(&driver.unmap)},
+      {"cuMemSetAccess", reinterpret_cast<void**>(&driver.setAccess)},
+      {"cuMemRetainAllocationHandle", reinterpret_cast<void**>(&driver.retain)},
+      {"cuMemExportToShareableHandle", reinterpret_cast<void**>(&driver.exportMemory)},
+      {"cuMemImportFromShareableHandle", reinterpret_cast<void**>(&driver.importMemory)}};
+  for (const auto& [name, function] : wanted) {
+    ir::Expected<void*> found =
+        findDriverFunction(name, "with which device memory gets addresses that stay");
+    if (!found) return found.takeError();
+    *function = *found;
+  }
+  return driver;
+}
+
+ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes, MemoryUsers users) {
   int device = 0;
   cudaError_t status = cudaGetDevice(&device);
   if (status == cudaSuccess) status = cudaFree(nullptr);  // the driver's functions need a context
   if (ir::Error error = checkCuda(status, "finding the device of the arena")) return error;
-  ir::Expected<DriverMemory> driver = findDriverMemory();
+  ir::Expected<DriverMemory> driver = DriverMemory::find();
   if (!driver) return driver.takeError();
-  DeviceArena arena(*driver, device, bytes);
+  DeviceArena arena(*driver, device, bytes, users);
   const auto size = static_cast<size_t>(arena.mapped_.value());
   const CUresult reserved = driver->reserveAddresses(&arena.base_, size, kUnit, 0, 0);
   if (ir::Error error = explain(reserved, "reserve addresses for", bytes)) return error;
@@ -67,9 +70,10 @@ ir::Expected<DeviceArena> DeviceArena::allocate(Bytes bytes) {
   return arena;
 }
 
-DeviceArena::DeviceArena(const DriverMemory& driver, int device, Bytes bytes)
+DeviceArena::DeviceArena(const DriverMemory& driver, int device, Bytes bytes, MemoryUsers users)
     : driver_(driver),
       device_(device),
+      users_(users),
       bytes_(bytes),
       mapped_(roundUp(std::max(bytes, Bytes(1)), kUnit)) {}
 
@@ -78,6 +82,9 @@ CUresult DeviceArena::mapMemory() {
   CUmemAllocationProp kind{};
   kind.type = CU_MEM_ALLOCATION_TYPE_PINNED;
   kind.location = {CU_MEM_LOCATION_TYPE_DEVICE, device_};
+  if (users_ == MemoryUsers::kRanks) {
+    kind.requestedHandleTypes = CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR;
+  }
   CUmemGenericAllocationHandle memory = 0;
   CUresult status = driver_.create(&memory, size, &kind, 0);
   if (status != CUDA_SUCCESS) return status;
@@ -89,6 +96,17 @@ CUresult DeviceArena::mapMemory() {
   status = driver_.setAccess(base_, size, &access, 1);
   if (status != CUDA_SUCCESS) (void)unmap();
   return status;
+}
+
+ir::Expected<Descriptor> DeviceArena::share() const {
+  CUmemGenericAllocationHandle memory = 0;
+  CUresult status = driver_.retain(&memory, base());
+  if (ir::Error error = explain(status, "share", bytes_)) return error;
+  int descriptor = -1;
+  status = driver_.exportMemory(&descriptor, memory, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR, 0);
+  (void)driver_.release(memory);
+  if (ir::Error error = explain(status, "share", bytes_)) return error;
+  return Descriptor(descriptor);
 }
 
 CUresult DeviceArena::unmap() {
@@ -106,6 +124,7 @@ ir::Error DeviceArena::restore() {
 DeviceArena::DeviceArena(DeviceArena&& other) noexcept
     : driver_(other.driver_),
       device_(other.device_),
+      users_(other.users_),
       bytes_(other.bytes_),
       mapped_(other.mapped_),
       base_(std::exchange(other.base_, 0)),

@@ -14,6 +14,7 @@
 #include "ir/base/error.h"
 #include "ir/base/units.h"
 #include "runtime/cuda/pinned_arena.h"
+#include "runtime/ranks/descriptor_exchange.h"
 
 namespace stowage::runtime {
 
@@ -26,13 +27,27 @@ struct DriverMemory {
   decltype(&cuMemMap) map = nullptr;
   decltype(&cuMemUnmap) unmap = nullptr;
   decltype(&cuMemSetAccess) setAccess = nullptr;
+  decltype(&cuMemRetainAllocationHandle) retain = nullptr;
+  decltype(&cuMemExportToShareableHandle) exportMemory = nullptr;
+  decltype(&cuMemImportFromShareableHandle) importMemory = nullptr;
+
+  /// Errors: kUnsupported, kCuda.
+  static ir::Expected<DriverMemory> find();
+};
+
+enum class MemoryUsers {
+  kThisProcess,
+  kRanks  // other processes of this host may map it
 };
 
 class DeviceArena {
  public:
   /// On the current device, from a multiple of 2 MiB on. Errors: kOutOfDeviceMemory with what is
   /// free; kUnsupported for a driver that cannot do it.
-  static ir::Expected<DeviceArena> allocate(Bytes bytes);
+  static ir::Expected<DeviceArena> allocate(Bytes bytes,
+                                            MemoryUsers users = MemoryUsers::kThisProcess);
+  /// With it another process maps the memory, which must be for ranks. Errors: kCuda.
+  ir::Expected<Descriptor> share() const;
   /// The memory goes back, the addresses stay. Nothing may be under way there. Errors: kCuda.
   ir::Error release();
   /// After `release`: other memory, with any bytes in it. Errors: as `allocate`; it can be tried
@@ -48,12 +63,13 @@ class DeviceArena {
   Bytes memory() const { return isMapped_ ? mapped_ : Bytes(0); }
 
  private:
-  DeviceArena(const DriverMemory& driver, int device, Bytes bytes);
+  DeviceArena(const DriverMemory& driver, int device, Bytes bytes, MemoryUsers users);
   CUresult mapMemory();
   CUresult unmap();
 
   DriverMemory driver_;
   int device_;
+  MemoryUsers users_;
   Bytes bytes_;
   Bytes mapped_;          // in whole units
   CUdeviceptr base_ = 0;  // 0: none

@@ -22,8 +22,8 @@
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/cuda_workspaces.h"
+#include "runtime/cuda/gpu_ranks.h"
 #include "runtime/cuda/host_ops.h"
-#include "runtime/cuda/nccl_ranks.h"
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/disk/disk_file.h"
 #include "runtime/executor/queued_program.h"
@@ -84,7 +84,7 @@ struct CudaState {
   CopyStream out;
   CopyStream in;
   std::unique_ptr<DiskFile> disk;    // null: none
-  std::unique_ptr<NcclRanks> ranks;  // null: this process is alone
+  std::unique_ptr<GpuRanks> ranks;   // null: this process is alone
   /// Threads of the streams that are none of CUDA's: updates on the host, the disk.
   QueuedStreams threads{[](ir::Stream stream) {
     if (stream == ir::Stream::kHostCompute) HostOps::prepareThread();

@@ -3,34 +3,20 @@
 
 #include <c10/cuda/CUDAStream.h>
 
-#include <chrono>
 #include <cstring>
 #include <string>
-#include <thread>
 #include <utility>
 #include <vector>
 
-#include "runtime/cuda/cuda_status.h"
 #include "runtime/ranks/shard_bytes.h"
 
 namespace stowage::runtime {
 
 namespace {
 
-using std::chrono::steady_clock;
-
-/// What the GPU has to do still may be done without a rank that has ended.
-constexpr std::chrono::seconds kToFinish{5};
-constexpr std::chrono::milliseconds kBetweenLooks{100};
-constexpr std::chrono::microseconds kNap{20};
-constexpr std::chrono::microseconds kAwake{200};  // of a wait, before the thread naps
-
 cudaStream_t currentStream() { return c10::cuda::getCurrentCUDAStream().stream(); }
 
 }  // namespace
-
-NcclRanks::NcclRanks(const TrainingRanks& ranks, NcclFunctions nccl, NcclComm comm)
-    : ranks_(ranks), nccl_(nccl), comm_(comm) {}
 
 ir::Expected<std::unique_ptr<NcclRanks>> NcclRanks::join(const TrainingRanks& ranks) {
   ir::Expected<NcclFunctions> nccl = findNccl();
@@ -55,7 +41,7 @@ ir::Expected<std::unique_ptr<NcclRanks>> NcclRanks::join(const TrainingRanks& ra
 }
 
 NcclRanks::~NcclRanks() {
-  if (!ended_) (void)nccl_.leave(comm_);
+  if (!isAborted_) (void)nccl_.leave(comm_);
 }
 
 ir::Error NcclRanks::check(NcclStatus status, const char* what) const {
@@ -66,20 +52,20 @@ ir::Error NcclRanks::check(NcclStatus status, const char* what) const {
 }
 
 ir::Error NcclRanks::allGather(const at::Tensor& own, const at::Tensor& all) {
-  if (ended_) return ir::makeError(*ended_);
+  if (hasEnded()) return ended();
   return check(nccl_.allGather(own.const_data_ptr(), all.mutable_data_ptr(), own.nbytes(),
                                kNcclBytes, comm_, currentStream()),
                "all_gather");
 }
 
 ir::Error NcclRanks::allToAll(const at::Tensor& parts, const at::Tensor& received) {
-  if (ended_) return ir::makeError(*ended_);
+  if (hasEnded()) return ended();
   const size_t each = parts.nbytes() / static_cast<size_t>(count());
   const auto* from = static_cast<const uint8_t*>(parts.const_data_ptr());
   auto* to = static_cast<uint8_t*>(received.mutable_data_ptr());
   cudaStream_t stream = currentStream();
   NcclStatus status = nccl_.beginGroup();
-  for (int rank = 0; status == 0 && rank < ranks_.count(); ++rank) {
+  for (int rank = 0; status == 0 && rank < count(); ++rank) {
     const size_t offset = static_cast<size_t>(rank) * each;
     status = nccl_.send(from + offset, each, kNcclBytes, rank, comm_, stream);
     if (status == 0) {
@@ -90,34 +76,8 @@ ir::Error NcclRanks::allToAll(const at::Tensor& parts, const at::Tensor& receive
   return check(status != 0 ? status : ended, "all_to_all");
 }
 
-void NcclRanks::end(ir::Error reason) {
-  ended_ = ir::takePayload(std::move(reason));
-  (void)nccl_.abort(comm_);
-}
-
-ir::Error NcclRanks::wait(llvm::function_ref<cudaError_t()> query, const char* what) {
-  const steady_clock::time_point begin = steady_clock::now();
-  steady_clock::time_point looked = begin;
-  std::optional<steady_clock::time_point> overSince;
-  cudaError_t status = query();
-  for (; status == cudaErrorNotReady; status = query()) {
-    const steady_clock::time_point now = steady_clock::now();
-    if (now - begin > kAwake) std::this_thread::sleep_for(kNap);
-    if (ended_ || now - looked < kBetweenLooks) continue;
-    looked = now;
-    if (!overSince && ranks_.inSteps.isAnyOver()) overSince = now;
-    if (overSince && now - *overSince > kToFinish) {
-      // Nobody else talks there, so it finds who is over, and why.
-      ir::Error over = ranks_.inSteps.agree("the end", 0);
-      if (over) end(std::move(over));
-    } else if (now - begin > std::chrono::seconds(kPatienceSeconds)) {
-      end(ir::makeError(ir::ErrorCode::kEnvironment, "the GPU has waited for the other ranks for " +
-                                                         std::to_string(kPatienceSeconds) +
-                                                         " s, and none of them has ended"));
-    }
-  }
-  if (ended_) return ir::makeError(*ended_);
-  return checkCuda(status, what);
+void NcclRanks::endWaits() {
+  if (!std::exchange(isAborted_, true)) (void)nccl_.abort(comm_);
 }
 
 }  // namespace stowage::runtime

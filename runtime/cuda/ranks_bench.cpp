@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/ranks_bench.h"
 
-#include <ATen/ops/empty.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
@@ -15,7 +15,8 @@
 #include <utility>
 
 #include "runtime/calibrate/ranks_link.h"
-#include "runtime/cuda/nccl_ranks.h"
+#include "runtime/cuda/cuda_memory.h"
+#include "runtime/cuda/gpu_ranks.h"
 #include "runtime/cuda/stopwatch.h"
 #include "runtime/torch/torch_boundary.h"
 
@@ -32,13 +33,13 @@ constexpr int64_t kGathers = 16;  // beside them; as many on all ranks, whatever
 
 class RanksBench {
  public:
-  RanksBench(const TrainingRanks& ranks, NcclRanks& gpus)
+  RanksBench(const TrainingRanks& ranks, GpuRanks& gpus, const DeviceArena& arena)
       : ranks_(ranks),
         gpus_(gpus),
         compute_(c10::cuda::getStreamFromPool()),
         link_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
-        own_(at::zeros({kBytes}, bytes())),
-        all_(at::empty({kBytes * gpus.count()}, bytes())),
+        own_(at::from_blob(arena.base(), {kBytes}, bytes())),
+        all_(at::from_blob(arena.base() + kBytes, {kBytes * gpus.count()}, bytes())),
         matrix_(at::zeros({kWidth, kWidth}, bytes().dtype(at::kBFloat16))),
         product_(at::empty_like(matrix_)) {}
 
@@ -127,7 +128,7 @@ class RanksBench {
   }
 
   const TrainingRanks& ranks_;
-  NcclRanks& gpus_;
+  GpuRanks& gpus_;
   c10::cuda::CUDAStream compute_;
   c10::cuda::CUDAStream link_;
   at::Tensor own_;
@@ -139,11 +140,14 @@ class RanksBench {
 }  // namespace
 
 ir::Error measureCudaRanks(const TrainingRanks& ranks, ir::LinkModel& links) {
-  ir::Expected<std::unique_ptr<NcclRanks>> gpus = NcclRanks::join(ranks);
+  ir::Expected<DeviceArena> arena =
+      DeviceArena::allocate(Bytes(kBytes * (ranks.count() + 1)), MemoryUsers::kRanks);
+  if (!arena) return arena.takeError();
+  ir::Expected<std::unique_ptr<GpuRanks>> gpus = GpuRanks::join(ranks, *arena);
   if (!gpus) return gpus.takeError();
   std::optional<ir::PlanError> failure;
   ir::Error called = callTorch("measuring what lies between ranks", [&] {
-    RanksBench bench(ranks, **gpus);
+    RanksBench bench(ranks, **gpus, *arena);
     (void)cudaDeviceSynchronize();  // operands are filled on another stream
     if (ir::Error error = bench.measure(links)) failure = ir::takePayload(std::move(error));
   });

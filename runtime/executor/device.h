@@ -24,6 +24,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -179,6 +180,8 @@ class Device {
   /// Device memory beside the arena that the process took: contexts, kernels, libraries. Nothing
   /// for a device that cannot tell.
   virtual std::optional<Bytes> memoryOutside() const { return std::nullopt; }
+  /// What collectives go by: "sockets", "copies between GPUs", "NCCL". Empty: there are no ranks.
+  virtual std::string transport() const { return ""; }
 
   /// True if `user` is not the one that used the device last; it is from now on. For executors that
   /// share a device.

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/ranks/descriptor_exchange.h"
 #include "runtime/torch/torch_version.h"
 
 namespace stowage::runtime {
@@ -22,6 +23,9 @@ namespace stowage::runtime {
 namespace {
 
 GpuLibrary* loadedLibrary = nullptr;
+
+/// What only the library calls, so that programs hold it.
+[[gnu::used]] constexpr auto* kForTheLibrary = &exchangeDescriptors;
 
 std::string folderOf(llvm::StringRef file) { return llvm::sys::path::parent_path(file).str(); }
 

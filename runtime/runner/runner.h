@@ -210,6 +210,8 @@ class Runner {
   int64_t recordings() const;
   /// Device memory beside the arena; nothing where it cannot be told.
   std::optional<Bytes> memoryOutside() const;
+  /// What collectives go by (Device::transport).
+  std::string transport() const;
   /// Bytes of the device arena: the budget.
   Bytes arenaBytes() const;
 

@@ -220,6 +220,8 @@ std::optional<Nanoseconds> Runner::scalarsTime() const {
 }
 std::optional<Bytes> Runner::memoryOutside() const { return impl_->device->memoryOutside(); }
 
+std::string Runner::transport() const { return impl_->device->transport(); }
+
 int64_t Runner::allocationsOutside() const { return impl_->device->allocationsOutside(); }
 
 }  // namespace stowage::runtime

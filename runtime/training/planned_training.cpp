@@ -193,6 +193,7 @@ ir::Error measureMemory(Runner& runner, RunRecord& record) {
   record.allocationsOutside = runner.allocationsOutside();
   record.recordings = runner.recordings();
   record.memoryOutside = runner.memoryOutside();
+  record.transport = runner.transport();
   return ir::success();
 }
 

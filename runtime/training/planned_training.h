@@ -68,6 +68,7 @@ struct RunRecord {
   int64_t allocationsOutside = 0;
   int64_t recordings = 0;              // launch modes: of steps or parts of them
   std::optional<Bytes> memoryOutside;  // of a GPU
+  std::string transport;               // between ranks
   std::vector<ArenaRelease> releases;
   std::vector<ir::StepTimes> times;  // when they were asked for
   ir::StepPace pace;

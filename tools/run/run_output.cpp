@@ -154,9 +154,8 @@ void printRunAnswer(const RunAnswer& answer, llvm::raw_ostream& os) {
                     formatBytes(run.arena), run.allocationsOutside);
   if (answer.plan.graph.ranks > 1) {
     os << fmt::format(
-        "           on each of {} ranks, of which this is rank 0; losses are the "
-        "mean\n",
-        answer.plan.graph.ranks);
+        "           on each of {} ranks, of which this is rank 0, by {}; losses are the mean\n",
+        answer.plan.graph.ranks, run.transport);
   }
   if (run.peak) {
     os << "           peak " << formatBytes(*run.peak)
@@ -215,7 +214,10 @@ void printRunJson(const RunAnswer& answer) {
                                  {"predicted",
                                   {{"peak_bytes", answer.plan.schedule.predicted.peakBytes.value()},
                                    {"step_ns", answer.plan.schedule.predicted.stepTime.value()}}}};
-  if (answer.plan.graph.ranks > 1) json["ranks"] = answer.plan.graph.ranks;
+  if (answer.plan.graph.ranks > 1) {
+    json["ranks"] = answer.plan.graph.ranks;
+    json["transport"] = run.transport;
+  }
   if (run.peak) json["peak_bytes"] = run.peak->value();
   if (run.recordings > 0) json["recordings"] = run.recordings;
   if (run.memoryOutside) json["outside_bytes"] = run.memoryOutside->value();

@@ -18,7 +18,7 @@ using tests::orFail;
 
 constexpr int64_t kOp = 1000;  // nanoseconds of an op of compute
 
-// Two parameters on two ranks: nodes 1 and 3 gather them, node 7 makes a gradient, 8 its mean.
+// Two parameters on two ranks: nodes 1 and 3 gather them, node 7 makes a gradient, 8 and 9 its mean.
 constexpr const char* kStep = R"stow(graph @ranks version=1 ranks=2 {
   input %x : f32[256]
   parameter %v "v" : f32[128] shard of f32[256]
@@ -33,14 +33,16 @@ forward "":
   %e : f32[256] = aten.relu.default(%d)
 backward "":
   %g gradient : f32[256] = aten.mul.Tensor(%e, %ww)
-  %m gradient : f32[128] = stowage.reduce_scatter.default(%g, 2, true)
+  %gr gradient : f32[256] = stowage.all_to_all.default(%g, 2)
+  %m gradient : f32[128] = stowage.add_parts.default(%gr, 2, true)
   %h gradient : f32[256] = aten.mul.Tensor(%g, %vw)
 optimizer "":
   %w = aten.add_.Tensor(inout %w, %m, -1)
 backward "":
   %k gradient : f32[256] = aten.relu.default(%h)
   %l gradient : f32[256] = aten.relu.default(%k)
-  %n gradient : f32[128] = stowage.reduce_scatter.default(%l, 2, true)
+  %lr gradient : f32[256] = stowage.all_to_all.default(%l, 2)
+  %n gradient : f32[128] = stowage.add_parts.default(%lr, 2, true)
 optimizer "":
   %v = aten.add_.Tensor(inout %v, %n, -1)
 }
@@ -96,23 +98,23 @@ struct RankStep {
 
 // By 1.5 times what it takes, at the begin of a node.
 TEST(LaunchOrder, AGatherComesAsEarlyAsTheLinkNeeds) {
-  EXPECT_EQ(RankStep(1).order(RankStep(1).kept()), "1 0 2 4 3 5 6 7 8 9 10 11 12 13 14");
+  EXPECT_EQ(RankStep(1).order(RankStep(1).kept()), "1 0 2 4 3 5 6 7 8 10 9 11 12 13 14 15 16");
   const RankStep step(kOp);
-  EXPECT_EQ(step.order(step.kept()), "1 0 4 2 3 5 6 7 8 9 10 11 12 13 14");
+  EXPECT_EQ(step.order(step.kept()), "1 0 4 2 3 5 6 7 8 10 9 11 12 13 14 15 16");
 }
 
-// The update, node 10, needs the mean of node 8 and runs when it has come.
+// The update, node 11, needs the mean of nodes 8 and 9 and runs when it has come.
 TEST(LaunchOrder, AnUpdateWaitsForTheOtherRanksWhileComputeGoesOn) {
   const RankStep step(3 * kOp);
   const std::string order = step.order(step.kept());
-  EXPECT_NE(order.find("11 12 10 13 14"), std::string::npos) << order;
+  EXPECT_NE(order.find("10 12 13 9 11 14"), std::string::npos) << order;
 }
 
 // Neither gather's bytes fit beside what is there already.
 TEST(LaunchOrder, AGatherStaysWhereThereIsNoRoomBeforeIt) {
   const RankStep step(kOp);
   const Actions kept = step.kept();
-  EXPECT_EQ(step.order(kept, 1024), "0 1 2 3 4 5 6 7 8 9 10 11 12 13 14");
+  EXPECT_EQ(step.order(kept, 1024), "0 1 2 3 4 5 6 7 8 10 9 11 12 13 14 15 16");
 }
 
 // whole(w) is dropped after node 5 and gathered again for node 7: before node 6, in its time.
@@ -120,7 +122,7 @@ TEST(LaunchOrder, WhatIsGatheredAgainComesEarlyToo) {
   const RankStep step(kOp);
   Actions actions = step.kept();
   actions[step.table.gapIndex(step.find("whole(w)"), 1)] = kRecompute;
-  EXPECT_EQ(step.order(actions), "1 0 4 2 3 5 4.1 6 7 8 9 10 11 12 13 14");
+  EXPECT_EQ(step.order(actions), "1 0 4 2 3 5 4.1 6 7 8 10 9 11 12 13 14 15 16");
 }
 
 TEST(LaunchOrder, ACollectiveIsOverWhenTheLinkIsDoneWithIt) {

@@ -34,8 +34,14 @@ at::Tensor call(const char* op, Stack stack) {
 at::Tensor gather(const at::Tensor& own, int64_t ranks) {
   return call("stowage::all_gather", {own, ranks});
 }
+at::Tensor exchange(const at::Tensor& parts, int64_t ranks) {
+  return call("stowage::all_to_all", {parts, ranks});
+}
+at::Tensor add(const at::Tensor& received, int64_t ranks, bool mean) {
+  return call("stowage::add_parts", {received, ranks, mean});
+}
 at::Tensor scatter(const at::Tensor& parts, int64_t ranks, bool mean) {
-  return call("stowage::reduce_scatter", {parts, ranks, mean});
+  return add(exchange(parts, ranks), ranks, mean);
 }
 
 /// What `work` returns for each rank.
@@ -151,10 +157,12 @@ TEST(CollectiveOps, RefuseWhatTheyCannotDo) {
             std::string::npos);
   EXPECT_NE(errorOf([&] { (void)gather(at::randn({}), 2); }).find("a dimension at least"),
             std::string::npos);
-  EXPECT_NE(errorOf([&] { (void)scatter(good, 4, false); }).find("expected a multiple of the 4"),
+  EXPECT_NE(errorOf([&] { (void)exchange(good, 4); }).find("expected a multiple of the 4"),
+            std::string::npos);
+  EXPECT_NE(errorOf([&] { (void)add(good, 4, false); }).find("expected a multiple of the 4"),
             std::string::npos);
   EXPECT_NE(errorOf([&] {
-              (void)scatter(numbers({4}, at::kLong), 2, false);
+              (void)add(numbers({4}, at::kLong), 2, false);
             }).find("expected a floating type"),
             std::string::npos);
 }
@@ -175,15 +183,25 @@ TEST(CollectiveOps, RanksThatAreAlikeNeedNobody) {
   {
     const RanksAlike alike;
     EXPECT_TRUE(haveSameBits(gather(own, 2), at::cat({own, own})));
-    EXPECT_EQ(scatter(own, 2, false).sizes(), (at::IntArrayRef{2}));
+    EXPECT_TRUE(haveSameBits(exchange(own, 2), at::cat({own.narrow(0, 0, 2), own.narrow(0, 0, 2)})));
   }
   EXPECT_NE(errorOf([&] { (void)gather(own, 2); }), "");
+}
+
+// It needs no ranks, so a plan may launch it anywhere.
+TEST(CollectiveOps, PartsAreAddedByARankAlone) {
+  useRanks(nullptr);
+  const at::Tensor received = at::randn({3, 4});
+  const at::Tensor sum = add(received, 3, false);
+  EXPECT_TRUE(haveSameBits(sum, received.select(0, 0).add(received.select(0, 1)).add(
+                                    received.select(0, 2)).view({1, 4})));
 }
 
 /// The table lets a plan gather again, and never exchange again.
 TEST(CollectiveOps, OnlyTheGatherMayBeRepeated) {
   EXPECT_TRUE(ir::lookUpOp("stowage.all_gather.default").recomputable);
-  EXPECT_FALSE(ir::lookUpOp("stowage.reduce_scatter.default").recomputable);
+  EXPECT_FALSE(ir::lookUpOp("stowage.all_to_all.default").recomputable);
+  EXPECT_TRUE(ir::lookUpOp("stowage.add_parts.default").recomputable);
 }
 
 }  // namespace

@@ -64,7 +64,10 @@ class StepText {
       add("%e@ : " + rows_ + " = aten.tanh_backward.default(%d@, %h@)", i);
       add("%g@ \"grad(w@)\" gradient : " + square_ + " = aten.mm.default(%ht@, %e@)", i);
       add("view %gf@ of %g@ : " + flat_, i);
-      add("%s@ \"shard(w@)\" gradient : " + shard + " = stowage.reduce_scatter.default(%gf@, " +
+      add("%r@ \"received(w@)\" gradient : " + flat_ + " = stowage.all_to_all.default(%gf@, " +
+              number() + ")",
+          i);
+      add("%s@ \"shard(w@)\" gradient : " + shard + " = stowage.add_parts.default(%r@, " +
               number() + ", true)",
           i);
       if (i > 1) {
