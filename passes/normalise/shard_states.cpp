@@ -166,9 +166,8 @@ class ShardWriter {
           {ir::ValueArg{parts}, ir::NumberList{int64_t{0}, beyond}, int64_t{0}}, padded, writer);
       parts = padded;
     }
-    const ir::ValueId received =
-        addFlat(nameOf(gradient) + ".received", "received(" + name + ")", ir::Role::kGradient,
-                flatType(dtype, length * ranks_));
+    const ir::ValueId received = addFlat(nameOf(gradient) + ".received", "received(" + name + ")",
+                                         ir::Role::kGradient, flatType(dtype, length * ranks_));
     add(ir::kAllToAll.str(), {ir::ValueArg{parts}, ranks_}, received, writer);
     const ir::ValueId own = addFlat(nameOf(gradient) + ".mean", "mean(" + name + ")",
                                     ir::Role::kGradient, flatType(dtype, length));

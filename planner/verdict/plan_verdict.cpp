@@ -52,10 +52,11 @@ class ClaimCheck {
             std::to_string(found.value()));
   }
 
-  /// What compute works, without waits for launches, which depend on the order of nodes.
+  /// What compute works, as far as it is known: without waits for launches, which depend on the
+  /// order of nodes.
   Nanoseconds work() const {
     Nanoseconds sum;
-    for (size_t i = 0; i < costs_->nodes.size(); ++i) {
+    for (size_t i = 0; costs_ != nullptr && i < costs_->nodes.size(); ++i) {
       if (!costs_->isCollective(ir::NodeId(i))) sum += costs_->nodes[i].work;
     }
     return sum;
@@ -63,16 +64,17 @@ class ClaimCheck {
 
   /// No schedule is faster than its kernels.
   void checkBound() {
-    if (costs_ == nullptr || claim_.bound >= work()) return;
+    const Nanoseconds least = std::max(work(), Nanoseconds(1));
+    if (claim_.bound >= least) return;
     violate("bound of " + std::to_string(claim_.bound.value()) +
-            " ns claimed, expected at least what its ops take, " + std::to_string(work().value()) +
+            " ns claimed, expected at least what its ops take, " + std::to_string(least.value()) +
             " ns");
   }
 
   /// Compute waits when it does not work.
   void checkStalls() {
     int64_t room = claim_.stepTime.value();
-    if (costs_ != nullptr) room -= std::min(room, work().value());
+    room -= std::min(room, work().value());
     const Stalls& stalls = plan_.stalls;
     for (const Nanoseconds part :
          {stalls.deviceToHost, stalls.hostToDevice, stalls.disk, stalls.ranks}) {

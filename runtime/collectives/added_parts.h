@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// stowage::add_parts, for devices that have a kernel of their own for it (collective_ops.h says what
-// it does).
+// stowage::add_parts, for devices that have a kernel of their own for it (collective_ops.h says
+// what it does).
 #ifndef STOWAGE_RUNTIME_COLLECTIVES_ADDED_PARTS_H_
 #define STOWAGE_RUNTIME_COLLECTIVES_ADDED_PARTS_H_
 

@@ -5,15 +5,13 @@
 #ifndef STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
 #define STOWAGE_RUNTIME_CUDA_BACKGROUND_COPIES_H_
 
-#include <c10/cuda/CUDAStream.h>
-
 #include <utility>
 
 #include "ir/base/error.h"
 #include "ir/base/units.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
-#include "runtime/torch/torch_boundary.h"
+#include "runtime/cuda/cuda_streams.h"
 
 namespace stowage::runtime {
 
@@ -26,35 +24,34 @@ class BackgroundCopies {
     if (!device) return device.takeError();
     auto host = PinnedArena::allocate(Bytes(2 * bytes.value()), {});
     if (!host) return host.takeError();
-    auto streams = callTorch("making streams", [] {
-      return std::make_pair(c10::cuda::getStreamFromPool(), c10::cuda::getStreamFromPool());
-    });
+    auto streams = CopyStreams::make();
     if (!streams) return streams.takeError();
-    return BackgroundCopies(std::move(*device), std::move(*host), *streams, bytes);
+    return BackgroundCopies(std::move(*device), std::move(*host), std::move(*streams), bytes);
   }
 
   /// Enqueues `bytes` each way.
   ir::Error start() {
     const auto size = static_cast<size_t>(bytes_.value());
-    if (ir::Error error =
-            checkCuda(cudaMemcpyAsync(host_.base(), device_.base(), size, cudaMemcpyDeviceToHost,
-                                      streams_.first.stream()),
-                      "copying beside an op")) {
+    if (ir::Error error = checkCuda(cudaMemcpyAsync(host_.base(), device_.base(), size,
+                                                    cudaMemcpyDeviceToHost, streams_.out.get()),
+                                    "copying beside an op")) {
       return error;
     }
     return checkCuda(cudaMemcpyAsync(device_.base() + size, host_.base() + size, size,
-                                     cudaMemcpyHostToDevice, streams_.second.stream()),
+                                     cudaMemcpyHostToDevice, streams_.in.get()),
                      "copying beside an op");
   }
 
  private:
-  using Streams = std::pair<c10::cuda::CUDAStream, c10::cuda::CUDAStream>;
-  BackgroundCopies(DeviceArena device, PinnedArena host, Streams streams, Bytes bytes)
-      : device_(std::move(device)), host_(std::move(host)), streams_(streams), bytes_(bytes) {}
+  BackgroundCopies(DeviceArena device, PinnedArena host, CopyStreams streams, Bytes bytes)
+      : device_(std::move(device)),
+        host_(std::move(host)),
+        streams_(std::move(streams)),
+        bytes_(bytes) {}
 
   DeviceArena device_;
   PinnedArena host_;
-  Streams streams_;
+  CopyStreams streams_;
   Bytes bytes_;
 };
 

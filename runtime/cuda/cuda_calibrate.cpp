@@ -24,6 +24,7 @@
 #include "runtime/cuda/background_copies.h"
 #include "runtime/cuda/cuda_rng.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_streams.h"
 #include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/served_cuda_allocator.h"
 #include "runtime/cuda/stopwatch.h"
@@ -232,22 +233,25 @@ class CudaRngRestore {
 
 ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const CalibrateOptions& options) {
   const DeterministicMode mode(options.deterministic);
-  auto stream = callTorch("making a stream", [] {
-    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
-    installServedCudaAllocator();
-    return c10::cuda::getStreamFromPool();
-  });
-  if (!stream) return stream.takeError();
+  if (ir::Error error = callTorch("preparing the GPU", [] {
+        at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+        installServedCudaAllocator();
+      })) {
+    return error;
+  }
+  ir::Expected<OpStreams> streams = OpStreams::find();
+  if (!streams) return streams.takeError();
+  const c10::cuda::CUDAStream stream = streams->compute;
   const CudaRngRestore restore;
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;
   const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
   {
     // Gone before what a process takes is read: its own tensors are no part of that.
-    CudaBench bench(*stream, options.alignBytes);
+    CudaBench bench(stream, options.alignBytes);
     if (ir::Error error = measureOps(graph, options, device, bench, table)) return error;
   }
-  dropWorkspaces(*stream);
+  dropWorkspaces(stream);
   c10::cuda::CUDACachingAllocator::emptyCache();
   table.outside = memoryOutside(Bytes(0));
   if (table.outside) *table.outside += kLoadedByRuns;

@@ -86,20 +86,20 @@ ir::Error forKept(ir::Error error, Bytes bytes) {
 ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOptions& options) {
   if (ir::Error error = checkRoom(options.deviceBytes, options.outside)) return error;
   const bool isRank = options.ranks != nullptr;
-  auto device = DeviceArena::allocate(
-      options.deviceBytes, isRank ? MemoryUsers::kRanks : MemoryUsers::kThisProcess);
+  auto device = DeviceArena::allocate(options.deviceBytes,
+                                      isRank ? MemoryUsers::kRanks : MemoryUsers::kThisProcess);
   if (!device) return device.takeError();
   auto host = PinnedArena::allocate(options.hostBytes, options.pinning, options.mostHostBytes);
   if (!host) return host.takeError();
   auto streams = CopyStreams::make();
   if (!streams) return streams.takeError();
-  auto opStreams = callTorch("making streams for ops", [] {
-    at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
-    installServedCudaAllocator();
-    // Other ranks wait for a collective, too.
-    return OpStreams{.compute = c10::cuda::getStreamFromPool(),
-                     .link = c10::cuda::getStreamFromPool(/*isHighPriority=*/true)};
-  });
+  if (ir::Error error = callTorch("preparing the GPU", [] {
+        at::globalContext().lazyInitDevice(c10::DeviceType::CUDA);
+        installServedCudaAllocator();
+      })) {
+    return error;
+  }
+  ir::Expected<OpStreams> opStreams = OpStreams::find();
   if (!opStreams) return opStreams.takeError();
   auto state = std::make_unique<CudaState>(std::move(*device), std::move(*host), options.alignBytes,
                                            *opStreams, std::move(*streams));
@@ -110,8 +110,7 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
     state->disk = std::move(*disk);
   }
   if (isRank) {
-    ir::Expected<std::unique_ptr<GpuRanks>> ranks =
-        GpuRanks::join(*options.ranks, state->device);
+    ir::Expected<std::unique_ptr<GpuRanks>> ranks = GpuRanks::join(*options.ranks, state->device);
     if (!ranks) return ranks.takeError();
     state->ranks = std::move(*ranks);
   }

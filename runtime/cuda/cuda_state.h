@@ -21,6 +21,7 @@
 #include "ir/schedule/target.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_status.h"
+#include "runtime/cuda/cuda_streams.h"
 #include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/gpu_ranks.h"
 #include "runtime/cuda/host_ops.h"
@@ -32,48 +33,6 @@
 
 namespace stowage::runtime {
 
-/// A stream for copies, that does not wait for the default stream.
-class CopyStream {
- public:
-  static ir::Expected<CopyStream> make() {
-    cudaStream_t stream = nullptr;
-    if (ir::Error error = checkCuda(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking),
-                                    "making a stream for copies")) {
-      return error;
-    }
-    return CopyStream(stream);
-  }
-  CopyStream(CopyStream&& other) noexcept : stream_(std::exchange(other.stream_, nullptr)) {}
-  CopyStream& operator=(CopyStream&&) = delete;
-  ~CopyStream() {
-    if (stream_ != nullptr) (void)cudaStreamDestroy(stream_);
-  }
-  cudaStream_t get() const { return stream_; }
-
- private:
-  explicit CopyStream(cudaStream_t stream) : stream_(stream) {}
-  cudaStream_t stream_;
-};
-
-struct CopyStreams {
-  CopyStream out;
-  CopyStream in;
-
-  static ir::Expected<CopyStreams> make() {
-    auto out = CopyStream::make();
-    if (!out) return out.takeError();
-    auto in = CopyStream::make();
-    if (!in) return in.takeError();
-    return CopyStreams{std::move(*out), std::move(*in)};
-  }
-};
-
-/// Streams that launch ops.
-struct OpStreams {
-  c10::cuda::CUDAStream compute;
-  c10::cuda::CUDAStream link;
-};
-
 struct CudaState {
   DeviceArena device;
   PinnedArena host;
@@ -83,8 +42,8 @@ struct CudaState {
   c10::cuda::CUDAStream link;  // of collectives, beside compute
   CopyStream out;
   CopyStream in;
-  std::unique_ptr<DiskFile> disk;    // null: none
-  std::unique_ptr<GpuRanks> ranks;   // null: this process is alone
+  std::unique_ptr<DiskFile> disk;   // null: none
+  std::unique_ptr<GpuRanks> ranks;  // null: this process is alone
   /// Threads of the streams that are none of CUDA's: updates on the host, the disk.
   QueuedStreams threads{[](ir::Stream stream) {
     if (stream == ir::Stream::kHostCompute) HostOps::prepareThread();

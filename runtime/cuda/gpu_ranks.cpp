@@ -62,10 +62,10 @@ ir::Error GpuRanks::wait(llvm::function_ref<cudaError_t()> query, const char* wh
         ir::Error over = ranks_.inSteps.agree("the end", 0);
         if (over) ended_ = ir::takePayload(std::move(over));
       } else if (now - begin > std::chrono::seconds(kPatienceSeconds)) {
-        ended_ = ir::PlanError(ir::ErrorCode::kEnvironment,
-                               "the GPU has waited for the other ranks for " +
-                                   std::to_string(kPatienceSeconds) +
-                                   " s, and none of them has ended");
+        ended_ =
+            ir::PlanError(ir::ErrorCode::kEnvironment,
+                          "the GPU has waited for the other ranks for " +
+                              std::to_string(kPatienceSeconds) + " s, and none of them has ended");
       }
     }
     if (ended_) endWaits();

@@ -17,9 +17,9 @@ namespace {
 /// Every rank's number, in rank order.
 ir::Expected<std::vector<int64_t>> gatherNumbers(Communicator& between, int64_t own) {
   std::vector<int64_t> all(static_cast<size_t>(between.count()));
-  if (ir::Error error = between.allGather(
-          {reinterpret_cast<const uint8_t*>(&own), sizeof own},
-          {reinterpret_cast<uint8_t*>(all.data()), all.size() * sizeof own})) {
+  if (ir::Error error =
+          between.allGather({reinterpret_cast<const uint8_t*>(&own), sizeof own},
+                            {reinterpret_cast<uint8_t*>(all.data()), all.size() * sizeof own})) {
     return error;
   }
   return all;

@@ -45,8 +45,8 @@ ir::Expected<bool> doReadTheSame(const TrainingRanks& ranks, const DeviceArena& 
   (void)cudaGetLastError();
   ir::Expected<bool> areSame = isOnAll(ranks.between, isSame);
   if (!areSame || !*areSame) return areSame;
-  const bool isZeroed = cudaMemset(page.base(), 0, bytes) == cudaSuccess &&
-                        cudaDeviceSynchronize() == cudaSuccess;
+  const bool isZeroed =
+      cudaMemset(page.base(), 0, bytes) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
   return isOnAll(ranks.between, isZeroed);
 }
 
@@ -140,25 +140,20 @@ ir::Error PeerRanks::collect(const uint8_t* from, uint8_t* to, size_t bytes) {
   const int32_t own = ranks().rank();
   const int32_t ranksCount = ranks().count();
   const ptrdiff_t offset = from - arena_.base();
-  if (ir::Error error = signals_.tell(Signal::kReady, collective_, link)) return error;
   if (ir::Error error = copyOwn(from, to + static_cast<size_t>(own) * bytes, bytes, link)) {
     return error;
   }
+  if (ir::Error error = signals_.meet(Signal::kReady, collective_, link)) return error;
   // Each begins with another one, so that not all read from one.
   for (int32_t i = 1; i < ranksCount; ++i) {
     const int32_t rank = (own + i) % ranksCount;
-    if (ir::Error error = signals_.await(Signal::kReady, rank, collective_, link)) return error;
     const cudaError_t status =
         cudaMemcpyAsync(to + static_cast<size_t>(rank) * bytes, arenas_->of(rank) + offset, bytes,
                         cudaMemcpyDeviceToDevice, link);
     if (ir::Error error = checkCuda(status, kWhat)) return error;
   }
-  if (ir::Error error = signals_.tell(Signal::kDone, collective_, link)) return error;
   // What others read here may be overwritten from here on.
-  for (int32_t rank = 0; rank < ranksCount; ++rank) {
-    if (rank == own) continue;
-    if (ir::Error error = signals_.await(Signal::kDone, rank, collective_, link)) return error;
-  }
+  if (ir::Error error = signals_.meet(Signal::kDone, collective_, link)) return error;
   return checkCuda(cudaStreamWaitEvent(link, copied_, 0), kWhat);
 }
 

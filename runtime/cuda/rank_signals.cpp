@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/rank_signals.h"
 
+#include <algorithm>
 #include <string>
 #include <utility>
 
@@ -16,10 +17,31 @@ constexpr int64_t kSignals = 2;
 /// Numbers are compared as the driver does, modulo 2^32: later by less than half of that.
 constexpr uint32_t kFarAhead = 1U << 30;
 
-ir::Error check(CUresult status, const char* what) {
+/// Of one call; the driver takes 256.
+constexpr size_t kMostOps = 256;
+
+ir::Error check(CUresult status) {
   if (status == CUDA_SUCCESS) return ir::success();
-  return ir::makeError(ir::ErrorCode::kCuda, std::string(what) + " between ranks: the driver says " +
+  return ir::makeError(ir::ErrorCode::kCuda, "signals between ranks: the driver says " +
                                                  std::to_string(status) + " (CUresult)");
+}
+
+CUstreamBatchMemOpParams writeOf(CUdeviceptr to, uint32_t number) {
+  CUstreamBatchMemOpParams op{};
+  op.writeValue.operation = CU_STREAM_MEM_OP_WRITE_VALUE_32;
+  op.writeValue.address = to;
+  op.writeValue.value = number;
+  op.writeValue.flags = CU_STREAM_WRITE_VALUE_DEFAULT;
+  return op;
+}
+
+CUstreamBatchMemOpParams waitOf(CUdeviceptr at, uint32_t number) {
+  CUstreamBatchMemOpParams op{};
+  op.waitValue.operation = CU_STREAM_MEM_OP_WAIT_VALUE_32;
+  op.waitValue.address = at;
+  op.waitValue.value = number;
+  op.waitValue.flags = CU_STREAM_WAIT_VALUE_GEQ;
+  return op;
 }
 
 }  // namespace
@@ -36,15 +58,12 @@ ir::Expected<DeviceArena> RankSignals::makePage(int32_t count) {
 
 ir::Expected<RankSignals> RankSignals::make(PeerMemory pages, int32_t rank, int32_t count) {
   RankSignals signals(std::move(pages), rank, count);
-  const char* purpose = "with which GPUs signal each other";
-  ir::Expected<void*> write = findDriverFunction("cuStreamWriteValue32", purpose);
-  if (!write) return write.takeError();
-  ir::Expected<void*> wait = findDriverFunction("cuStreamWaitValue32", purpose);
-  if (!wait) return wait.takeError();
-  signals.write_ = reinterpret_cast<decltype(&cuStreamWriteValue32)>(*write);
-  signals.wait_ = reinterpret_cast<decltype(&cuStreamWaitValue32)>(*wait);
-  if (ir::Error error = checkCuda(
-          cudaStreamCreateWithFlags(&signals.aside_, cudaStreamNonBlocking), "making a stream")) {
+  ir::Expected<void*> batch =
+      findDriverFunction("cuStreamBatchMemOp", "with which GPUs signal each other");
+  if (!batch) return batch.takeError();
+  signals.batch_ = reinterpret_cast<decltype(&cuStreamBatchMemOp)>(*batch);
+  if (ir::Error error = checkCuda(cudaStreamCreateWithFlags(&signals.aside_, cudaStreamNonBlocking),
+                                  "making a stream")) {
     return error;
   }
   return signals;
@@ -54,8 +73,7 @@ RankSignals::RankSignals(RankSignals&& other) noexcept
     : pages_(std::move(other.pages_)),
       rank_(other.rank_),
       count_(other.count_),
-      write_(other.write_),
-      wait_(other.wait_),
+      batch_(other.batch_),
       aside_(std::exchange(other.aside_, nullptr)) {}
 
 RankSignals::~RankSignals() {
@@ -67,30 +85,37 @@ CUdeviceptr RankSignals::slot(Signal signal, int32_t of, int32_t from) const {
   return reinterpret_cast<CUdeviceptr>(pages_.of(of) + index * kSlotBytes);
 }
 
-ir::Error RankSignals::tell(Signal signal, uint32_t collective, cudaStream_t stream) const {
+ir::Error RankSignals::meet(Signal signal, uint32_t collective, cudaStream_t stream) const {
+  // All that the stream has done before is there for others first.
+  std::vector<CUstreamBatchMemOpParams> ops;
   for (int32_t rank = 0; rank < count_; ++rank) {
-    if (rank == rank_) continue;
-    // All that the stream has done before is there for others first.
-    const CUresult status =
-        write_(stream, slot(signal, rank, rank_), collective, CU_STREAM_WRITE_VALUE_DEFAULT);
-    if (ir::Error error = check(status, "a signal")) return error;
+    if (rank != rank_) ops.push_back(writeOf(slot(signal, rank, rank_), collective));
   }
-  return ir::success();
-}
-
-ir::Error RankSignals::await(Signal signal, int32_t from, uint32_t collective,
-                             cudaStream_t stream) const {
-  return check(wait_(stream, slot(signal, rank_, from), collective, CU_STREAM_WAIT_VALUE_GEQ),
-               "a wait");
+  for (int32_t rank = 0; rank < count_; ++rank) {
+    if (rank != rank_) ops.push_back(waitOf(slot(signal, rank_, rank), collective));
+  }
+  return enqueue(std::move(ops), stream);
 }
 
 void RankSignals::release(uint32_t collective) const {
+  std::vector<CUstreamBatchMemOpParams> ops;
   for (const Signal signal : {Signal::kReady, Signal::kDone}) {
     for (int32_t rank = 0; rank < count_; ++rank) {
-      (void)write_(aside_, slot(signal, rank_, rank), collective + kFarAhead,
-                   CU_STREAM_WRITE_VALUE_DEFAULT);
+      ops.push_back(writeOf(slot(signal, rank_, rank), collective + kFarAhead));
     }
   }
+  dropError(enqueue(std::move(ops), aside_));
+}
+
+ir::Error RankSignals::enqueue(std::vector<CUstreamBatchMemOpParams> ops,
+                               cudaStream_t stream) const {
+  for (size_t begin = 0; begin < ops.size(); begin += kMostOps) {
+    const size_t count = std::min(kMostOps, ops.size() - begin);
+    const CUresult status =
+        batch_(stream, static_cast<unsigned>(count), ops.data() + begin, /*flags=*/0);
+    if (ir::Error error = check(status)) return error;
+  }
+  return ir::success();
 }
 
 }  // namespace stowage::runtime

@@ -10,6 +10,8 @@
 #include <cuda_runtime_api.h>
 
 #include <cstdint>
+#include <utility>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/cuda/cuda_memory.h"
@@ -32,24 +34,23 @@ class RankSignals {
   RankSignals& operator=(RankSignals&&) = delete;
   ~RankSignals();
 
-  /// All other ranks, when the stream comes to it. Errors: kCuda.
-  ir::Error tell(Signal signal, uint32_t collective, cudaStream_t stream) const;
-  /// The stream waits until that rank has told it. Errors: kCuda.
-  ir::Error await(Signal signal, int32_t from, uint32_t collective, cudaStream_t stream) const;
+  /// When the stream comes to it, it tells all other ranks, and goes on when all have told it.
+  /// Errors: kCuda.
+  ir::Error meet(Signal signal, uint32_t collective, cudaStream_t stream) const;
   /// No stream of this rank waits for collectives up to this one any more.
   void release(uint32_t collective) const;
 
  private:
   RankSignals(PeerMemory pages, int32_t rank, int32_t count)
       : pages_(std::move(pages)), rank_(rank), count_(count) {}
+  ir::Error enqueue(std::vector<CUstreamBatchMemOpParams> ops, cudaStream_t stream) const;
   /// Where `of` is told by `from`.
   CUdeviceptr slot(Signal signal, int32_t of, int32_t from) const;
 
   PeerMemory pages_;
   int32_t rank_;
   int32_t count_;
-  decltype(&cuStreamWriteValue32) write_ = nullptr;
-  decltype(&cuStreamWaitValue32) wait_ = nullptr;
+  decltype(&cuStreamBatchMemOp) batch_ = nullptr;
   cudaStream_t aside_ = nullptr;  // none of a step's
 };
 

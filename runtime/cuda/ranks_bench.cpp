@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/ranks_bench.h"
 
-#include <ATen/ops/from_blob.h>
 #include <ATen/ops/empty_like.h>
+#include <ATen/ops/from_blob.h>
 #include <ATen/ops/mm.h>
 #include <ATen/ops/zeros.h>
 #include <c10/cuda/CUDACachingAllocator.h>
@@ -16,6 +16,7 @@
 
 #include "runtime/calibrate/ranks_link.h"
 #include "runtime/cuda/cuda_memory.h"
+#include "runtime/cuda/cuda_streams.h"
 #include "runtime/cuda/gpu_ranks.h"
 #include "runtime/cuda/stopwatch.h"
 #include "runtime/torch/torch_boundary.h"
@@ -33,11 +34,12 @@ constexpr int64_t kGathers = 16;  // beside them; as many on all ranks, whatever
 
 class RanksBench {
  public:
-  RanksBench(const TrainingRanks& ranks, GpuRanks& gpus, const DeviceArena& arena)
+  RanksBench(const TrainingRanks& ranks, GpuRanks& gpus, const DeviceArena& arena,
+             const OpStreams& streams)
       : ranks_(ranks),
         gpus_(gpus),
-        compute_(c10::cuda::getStreamFromPool()),
-        link_(c10::cuda::getStreamFromPool(/*isHighPriority=*/true)),
+        compute_(streams.compute),
+        link_(streams.link),
         own_(at::from_blob(arena.base(), {kBytes}, bytes())),
         all_(at::from_blob(arena.base() + kBytes, {kBytes * gpus.count()}, bytes())),
         matrix_(at::zeros({kWidth, kWidth}, bytes().dtype(at::kBFloat16))),
@@ -145,9 +147,11 @@ ir::Error measureCudaRanks(const TrainingRanks& ranks, ir::LinkModel& links) {
   if (!arena) return arena.takeError();
   ir::Expected<std::unique_ptr<GpuRanks>> gpus = GpuRanks::join(ranks, *arena);
   if (!gpus) return gpus.takeError();
+  ir::Expected<OpStreams> streams = OpStreams::find();
+  if (!streams) return streams.takeError();
   std::optional<ir::PlanError> failure;
   ir::Error called = callTorch("measuring what lies between ranks", [&] {
-    RanksBench bench(ranks, **gpus, *arena);
+    RanksBench bench(ranks, **gpus, *arena, *streams);
     (void)cudaDeviceSynchronize();  // operands are filled on another stream
     if (ir::Error error = bench.measure(links)) failure = ir::takePayload(std::move(error));
   });

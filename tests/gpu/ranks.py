@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Two ranks beside one process, on two GPUs or on the CPU.
+"""Two ranks beside one process, on two GPUs, on one, or on the CPU.
 
 Ranks that get the same batches have the mean gradient that one process has, bit for bit. So
 training on two ranks, at 100 % of what a rank needs and in the smallest budget, ends with the
 tensors of a training on one. Then one of two ranks is killed, and the other one must end, within 30
 seconds, naming it. Exit code 1 when anything differs.
 
-    ranks.py [--program build/bin/stowage] [--device cuda] [--target h100] [--out FILE]
+    ranks.py [--program build/bin/stowage] [--device cuda] [--target h100] [--gpus 0,0] [--out FILE]
 """
 
 import argparse
@@ -73,10 +73,15 @@ class Runs:
 
     def stowage(self, *words, fails=False):
         done = subprocess.run([self.options.program, *words], capture_output=True, text=True,
-                              cwd=self.folder, check=False)
+                              cwd=self.folder, check=False, env=self.environment(words))
         if done.returncode != 0 and not fails:
             sys.exit(f"error: {' '.join(words)}: exit code {done.returncode}\n{done.stderr}")
         return done
+
+    def environment(self, words):
+        """Other verbs do not know what two ranks on one GPU would be."""
+        seen = self.options.gpus if words[0] == "run" and "2" in words else None
+        return os.environ | ({"CUDA_VISIBLE_DEVICES": seen} if seen else {})
 
     def capture(self, model):
         settings = [word for one in [*model[1:], f"sequence={SEQUENCE}"] for word in ("--set", one)]
@@ -137,9 +142,10 @@ def compare(runs, name, model):
 
 def kill_one(runs):
     """Of two ranks in the middle of steps."""
-    run = subprocess.Popen([runs.options.program, "run", "plan.json", "--ranks", "2", "--costs",
-                            "costs.json", "--steps", "100000000", "-q"], cwd=runs.folder,
-                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True)
+    words = ["run", "plan.json", "--ranks", "2", "--costs", "costs.json", "--steps", "100000000"]
+    run = subprocess.Popen([runs.options.program, *words, "-q"], cwd=runs.folder,
+                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                           env=runs.environment(words))
     # The answer's first line comes when all have met.
     line = run.stdout.readline()
     time.sleep(3)
@@ -161,6 +167,7 @@ def main():
     parser.add_argument("--program", default="build/bin/stowage")
     parser.add_argument("--device", default="cuda", choices=("cuda", "cpu"))
     parser.add_argument("--target", default="h100")
+    parser.add_argument("--gpus", help="of both ranks; 0,0: one GPU for both (default: 0,1)")
     parser.add_argument("--out")
     options = parser.parse_args()
     options.program = os.path.abspath(options.program)

@@ -18,7 +18,8 @@ using tests::orFail;
 
 constexpr int64_t kOp = 1000;  // nanoseconds of an op of compute
 
-// Two parameters on two ranks: nodes 1 and 3 gather them, node 7 makes a gradient, 8 and 9 its mean.
+// Two parameters on two ranks: nodes 1 and 3 gather them, node 7 makes a gradient, 8 and 9 its
+// mean.
 constexpr const char* kStep = R"stow(graph @ranks version=1 ranks=2 {
   input %x : f32[256]
   parameter %v "v" : f32[128] shard of f32[256]
@@ -137,7 +138,7 @@ TEST(LaunchOrder, ACollectiveIsOverWhenTheLinkIsDoneWithIt) {
   // 512 bytes take a nanosecond of that.
   EXPECT_EQ(ends[1], (ComputePosition{1, kOp}));
   EXPECT_EQ(ends[2], (ComputePosition{7, 1}));
-  EXPECT_EQ(ends[5], (ComputePosition{11, 2}));
+  EXPECT_EQ(ends[5], (ComputePosition{12, 2}));
 }
 
 }  // namespace

@@ -183,7 +183,8 @@ TEST(CollectiveOps, RanksThatAreAlikeNeedNobody) {
   {
     const RanksAlike alike;
     EXPECT_TRUE(haveSameBits(gather(own, 2), at::cat({own, own})));
-    EXPECT_TRUE(haveSameBits(exchange(own, 2), at::cat({own.narrow(0, 0, 2), own.narrow(0, 0, 2)})));
+    EXPECT_TRUE(
+        haveSameBits(exchange(own, 2), at::cat({own.narrow(0, 0, 2), own.narrow(0, 0, 2)})));
   }
   EXPECT_NE(errorOf([&] { (void)gather(own, 2); }), "");
 }
@@ -193,8 +194,9 @@ TEST(CollectiveOps, PartsAreAddedByARankAlone) {
   useRanks(nullptr);
   const at::Tensor received = at::randn({3, 4});
   const at::Tensor sum = add(received, 3, false);
-  EXPECT_TRUE(haveSameBits(sum, received.select(0, 0).add(received.select(0, 1)).add(
-                                    received.select(0, 2)).view({1, 4})));
+  EXPECT_TRUE(haveSameBits(
+      sum,
+      received.select(0, 0).add(received.select(0, 1)).add(received.select(0, 2)).view({1, 4})));
 }
 
 /// The table lets a plan gather again, and never exchange again.

@@ -71,7 +71,7 @@ std::vector<Mutant> claims() {
        0},
       {"a recompute without its temp", 1,
        [](json& plan) { findRecompute(plan, "temp").erase("temp"); }, 0, "recompute"},
-      {"a longer compute time", 1, add("/predicted/compute_ns", 1)},
+      {"a longer compute time", 1, add("/predicted/compute_ns", 1), 0},
       {"a shorter compute time", 1, add("/predicted/compute_ns", -1), 0},
       {"a longer step", 1, add("/predicted/step_ns", 1000), 0},
       {"a shorter step", 1, add("/predicted/step_ns", -1), 1},
