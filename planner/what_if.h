@@ -29,9 +29,10 @@ struct WhatIf {
 };
 
 /// What saves more than a thousandth of the step. `problem`: of the plan's own graph, in which
-/// `budget` and its limits gave `stepTime`. Errors: as Planner::make.
+/// `budget` and its limits gave `stepTime`, with waits of `ranksStall` for other ranks, which
+/// nothing of this shortens. Errors: as Planner::make.
 ir::Expected<std::vector<WhatIf>> askWhatIf(const Problem& problem, Bytes budget,
-                                            Nanoseconds stepTime);
+                                            Nanoseconds stepTime, Nanoseconds ranksStall = {});
 
 }  // namespace stowage::planner
 

@@ -3,9 +3,8 @@
 // Where several ranks share a step, the order of its launches that gives collectives time beside
 // compute: gathers before their readers, by as much as the link needs, as far as there is room;
 // means and the optimizer's nodes not before what they wait for has come from the other ranks. Each
-// storage keeps
-// the order of its accesses, so each result keeps its bits. All ranks run one plan, so the order of
-// collectives is the same on all.
+// storage keeps the order of its accesses, so each result keeps its bits. All ranks run one plan,
+// so the order of collectives is the same on all.
 #ifndef STOWAGE_PLANNER_EVALUATE_LAUNCH_ORDER_H_
 #define STOWAGE_PLANNER_EVALUATE_LAUNCH_ORDER_H_
 

@@ -218,9 +218,7 @@ ir::Error CudaDevice::move(Space from, int64_t fromOffset, Space to, int64_t toO
 
 ir::Error CudaDevice::growHost(Bytes bytes) { return state_->host.grow(bytes, {}); }
 
-ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) {
-  const Nanoseconds begin = wallTime();
-  if (ir::Error error = synchronize()) return error;
+ir::Error CudaDevice::keep(llvm::ArrayRef<ir::ByteRange> kept, Nanoseconds& took) {
   const Bytes bytes = totalBytes(kept);
   std::optional<PinnedArena>& room = state_->kept;
   if (!room || room->bytes() < bytes) {
@@ -233,20 +231,35 @@ ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) 
     room.emplace(std::move(*made));
   }
   state_->keptRanges = kept.vec();
-  const Nanoseconds copyBegin = wallTime();
+  const Nanoseconds begin = wallTime();
   if (ir::Error error = copyKept(/*out=*/true)) return error;
-  const Nanoseconds copyEnd = wallTime();
+  took = wallTime() - begin;
+  return ir::success();
+}
+
+// Ranks release and restore together or not at all.
+ir::Expected<ArenaCopy> CudaDevice::release(llvm::ArrayRef<ir::ByteRange> kept) {
+  const Nanoseconds begin = wallTime();
+  if (ir::Error error = synchronize()) return error;
+  Nanoseconds copying;
+  ir::Error own = keep(kept, copying);
+  if (ir::Error error = state_->ranks ? state_->ranks->vote(std::move(own)) : std::move(own)) {
+    return error;
+  }
   if (state_->ranks) {
     if (ir::Error error = state_->fail(state_->ranks->leaveArena())) return error;
   }
   if (ir::Error error = state_->fail(state_->device.release())) return error;
-  return ArenaCopy{bytes, copyEnd - copyBegin, wallTime() - begin};
+  return ArenaCopy{totalBytes(kept), copying, wallTime() - begin};
 }
 
 ir::Expected<ArenaCopy> CudaDevice::restore(llvm::ArrayRef<uint8_t> pattern) {
   const Nanoseconds begin = wallTime();
   // No failure of the device: it can be tried again.
-  if (ir::Error error = state_->device.restore()) return error;
+  ir::Error own = state_->device.restore();
+  if (ir::Error error = state_->ranks ? state_->ranks->vote(std::move(own)) : std::move(own)) {
+    return error;
+  }
   if (state_->ranks) {
     if (ir::Error error = state_->fail(state_->ranks->meetInArena())) return error;
   }
@@ -274,15 +287,7 @@ ir::Error CudaDevice::copyKept(bool out) {
   return state_->check(cudaStreamSynchronize(stream), what);
 }
 
-ir::Error CudaDevice::synchronize() {
-  // All of them, whatever fails: what is under way may use bytes that the caller is about to free.
-  dropError(state_->threads.drain());
-  for (const Stream stream :
-       {Stream::kCompute, Stream::kCollective, Stream::kDeviceToHost, Stream::kHostToDevice}) {
-    dropError(state_->waitFor(state_->raw(stream), "a kernel or a copy of the step"));
-  }
-  return state_->fail(ir::success());
-}
+ir::Error CudaDevice::synchronize() { return state_->synchronize(); }
 
 std::optional<Bytes> CudaDevice::servedPeak() const { return state_->allocator.servedPeak(); }
 

@@ -44,6 +44,8 @@ class CudaDevice : public Device {
 
  private:
   explicit CudaDevice(std::unique_ptr<CudaState> state);
+  /// Takes a copy of these ranges; `took`: copying alone. Errors: kOutOfHostMemory, kCuda.
+  ir::Error keep(llvm::ArrayRef<ir::ByteRange> kept, Nanoseconds& took);
   ir::Error copyKept(bool out);
   std::unique_ptr<CudaState> state_;
 };

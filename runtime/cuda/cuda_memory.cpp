@@ -87,6 +87,10 @@ CUresult DeviceArena::mapMemory() {
   }
   CUmemGenericAllocationHandle memory = 0;
   CUresult status = driver_.create(&memory, size, &kind, 0);
+  if (status == CUDA_ERROR_NOT_SUPPORTED && users_ == MemoryUsers::kRanks) {
+    kind.requestedHandleTypes = CU_MEM_HANDLE_TYPE_NONE;  // `share` will say so
+    status = driver_.create(&memory, size, &kind, 0);
+  }
   if (status != CUDA_SUCCESS) return status;
   status = driver_.map(base_, size, 0, memory, 0);
   isMapped_ = status == CUDA_SUCCESS;

@@ -37,7 +37,7 @@ struct DriverMemory {
 
 enum class MemoryUsers {
   kThisProcess,
-  kRanks  // other processes of this host may map it
+  kRanks  // other processes of this host may map it, where the driver can do that
 };
 
 class DeviceArena {

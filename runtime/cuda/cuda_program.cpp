@@ -19,6 +19,7 @@
 #include "runtime/cuda/injected_faults.h"
 #include "runtime/cuda/nvtx_ranges.h"
 #include "runtime/cuda/placed_workspaces.h"
+#include "runtime/cuda/run_ahead.h"
 #include "runtime/cuda/segment_graph.h"
 #include "runtime/cuda/stopwatch.h"
 
@@ -37,6 +38,7 @@ class CudaProgram : public Program {
   struct Events {
     CudaEvents own;
     CudaEvents segmentEnds;
+    RunAhead ahead;
   };
   CudaProgram(const ProgramSource& source, CudaState& device, OpLaunchers launchers,
               std::unique_ptr<HostOps> hostOps, std::unique_ptr<HostStreams> hostStreams,
@@ -48,6 +50,7 @@ class CudaProgram : public Program {
         hostStreams_(std::move(hostStreams)),
         events_(std::move(events.own)),
         segmentEnds_(std::move(events.segmentEnds)),
+        ahead_(std::move(events.ahead)),
         ranges_(source) {
     const std::vector<ir::Command>& commands = source_.schedule.commands;
     for (size_t i = 0; i < commands.size(); ++i) {
@@ -131,6 +134,9 @@ class CudaProgram : public Program {
     faults_.allocate();
     const ServedThread served(device_.allocations);
     const TensorRanksScope ranks(device_.ranks.get());
+    if (device_.ranks && !isOnLink) {
+      if (ir::Error error = ahead_.noteLaunch(device_)) return error;
+    }
     return timed(command, [&] {
       Launcher& launcher = isOnLink ? *launchers_.link : *launchers_.compute;
       ir::Error error = launcher.launch(command, scalars, device_.allocator, device_.allocations);
@@ -174,8 +180,14 @@ class CudaProgram : public Program {
 
   ir::Error waitOnHost(EventRef event) override {
     if (isOnHost(event)) {
-      hostStreams_->waitOnHost(event);
-      return device_.fail(ir::success());
+      if (!device_.ranks) {
+        hostStreams_->waitOnHost(event);
+        return device_.fail(ir::success());
+      }
+      const auto query = [&] {
+        return hostStreams_->isFinished(event) ? cudaSuccess : cudaErrorNotReady;
+      };
+      return device_.fail(device_.ranks->wait(query, "work on the host"));
     }
     const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
     return device_.waitFor(awaited, "a kernel or a copy of the step");
@@ -318,7 +330,7 @@ class CudaProgram : public Program {
   ir::Error finishTrace() {
     if (!trace_) return ir::success();
     const std::unique_ptr<ActivityTrace> trace = std::move(trace_);
-    dropError(device_.threads.drain());
+    if (ir::Error error = device_.synchronize()) return error;
     if (ir::Error error = device_.check(cudaDeviceSynchronize(), "the timed steps")) return error;
     ir::Expected<std::map<uint64_t, ActivitySpan>> spans = trace->finish();
     if (!spans) return spans.takeError();
@@ -354,6 +366,7 @@ class CudaProgram : public Program {
   std::unique_ptr<HostStreams> hostStreams_;  // null: none
   CudaEvents events_;
   CudaEvents segmentEnds_;
+  RunAhead ahead_;
   NvtxRanges ranges_;
   InjectedFaults faults_;
   std::unique_ptr<SegmentGraph> graph_;  // from the second step on, when the plan asks for one
@@ -380,11 +393,13 @@ ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& sour
   if (!events) return events.takeError();
   auto segmentEnds = CudaEvents::make(1);
   if (!segmentEnds) return segmentEnds.takeError();
+  auto ahead = RunAhead::make();
+  if (!ahead) return ahead.takeError();
   auto hostStreams = HostStreams::make(source, state.threads);
   if (!hostStreams) return hostStreams.takeError();
   return std::make_unique<CudaProgram>(
       source, state, std::move(launchers), std::move(hostOps), std::move(*hostStreams),
-      CudaProgram::Events{std::move(*events), std::move(*segmentEnds)});
+      CudaProgram::Events{std::move(*events), std::move(*segmentEnds), std::move(*ahead)});
 }
 
 }  // namespace stowage::runtime

@@ -117,6 +117,17 @@ struct CudaState {
     return fail(ranks->wait([&] { return cudaEventQuery(event); }, what));
   }
 
+  /// All streams, whatever fails: what is under way may use bytes that the caller is about to free.
+  /// Those of the GPU first, whose waits notice a rank that is gone; threads may wait for them.
+  ir::Error synchronize() {
+    for (const ir::Stream stream : {ir::Stream::kCompute, ir::Stream::kCollective,
+                                    ir::Stream::kDeviceToHost, ir::Stream::kHostToDevice}) {
+      dropError(waitFor(raw(stream), "a kernel or a copy of the step"));
+    }
+    dropError(threads.drain());
+    return fail(ir::success());
+  }
+
   /// Lets libtorch allocate a workspace, and gives it the region.
   ir::Error placeWorkspace(const ir::ReservedRegion& region, void (*allocate)()) {
     LaunchPlacement placement;

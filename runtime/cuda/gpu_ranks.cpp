@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "runtime/cuda/cuda_status.h"
 #include "runtime/cuda/nccl_ranks.h"
@@ -20,6 +21,7 @@ using std::chrono::steady_clock;
 
 /// What the GPU has to do still may be done without a rank that has ended.
 constexpr std::chrono::seconds kToFinish{5};
+constexpr std::chrono::seconds kPatience{kPatienceSeconds};
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 constexpr std::chrono::microseconds kNap{20};
 constexpr std::chrono::microseconds kAwake{200};  // of a wait, before the thread naps
@@ -45,9 +47,25 @@ ir::Expected<std::unique_ptr<GpuRanks>> GpuRanks::join(const TrainingRanks& rank
   return std::move(*nccl);
 }
 
+ir::Error GpuRanks::vote(ir::Error own) const {
+  const bool isWell = !own;
+  ir::Expected<bool> all = isOnAll(ranks_.between, isWell);
+  if (!isWell) {
+    if (!all) dropError(all.takeError());
+    return own;
+  }
+  if (!all) return all.takeError();
+  if (*all) return ir::success();
+  return ir::makeError(ir::ErrorCode::kEnvironment,
+                       "another rank could not do the same, and says why");
+}
+
 ir::Error GpuRanks::wait(llvm::function_ref<cudaError_t()> query, const char* what) {
   const steady_clock::time_point begin = steady_clock::now();
   steady_clock::time_point looked = begin;
+  // A long step is none that stands still: half of the patience each without a word.
+  steady_clock::time_point heard = begin;
+  std::optional<std::vector<uint32_t>> toldBefore;
   std::optional<steady_clock::time_point> overSince;
   cudaError_t status = query();
   for (; status == cudaErrorNotReady; status = query()) {
@@ -61,7 +79,12 @@ ir::Error GpuRanks::wait(llvm::function_ref<cudaError_t()> query, const char* wh
         // Nobody else talks there, so it finds who is over, and why.
         ir::Error over = ranks_.inSteps.agree("the end", 0);
         if (over) ended_ = ir::takePayload(std::move(over));
-      } else if (now - begin > std::chrono::seconds(kPatienceSeconds)) {
+      } else if (now - heard > kPatience / 2) {
+        heard = now;
+        std::vector<uint32_t> told = this->told();
+        const bool isSilent = toldBefore && *toldBefore == told;
+        toldBefore = std::move(told);
+        if (!isSilent) continue;
         ended_ =
             ir::PlanError(ir::ErrorCode::kEnvironment,
                           "the GPU has waited for the other ranks for " +

@@ -78,6 +78,12 @@ void HostStreams::wait(ir::Stream stream, EventRef event) {
   threads_.queue(stream).push([this, event] { counters_.wait(event); });
 }
 
+bool HostStreams::isFinished(EventRef event) const {
+  const std::atomic_ref<uint32_t> number(numbers_[event.event]);
+  const uint32_t since = number.load(std::memory_order_acquire) - numberOf(event.step);
+  return since < (1U << 31);
+}
+
 // An event that fails is over, too; the launch thread finds the failure. The thread may be so far
 // behind that the event is recorded again: then it was finished in its step.
 void HostStreams::wait(ir::Stream stream, const CudaEvents& events, EventRef event) {

@@ -67,7 +67,10 @@ ir::Expected<std::unique_ptr<PeerRanks>> PeerRanks::join(const TrainingRanks& ra
   if (!*arenas) return nullptr;
   ir::Expected<RankSignals> signals =
       RankSignals::make(std::move(**pages), ranks.rank(), ranks.count());
-  if (!signals) return signals.takeError();
+  ir::Expected<bool> canSignal = isOnAll(ranks.between, static_cast<bool>(signals));
+  if (!signals) dropError(signals.takeError());
+  if (!canSignal) return canSignal.takeError();
+  if (!*canSignal) return nullptr;
   std::unique_ptr<PeerRanks> peers(
       new PeerRanks(ranks, arena, std::move(*page), std::move(*signals)));
   peers->arenas_.emplace(std::move(**arenas));
@@ -85,6 +88,7 @@ ir::Expected<std::unique_ptr<PeerRanks>> PeerRanks::join(const TrainingRanks& ra
 }
 
 PeerRanks::~PeerRanks() {
+  if (beside_ != nullptr) (void)cudaStreamSynchronize(beside_);
   if (mayCopy_ != nullptr) (void)cudaEventDestroy(mayCopy_);
   if (copied_ != nullptr) (void)cudaEventDestroy(copied_);
   if (beside_ != nullptr) (void)cudaStreamDestroy(beside_);

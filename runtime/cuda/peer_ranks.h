@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "ir/base/error.h"
 #include "runtime/cuda/gpu_ranks.h"
@@ -39,6 +40,7 @@ class PeerRanks : public GpuRanks {
             RankSignals signals)
       : GpuRanks(ranks), arena_(arena), page_(std::move(page)), signals_(std::move(signals)) {}
   void endWaits() override { signals_.release(collective_); }
+  std::vector<uint32_t> told() override { return signals_.read(); }
 
   /// `bytes` of every rank, from `from` in its arena, to places one after the other.
   ir::Error collect(const uint8_t* from, uint8_t* to, size_t bytes);

@@ -62,10 +62,15 @@ ir::Expected<RankSignals> RankSignals::make(PeerMemory pages, int32_t rank, int3
       findDriverFunction("cuStreamBatchMemOp", "with which GPUs signal each other");
   if (!batch) return batch.takeError();
   signals.batch_ = reinterpret_cast<decltype(&cuStreamBatchMemOp)>(*batch);
-  if (ir::Error error = checkCuda(cudaStreamCreateWithFlags(&signals.aside_, cudaStreamNonBlocking),
-                                  "making a stream")) {
-    return error;
+  // A priority that no other stream has, so that it shares no queue with one that waits.
+  int least = 0;
+  int greatest = 0;
+  cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
+  if (status == cudaSuccess) {
+    status = cudaStreamCreateWithPriority(&signals.aside_, cudaStreamNonBlocking,
+                                          std::max(greatest, least - 1));
   }
+  if (ir::Error error = checkCuda(status, "making a stream")) return error;
   return signals;
 }
 
@@ -95,6 +100,15 @@ ir::Error RankSignals::meet(Signal signal, uint32_t collective, cudaStream_t str
     if (rank != rank_) ops.push_back(waitOf(slot(signal, rank_, rank), collective));
   }
   return enqueue(std::move(ops), stream);
+}
+
+std::vector<uint32_t> RankSignals::read() const {
+  std::vector<uint32_t> numbers(static_cast<size_t>(kSignals * count_));
+  const cudaError_t status =
+      cudaMemcpy2DAsync(numbers.data(), sizeof(uint32_t), pages_.of(rank_), kSlotBytes,
+                        sizeof(uint32_t), numbers.size(), cudaMemcpyDeviceToHost, aside_);
+  if (status != cudaSuccess || cudaStreamSynchronize(aside_) != cudaSuccess) return {};
+  return numbers;
 }
 
 void RankSignals::release(uint32_t collective) const {

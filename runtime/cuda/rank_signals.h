@@ -37,6 +37,8 @@ class RankSignals {
   /// When the stream comes to it, it tells all other ranks, and goes on when all have told it.
   /// Errors: kCuda.
   ir::Error meet(Signal signal, uint32_t collective, cudaStream_t stream) const;
+  /// What others have told, by signal and rank; empty where it cannot be read.
+  std::vector<uint32_t> read() const;
   /// No stream of this rank waits for collectives up to this one any more.
   void release(uint32_t collective) const;
 

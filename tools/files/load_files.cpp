@@ -244,7 +244,7 @@ ir::Error notMeasured(ir::Error error, const std::string& step, const std::strin
   return ir::makeError(
       ir::PlanError(ir::ErrorCode::kPlanMismatch, found.text())
           .at({.file = step})
-          .note(costs + " was measured for another step, or for this one before it changed: "
+          .note(costs + " was measured for another step or number of ranks, or before it changed: "
                         "'stowage profile' measures this one"));
 }
 

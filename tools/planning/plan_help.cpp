@@ -110,7 +110,7 @@ ir::Expected<PlanHelp> findHelp(const LoadedPlan& plan, const ir::CostTable& cos
   ir::Expected<planner::Problem> problem = problemOf(plan, costs);
   if (!problem) return problem.takeError();
   ir::Expected<std::vector<planner::WhatIf>> answers =
-      planner::askWhatIf(*problem, plan.file.budget, explained.stepTime);
+      planner::askWhatIf(*problem, plan.file.budget, explained.stepTime, plan.file.stalls.ranks);
   if (!answers) return answers.takeError();
   // Planned again with other costs, any plan would be another one.
   const bool isSame = costs.source == plan.file.costs.source;

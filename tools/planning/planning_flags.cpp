@@ -119,6 +119,37 @@ std::string describeOtherGpu(const ir::Target& target, const std::string& device
   return "measured on '" + device + "', the plan is for target '" + target.profile + "'";
 }
 
+/// --between-ranks: RATE or RATE:LATENCY, for plans from estimates.
+ir::Error readRanksLink(const PlanningFlags& flags, PlanningInputs& inputs) {
+  if (flags.betweenRanks.empty()) return ir::success();
+  if (inputs.graph.ranks() == 1) {
+    return badFlag("--between-ranks: the plan is for one process, expected --ranks of 2 or more");
+  }
+  if (!flags.costs.empty()) {
+    return badFlag("--between-ranks: the link's rate is that of --costs, expected one of the two");
+  }
+  const auto [rateText, latencyText] = StringRef(flags.betweenRanks).split(':');
+  ir::Expected<Size> rate = parseSizeFlag(rateText);
+  const bool isRate = rate && rate->of == Size::Of::kAbsolute && !rate->withOutside;
+  if (!rate) llvm::consumeError(rate.takeError());
+  StringRef number = latencyText;
+  int64_t microseconds = 0;
+  const bool hasLatency = StringRef(flags.betweenRanks).contains(':');
+  const bool isLatency =
+      !hasLatency || (number.consume_back("us") && !number.getAsInteger(10, microseconds));
+  constexpr int64_t kMostMicroseconds = 1'000'000;
+  if (!isRate || rate->bytes <= Bytes(0) || !isLatency || microseconds < 0 ||
+      microseconds > kMostMicroseconds) {
+    return badFlag(
+        "--between-ranks: found '" + flags.betweenRanks +
+        "', expected bytes a second, such as 47GB, or with a latency, such as 47GB:20us");
+  }
+  ir::LinkRate& link = inputs.target.links.betweenRanks;
+  link.bandwidth = BytesPerSecond(rate->bytes.value());
+  if (hasLatency) link.latency = Nanoseconds(microseconds * 1000);
+  return ir::success();
+}
+
 ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   if (flags.costs.empty()) {
     inputs.costs = planner::rooflineCosts(inputs.graph, inputs.target);
@@ -178,6 +209,9 @@ void addPlanningFlags(CLI::App& command, PlanningFlags& flags) {
                      "'state:*layers.*=keep' for "
                      "the optimizer state of parameters; may be repeated; the last match wins");
   addRanksFlag(command, flags.ranks);
+  command.add_option("--between-ranks", flags.betweenRanks,
+                     "RATE or RATE:LATENCY, e.g. 47GB:20us: bytes that a rank receives from all "
+                     "others in a second; default: the profile's estimate, or --costs");
   command.add_option("--launch", flags.launch,
                      "CUDA targets: how much of a step is launched as one CUDA graph: none, "
                      "no_update (forward and backward) or whole (for steps whose host numbers "
@@ -313,6 +347,7 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
     return flags.target.empty() ? inInput(target.takeError(), flags.graph) : target.takeError();
   }
   inputs.target = std::move(*target);
+  if (ir::Error error = readRanksLink(flags, inputs)) return error;
   if (ir::Error error = readCosts(flags, inputs)) return error;
   if (ir::Error error = readAllowed(flags.allow, inputs.options)) return error;
   if (ir::Error error = fixHostUpdates(flags, inputs.options)) return error;

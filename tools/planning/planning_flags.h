@@ -31,6 +31,7 @@ struct PlanningFlags : CommonFlags {
   std::vector<std::string> pins;
   int threads = 0;
   int64_t ranks = 0;  // 0: as the step's file has it
+  std::string betweenRanks;
   std::string launch;
 };
 void addPlanningFlags(CLI::App& command, PlanningFlags& flags);

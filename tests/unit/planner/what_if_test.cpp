@@ -75,6 +75,9 @@ TEST(WhatIf, ALargeStepIsAskedForTheLeastTime) {
     EXPECT_TRUE(answer.isAtMost);
     EXPECT_LE(answer.saved, Nanoseconds(us(1700 - 1603)));
   }
+  const auto withRanks =
+      orFail(askWhatIf(step.problem, Bytes(units(9)), Nanoseconds(us(1700)), Nanoseconds(us(97))));
+  EXPECT_TRUE(withRanks.empty()) << "waits for other ranks are not the link's to the host";
 }
 
 }  // namespace

@@ -326,5 +326,34 @@ TEST_F(RunRanks, AProfileMeasuresWhatLiesBetweenRanks) {
   EXPECT_EQ(nlohmann::json::parse(file).at("links").at("between_ranks"), links.at("between_ranks"));
 }
 
+// For a cluster that is not there yet.
+TEST_F(RunRanks, APlanIsForTheLinkThatItIsTold) {
+  const auto stepOver = [](const std::string& link) {
+    expectYes("plan " + at("step.stow") + " --threads 1 --ranks 2 --budget 100%peak -f -o " +
+              at("link.json") + " --between-ranks " + link);
+    const auto plan = nlohmann::json::parse(readText(at("link.json")));
+    EXPECT_EQ(plan["target"]["links"]["between_ranks"]["latency_ns"], 30'000);
+    return plan["predicted"]["step_ns"].get<int64_t>();
+  };
+  // Of 100 KB and more, a megabyte a second takes a tenth of a second.
+  EXPECT_GT(stepOver("1MB:30us"), stepOver("100GB:30us") + 100'000'000);
+  expectYes("verify " + at("link.json") + " --graph " + at("step.stow"));
+  const auto refused = [](const std::string& more) {
+    const Outcome outcome =
+        stowage("plan " + at("step.stow") + " --threads 1 --budget 100%peak -o " + at("no.json") +
+                " --between-ranks " + more);
+    EXPECT_EQ(outcome.code, 2) << outcome.text;
+    return outcome.text;
+  };
+  EXPECT_NE(refused("47GB").find("for one process, expected --ranks"), std::string::npos);
+  for (const char* wrong :
+       {"fast", "50%", "0B", "47GB:", "47GB:20", "47GB:-1us", "47GB:9999999us"}) {
+    const std::string text = refused(std::string(wrong) + " --ranks 2");
+    EXPECT_NE(text.find("expected bytes a second, such as 47GB"), std::string::npos) << text;
+  }
+  const std::string both = refused("47GB --ranks 2 --costs " + at("none.json"));
+  EXPECT_NE(both.find("expected one of the two"), std::string::npos) << both;
+}
+
 }  // namespace
 }  // namespace stowage::tests
