@@ -57,7 +57,7 @@ class DeviceArena {
   DeviceArena& operator=(DeviceArena&&) = delete;
   ~DeviceArena();
 
-  uint8_t* base() const { return reinterpret_cast<uint8_t*>(base_); }
+  uint8_t* base() const { return reinterpret_cast<uint8_t*>(base_); }  // NOLINT: the driver's type
   Bytes bytes() const { return bytes_; }
   /// Device memory that it has now: whole units; none after `release`.
   Bytes memory() const { return isMapped_ ? mapped_ : Bytes(0); }

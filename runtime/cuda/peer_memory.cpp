@@ -75,7 +75,7 @@ bool PeerMemory::map(int32_t rank, int descriptor) {
   if (cudaGetDevice(&device) != cudaSuccess) return false;
   CUmemGenericAllocationHandle memory = 0;
   // By the driver's convention, the number of the descriptor as an address.
-  void* handle = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));
+  void* handle = reinterpret_cast<void*>(static_cast<intptr_t>(descriptor));  // NOLINT
   if (driver_.importMemory(&memory, handle, CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR) !=
       CUDA_SUCCESS) {
     return false;
@@ -88,7 +88,7 @@ bool PeerMemory::map(int32_t rank, int descriptor) {
   }
   (void)driver_.release(memory);  // it stays as long as it is mapped
   if (!isMapped) return false;
-  bases_[static_cast<size_t>(rank)] = reinterpret_cast<uint8_t*>(base);
+  bases_[static_cast<size_t>(rank)] = reinterpret_cast<uint8_t*>(base);  // NOLINT
   const CUmemAccessDesc access{{CU_MEM_LOCATION_TYPE_DEVICE, device},
                                CU_MEM_ACCESS_FLAGS_PROT_READWRITE};
   return driver_.setAccess(base, bytes_, &access, 1) == CUDA_SUCCESS;
