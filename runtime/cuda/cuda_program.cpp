@@ -134,9 +134,7 @@ class CudaProgram : public Program {
     faults_.allocate();
     const ServedThread served(device_.allocations);
     const TensorRanksScope ranks(device_.ranks.get());
-    if (device_.ranks && !isOnLink) {
-      if (ir::Error error = ahead_.noteLaunch(device_)) return error;
-    }
+    if (ir::Error error = ahead_.noteLaunch(device_)) return error;
     return timed(command, [&] {
       Launcher& launcher = isOnLink ? *launchers_.link : *launchers_.compute;
       ir::Error error = launcher.launch(command, scalars, device_.allocator, device_.allocations);
@@ -180,14 +178,10 @@ class CudaProgram : public Program {
 
   ir::Error waitOnHost(EventRef event) override {
     if (isOnHost(event)) {
-      if (!device_.ranks) {
-        hostStreams_->waitOnHost(event);
-        return device_.fail(ir::success());
-      }
-      const auto query = [&] {
-        return hostStreams_->isFinished(event) ? cudaSuccess : cudaErrorNotReady;
-      };
-      return device_.fail(device_.ranks->wait(query, "work on the host"));
+      const auto query = [&] { return hostStreams_->query(event); };
+      if (device_.ranks) return device_.fail(device_.ranks->wait(query, "work on the host"));
+      hostStreams_->waitOnHost(event);
+      return device_.fail(ir::success());
     }
     const cudaEvent_t awaited = events_.isRecorded(event) ? events_.at(event) : segmentEnd(event);
     return device_.waitFor(awaited, "a kernel or a copy of the step");

@@ -78,10 +78,10 @@ void HostStreams::wait(ir::Stream stream, EventRef event) {
   threads_.queue(stream).push([this, event] { counters_.wait(event); });
 }
 
-bool HostStreams::isFinished(EventRef event) const {
+cudaError_t HostStreams::query(EventRef event) const {
   const std::atomic_ref<uint32_t> number(numbers_[event.event]);
   const uint32_t since = number.load(std::memory_order_acquire) - numberOf(event.step);
-  return since < (1U << 31);
+  return since < (1U << 31) ? cudaSuccess : cudaErrorNotReady;
 }
 
 // An event that fails is over, too; the launch thread finds the failure. The thread may be so far

@@ -49,8 +49,8 @@ class HostStreams {
   cudaError_t wait(cudaStream_t stream, EventRef event) const;
   /// Blocks until a thread's event is finished.
   void waitOnHost(EventRef event) { counters_.wait(event); }
-  /// Is it finished? Does not block.
-  bool isFinished(EventRef event) const;
+  /// cudaSuccess if it is finished, or cudaErrorNotReady. Does not block.
+  cudaError_t query(EventRef event) const;
 
  private:
   using WaitValue = int (*)(cudaStream_t, unsigned long long, uint32_t,

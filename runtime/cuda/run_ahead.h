@@ -41,9 +41,9 @@ class RunAhead {
     }
   }
 
-  /// After a launch on `device.compute`, whose rank waits for others.
+  /// Before a launch.
   ir::Error noteLaunch(CudaState& device) {
-    if (++launches_ % kBetween != 0) return ir::success();
+    if (!device.ranks || ++launches_ % kBetween != 0) return ir::success();
     const size_t mark = launches_ / kBetween;
     cudaEvent_t event = events_[mark % kMarks];
     if (mark > kMarks) {
