@@ -239,9 +239,9 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
       })) {
     return error;
   }
-  ir::Expected<OpStreams> streams = OpStreams::find();
+  ir::Expected<OpStreams> streams = OpStreams::take();
   if (!streams) return streams.takeError();
-  const c10::cuda::CUDAStream stream = streams->compute;
+  const c10::cuda::CUDAStream stream = streams->compute();
   const CudaRngRestore restore;
   ir::CostTable table = options.known;
   table.source = ir::CostSource::kMeasured;

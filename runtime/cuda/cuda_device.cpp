@@ -99,10 +99,10 @@ ir::Expected<std::unique_ptr<CudaDevice>> CudaDevice::open(const GpuDeviceOption
       })) {
     return error;
   }
-  ir::Expected<OpStreams> opStreams = OpStreams::find();
+  ir::Expected<OpStreams> opStreams = OpStreams::take();
   if (!opStreams) return opStreams.takeError();
   auto state = std::make_unique<CudaState>(std::move(*device), std::move(*host), options.alignBytes,
-                                           *opStreams, std::move(*streams));
+                                           std::move(*opStreams), std::move(*streams));
   if (options.disk.bytes > Bytes(0)) {
     auto disk =
         DiskFile::create(options.disk.folder, options.disk.bytes, {.verify = options.disk.verify});

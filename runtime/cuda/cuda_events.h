@@ -53,7 +53,7 @@ class CudaEvents {
     for (int32_t i = 0; i < places; ++i) recordedIn_[static_cast<size_t>(i)].store(-1);
   }
   static size_t placeOf(EventRef ref) {
-    return static_cast<size_t>(2 * ref.event + (ref.step % 2));
+    return 2 * static_cast<size_t>(ref.event) + static_cast<size_t>(ref.step % 2);
   }
 
   std::vector<cudaEvent_t> events_;

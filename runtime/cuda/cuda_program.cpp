@@ -40,14 +40,17 @@ class CudaProgram : public Program {
     CudaEvents segmentEnds;
     RunAhead ahead;
   };
-  CudaProgram(const ProgramSource& source, CudaState& device, OpLaunchers launchers,
-              std::unique_ptr<HostOps> hostOps, std::unique_ptr<HostStreams> hostStreams,
+  struct Host {
+    std::unique_ptr<HostOps> ops;
+    std::unique_ptr<HostStreams> streams;
+  };
+  CudaProgram(const ProgramSource& source, CudaState& device, OpLaunchers launchers, Host host,
               Events events)
       : source_(source),
         device_(device),
         launchers_(std::move(launchers)),
-        hostOps_(std::move(hostOps)),
-        hostStreams_(std::move(hostStreams)),
+        hostOps_(std::move(host.ops)),
+        hostStreams_(std::move(host.streams)),
         events_(std::move(events.own)),
         segmentEnds_(std::move(events.segmentEnds)),
         ahead_(std::move(events.ahead)),
@@ -392,7 +395,8 @@ ir::Expected<std::unique_ptr<Program>> makeCudaProgram(const ProgramSource& sour
   auto hostStreams = HostStreams::make(source, state.threads);
   if (!hostStreams) return hostStreams.takeError();
   return std::make_unique<CudaProgram>(
-      source, state, std::move(launchers), std::move(hostOps), std::move(*hostStreams),
+      source, state, std::move(launchers),
+      CudaProgram::Host{std::move(hostOps), std::move(*hostStreams)},
       CudaProgram::Events{std::move(*events), std::move(*segmentEnds), std::move(*ahead)});
 }
 

@@ -38,6 +38,7 @@ struct CudaState {
   PinnedArena host;
   StepAllocator allocator;
   AllocationSource allocations;
+  OpStreams opStreams;
   c10::cuda::CUDAStream compute;
   c10::cuda::CUDAStream link;  // of collectives, beside compute
   CopyStream out;
@@ -56,13 +57,14 @@ struct CudaState {
   /// What libtorch's own allocator had given away when steps were under way; nothing before.
   std::optional<int64_t> givenAway;
 
-  CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes, OpStreams opStreams,
+  CudaState(DeviceArena deviceArena, PinnedArena hostArena, int64_t alignBytes, OpStreams ops,
             CopyStreams streams)
       : device(std::move(deviceArena)),
         host(std::move(hostArena)),
         allocator(device.base(), device.bytes(), alignBytes),
-        compute(opStreams.compute),
-        link(opStreams.link),
+        opStreams(std::move(ops)),
+        compute(opStreams.compute()),
+        link(opStreams.link()),
         out(std::move(streams.out)),
         in(std::move(streams.in)) {}
   ~CudaState() {

@@ -5,17 +5,39 @@
 
 #include <map>
 #include <mutex>
+#include <utility>
+#include <vector>
 
 #include "runtime/cuda/cuda_status.h"
 
 namespace stowage::runtime {
 
-ir::Expected<OpStreams> OpStreams::find() {
-  static std::mutex mutex;
-  static std::map<c10::DeviceIndex, OpStreams> known;
-  const std::lock_guard<std::mutex> lock(mutex);
+namespace {
+
+/// Streams that nobody uses, by device.
+struct Unused {
+  std::mutex mutex;
+  std::map<c10::DeviceIndex, std::vector<OpStreams::Pair>> pairs;
+};
+
+Unused& unused() {
+  static auto* all = new Unused();  // never destroyed: others may give back until the end
+  return *all;
+}
+
+}  // namespace
+
+ir::Expected<OpStreams> OpStreams::take() {
   const c10::DeviceIndex device = c10::cuda::current_device();
-  if (const auto found = known.find(device); found != known.end()) return found->second;
+  {
+    const std::lock_guard<std::mutex> lock(unused().mutex);
+    std::vector<Pair>& pairs = unused().pairs[device];
+    if (!pairs.empty()) {
+      OpStreams taken(pairs.back());
+      pairs.pop_back();
+      return taken;
+    }
+  }
   int least = 0;
   int greatest = 0;
   cudaStream_t compute = nullptr;
@@ -28,10 +50,14 @@ ir::Expected<OpStreams> OpStreams::find() {
     status = cudaStreamCreateWithPriority(&link, cudaStreamNonBlocking, greatest);
   }
   if (ir::Error error = checkCuda(status, "making streams for ops")) return error;
-  const OpStreams made{c10::cuda::getStreamFromExternal(compute, device),
-                       c10::cuda::getStreamFromExternal(link, device)};
-  known.emplace(device, made);
-  return made;
+  return OpStreams({c10::cuda::getStreamFromExternal(compute, device),
+                    c10::cuda::getStreamFromExternal(link, device)});
+}
+
+OpStreams::~OpStreams() {
+  if (!pair_) return;
+  const std::lock_guard<std::mutex> lock(unused().mutex);
+  unused().pairs[pair_->compute.device_index()].push_back(*pair_);
 }
 
 }  // namespace stowage::runtime

@@ -8,6 +8,7 @@
 
 #include <c10/cuda/CUDAStream.h>
 
+#include <optional>
 #include <utility>
 
 #include "ir/base/error.h"
@@ -15,14 +16,28 @@
 
 namespace stowage::runtime {
 
-/// Those that launch ops.
-struct OpStreams {
-  c10::cuda::CUDAStream compute;
-  c10::cuda::CUDAStream link;  // of collectives; of high priority, since other ranks wait for them
+/// Those that launch ops, for one user at a time: libtorch keeps handles and workspaces by stream,
+/// so two must not share one, and one is never destroyed but used again.
+class OpStreams {
+ public:
+  struct Pair {
+    c10::cuda::CUDAStream compute;
+    c10::cuda::CUDAStream link;  // of high priority, since other ranks wait for collectives
+  };
 
-  /// Of the current device, the same whenever it is asked for: libtorch keeps handles and
-  /// workspaces by stream, so a stream is never given back. Errors: kCuda.
-  static ir::Expected<OpStreams> find();
+  /// Of the current device. Errors: kCuda.
+  static ir::Expected<OpStreams> take();
+  OpStreams(OpStreams&& other) noexcept : pair_(std::exchange(other.pair_, std::nullopt)) {}
+  OpStreams& operator=(OpStreams&&) = delete;
+  /// Gives them back. Nothing is under way there, and no workspace is kept for them.
+  ~OpStreams();
+
+  c10::cuda::CUDAStream compute() const { return pair_->compute; }
+  c10::cuda::CUDAStream link() const { return pair_->link; }
+
+ private:
+  explicit OpStreams(const Pair& pair) : pair_(pair) {}
+  std::optional<Pair> pair_;
 };
 
 /// A stream for copies, that does not wait for the default stream.

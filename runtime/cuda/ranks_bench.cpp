@@ -17,6 +17,7 @@
 #include "runtime/calibrate/ranks_link.h"
 #include "runtime/cuda/cuda_memory.h"
 #include "runtime/cuda/cuda_streams.h"
+#include "runtime/cuda/cuda_workspaces.h"
 #include "runtime/cuda/gpu_ranks.h"
 #include "runtime/cuda/stopwatch.h"
 #include "runtime/torch/torch_boundary.h"
@@ -38,8 +39,8 @@ class RanksBench {
              const OpStreams& streams)
       : ranks_(ranks),
         gpus_(gpus),
-        compute_(streams.compute),
-        link_(streams.link),
+        compute_(streams.compute()),
+        link_(streams.link()),
         own_(at::from_blob(arena.base(), {kBytes}, bytes())),
         all_(at::from_blob(arena.base() + kBytes, {kBytes * gpus.count()}, bytes())),
         matrix_(at::zeros({kWidth, kWidth}, bytes().dtype(at::kBFloat16))),
@@ -147,7 +148,7 @@ ir::Error measureCudaRanks(const TrainingRanks& ranks, ir::LinkModel& links) {
   if (!arena) return arena.takeError();
   ir::Expected<std::unique_ptr<GpuRanks>> gpus = GpuRanks::join(ranks, *arena);
   if (!gpus) return gpus.takeError();
-  ir::Expected<OpStreams> streams = OpStreams::find();
+  ir::Expected<OpStreams> streams = OpStreams::take();
   if (!streams) return streams.takeError();
   std::optional<ir::PlanError> failure;
   ir::Error called = callTorch("measuring what lies between ranks", [&] {
@@ -155,6 +156,7 @@ ir::Error measureCudaRanks(const TrainingRanks& ranks, ir::LinkModel& links) {
     (void)cudaDeviceSynchronize();  // operands are filled on another stream
     if (ir::Error error = bench.measure(links)) failure = ir::takePayload(std::move(error));
   });
+  dropWorkspaces(streams->compute());
   c10::cuda::CUDACachingAllocator::emptyCache();
   if (!called && failure) return ir::makeError(*failure);
   return called;
