@@ -107,8 +107,7 @@ class CudaProgram : public Program {
     if (faults_.dropsWait()) return ir::success();
     const bool isHosts = isOnHost(event);
     if (isHostStream(stream)) {
-      if (isHosts) hostStreams_->wait(stream, event);
-      if (!isHosts) hostStreams_->wait(stream, events_, event);
+      isHosts ? hostStreams_->wait(stream, event) : hostStreams_->wait(stream, events_, event);
       return ir::success();
     }
     if (isHosts) {
@@ -296,8 +295,7 @@ class CudaProgram : public Program {
     return error;
   }
 
-  // The clock starts behind the first launch of the trace, which takes the driver long to launch.
-  // The last stop counts.
+  // From behind the first launch of a trace, which takes the driver long. The last stop counts.
   void mark(ir::CommandId command) {
     if (times_.size() == 1 && command == firstLaunch_) traced_.start(device_.compute.stream());
     if (command == lastLaunch_) traced_.stop(device_.compute.stream());
@@ -374,8 +372,7 @@ class CudaProgram : public Program {
   std::unique_ptr<ActivityTrace> trace_;
   ir::CommandId firstLaunch_;
   ir::CommandId lastLaunch_;
-  Stopwatch
-      traced_;  // from behind the first timed launch to the last one's end, by the GPU's clock
+  Stopwatch traced_;  // from behind the first timed launch to the last one's end
   int64_t stepsToTime_ = 0;
   std::vector<ir::StepTimes> times_;    // complete when the trace is finished
   ir::StepTimes* timedStep_ = nullptr;  // of times_: the step that is enqueued, if it is timed
