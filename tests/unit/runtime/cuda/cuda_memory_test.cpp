@@ -92,6 +92,22 @@ CUresult setAccess(CUdeviceptr base, size_t size, const CUmemAccessDesc* access,
   return CUDA_SUCCESS;
 }
 
+// A driver that shares no memory between processes.
+CUresult retain(CUmemGenericAllocationHandle* handle, void* /*at*/) {
+  *handle = gpu.next++;
+  gpu.memories[*handle] = 0;
+  return CUDA_SUCCESS;
+}
+CUresult exportMemory(void* /*shareable*/, CUmemGenericAllocationHandle /*handle*/,
+                      CUmemAllocationHandleType /*type*/,
+                      unsigned long long /*flags*/) {  // NOLINT: theirs
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+CUresult importMemory(CUmemGenericAllocationHandle* /*handle*/, void* /*shareable*/,
+                      CUmemAllocationHandleType /*type*/) {
+  return CUDA_ERROR_NOT_SUPPORTED;
+}
+
 }  // namespace
 
 extern "C" {
@@ -105,7 +121,10 @@ cudaError_t CUDARTAPI cudaGetDriverEntryPointByVersion(
       {"cuMemRelease", reinterpret_cast<void*>(&releaseHandle)},
       {"cuMemMap", reinterpret_cast<void*>(&map)},
       {"cuMemUnmap", reinterpret_cast<void*>(&unmap)},
-      {"cuMemSetAccess", reinterpret_cast<void*>(&setAccess)}};
+      {"cuMemSetAccess", reinterpret_cast<void*>(&setAccess)},
+      {"cuMemRetainAllocationHandle", reinterpret_cast<void*>(&retain)},
+      {"cuMemExportToShareableHandle", reinterpret_cast<void*>(&exportMemory)},
+      {"cuMemImportFromShareableHandle", reinterpret_cast<void*>(&importMemory)}};
   *function = all.at(name);
   *result = cudaDriverEntryPointSuccess;
   return cudaSuccess;
@@ -213,6 +232,16 @@ TEST_F(CudaMemory, OfAReleasedArenaThatGoesIsNotGivenBackTwice) {
   tests::orFail(arena.release());
   EXPECT_EQ(errorOf(arena.release()).code(), ir::ErrorCode::kCuda);
   EXPECT_EQ(gpu.free, kAll);
+}
+
+// Ranks then exchange in another way.
+TEST_F(CudaMemory, ThatADriverCannotShareIsNotShared) {
+  const DeviceArena arena = tests::orFail(DeviceArena::allocate(1_B, MemoryUsers::kRanks));
+  ir::Expected<Descriptor> shared = arena.share();
+  ASSERT_FALSE(static_cast<bool>(shared));
+  const ir::PlanError error = ir::takePayload(shared.takeError());
+  EXPECT_EQ(error.code(), ir::ErrorCode::kCuda);
+  EXPECT_NE(error.text().find("could not share the device arena"), std::string::npos);
 }
 
 }  // namespace
