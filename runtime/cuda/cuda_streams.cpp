@@ -21,7 +21,7 @@ struct Unused {
 };
 
 Unused& unused() {
-  static auto* all = new Unused();  // never destroyed: others may give back until the end
+  static auto* all = new Unused();  // never destroyed: streams are released until the end
   return *all;
 }
 
