@@ -108,17 +108,40 @@ def add_lora(model, rank):
                     setattr(part, name, LoraLinear(child, rank))
 
 
-def make_model(options):
+def make_llama(options, device):
+    """In bfloat16, ready to train."""
     from transformers import LlamaConfig, LlamaForCausalLM
     config = LlamaConfig(**{"vocab_size": 128256, "max_position_embeddings": options.sequence,
                             "rope_theta": 500000.0, "use_cache": False, **SHAPES[options.shape]})
-    with torch.device("cuda"):
+    with torch.device(device):
         torch.set_default_dtype(torch.bfloat16)
         model = LlamaForCausalLM(config)
         torch.set_default_dtype(torch.float32)
+    return model.train()
+
+
+def make_model(options):
+    model = make_llama(options, "cuda")
     if options.lora:
         add_lora(model, options.lora)
-    return model.train()
+    return model
+
+
+def time_steps(steps, train_step, meet=lambda: None):
+    """Of `train_step`, which returns its loss; three more come first. `meet` is not timed."""
+    times = []
+    for step in range(steps + 3):
+        if step == 3:
+            torch.cuda.reset_peak_memory_stats()
+        torch.cuda.synchronize()
+        meet()
+        begin = time.perf_counter()
+        loss = train_step()
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - begin)
+    return {"step_s": statistics.median(times[3:]), "loss": loss.item(),
+            "peak_bytes": torch.cuda.max_memory_allocated(),
+            "reserved_bytes": torch.cuda.max_memory_reserved()}
 
 
 def train(options):
@@ -141,12 +164,8 @@ def train(options):
             functorch.activation_memory_budget = float(options.mode.split(":")[1])
         run = torch.compile(model)
     offload = StreamedOffload() if options.mode == "stream_offload" else None
-    times = []
-    for step in range(options.steps + 3):
-        if step == 3:
-            torch.cuda.reset_peak_memory_stats()
-        torch.cuda.synchronize()
-        begin = time.perf_counter()
+
+    def train_step():
         if offload:
             offload.begin_step(model)
         hooks = offload or (save_on_cpu(pin_memory=True) if options.mode == "save_on_cpu" else
@@ -156,11 +175,9 @@ def train(options):
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-    return {"step_s": statistics.median(times[3:]), "loss": loss.item(),
-            "peak_bytes": torch.cuda.max_memory_allocated(),
-            "reserved_bytes": torch.cuda.max_memory_reserved()}
+        return loss
+
+    return time_steps(options.steps, train_step)
 
 
 def main():

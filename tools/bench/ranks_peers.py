@@ -14,27 +14,13 @@ Modes: fsdp2, ddp, each also as MODE+checkpointing (of every layer).
 import argparse
 import json
 import os
-import statistics
 import sys
-import time
 
 import torch
 from torch import distributed
 from torch import multiprocessing
 
-from hugging_face import SHAPES
-
-
-def make_model(options):
-    """Without values for fully_shard, which has them made shard by shard."""
-    from transformers import LlamaConfig, LlamaForCausalLM
-    config = LlamaConfig(**{"vocab_size": 128256, "max_position_embeddings": options.sequence,
-                            "rope_theta": 500000.0, "use_cache": False, **SHAPES[options.shape]})
-    torch.set_default_dtype(torch.bfloat16)
-    with torch.device("meta" if options.mode.startswith("fsdp2") else "cuda"):
-        model = LlamaForCausalLM(config)
-    torch.set_default_dtype(torch.float32)
-    return model.train()
+from hugging_face import SHAPES, make_llama, time_steps
 
 
 def shard(model):
@@ -55,7 +41,8 @@ def shard(model):
 
 def train(options):
     torch.manual_seed(0)
-    model = make_model(options)
+    # Without values for fully_shard, which has them made shard by shard.
+    model = make_llama(options, "meta" if options.mode.startswith("fsdp2") else "cuda")
     if options.mode.endswith("checkpointing"):
         model.gradient_checkpointing_enable({"use_reentrant": False})
     run = model
@@ -66,22 +53,15 @@ def train(options):
     optimizer = torch.optim.AdamW(model.parameters(), lr=1e-5, fused=True)
     tokens = torch.randint(0, model.config.vocab_size, (options.batch, options.sequence),
                            device="cuda")
-    times = []
-    for step in range(options.steps + 3):
-        if step == 3:
-            torch.cuda.reset_peak_memory_stats()
-        torch.cuda.synchronize()
-        distributed.barrier()
-        begin = time.perf_counter()
+
+    def train_step():
         loss = run(input_ids=tokens, labels=tokens).loss
         loss.backward()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
-        torch.cuda.synchronize()
-        times.append(time.perf_counter() - begin)
-    return {"step_s": statistics.median(times[3:]), "loss": loss.item(),
-            "peak_bytes": torch.cuda.max_memory_allocated(),
-            "reserved_bytes": torch.cuda.max_memory_reserved()}
+        return loss
+
+    return time_steps(options.steps, train_step, distributed.barrier)
 
 
 def run_rank(rank, options):
