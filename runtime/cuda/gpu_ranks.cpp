@@ -35,7 +35,7 @@ bool mayReadPeers() {
 
 ir::Expected<std::unique_ptr<GpuRanks>> GpuRanks::join(const TrainingRanks& ranks,
                                                        const DeviceArena& arena) {
-  ir::Expected<bool> mayAll = isOnAll(ranks.between, mayReadPeers());
+  ir::Expected<bool> mayAll = ranks.between.isOnAll(mayReadPeers());
   if (!mayAll) return mayAll.takeError();
   if (*mayAll) {
     ir::Expected<std::unique_ptr<PeerRanks>> peers = PeerRanks::join(ranks, arena);
@@ -49,7 +49,7 @@ ir::Expected<std::unique_ptr<GpuRanks>> GpuRanks::join(const TrainingRanks& rank
 
 ir::Error GpuRanks::vote(ir::Error own) const {
   const bool isWell = !own;
-  ir::Expected<bool> all = isOnAll(ranks_.between, isWell);
+  ir::Expected<bool> all = ranks_.between.isOnAll(isWell);
   if (!isWell) {
     if (!all) dropError(all.takeError());
     return own;

@@ -29,12 +29,6 @@ CUdeviceptr addressOf(uint8_t* base) { return reinterpret_cast<CUdeviceptr>(base
 
 }  // namespace
 
-ir::Expected<bool> isOnAll(Communicator& between, bool own) {
-  ir::Expected<std::vector<int64_t>> all = gatherNumbers(between, own ? 1 : 0);
-  if (!all) return all.takeError();
-  return llvm::all_of(*all, [](int64_t one) { return one == 1; });
-}
-
 ir::Expected<std::optional<PeerMemory>> PeerMemory::join(Communicator& between,
                                                          const DeviceArena& own) {
   ir::Expected<Descriptor> shared = own.share();
@@ -55,7 +49,7 @@ ir::Expected<std::optional<PeerMemory>> PeerMemory::join(Communicator& between,
     if (rank == between.rank()) continue;
     isMapped = memory.map(rank, (**all)[static_cast<size_t>(rank)].front().get());
   }
-  ir::Expected<bool> areMapped = isOnAll(between, isMapped);
+  ir::Expected<bool> areMapped = between.isOnAll(isMapped);
   if (!areMapped) return areMapped.takeError();
   if (!*areMapped) return std::nullopt;
   return memory;

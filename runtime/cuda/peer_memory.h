@@ -39,9 +39,6 @@ class PeerMemory {
   std::vector<uint8_t*> bases_;  // null: not mapped
 };
 
-/// Is it true on all ranks? Collective. Errors: as Communicator::allGather.
-ir::Expected<bool> isOnAll(Communicator& between, bool own);
-
 }  // namespace stowage::runtime
 
 #endif  // STOWAGE_RUNTIME_CUDA_PEER_MEMORY_H_

@@ -35,7 +35,7 @@ ir::Expected<bool> doReadTheSame(const TrainingRanks& ranks, const DeviceArena& 
   const std::vector<uint8_t> own = patternOf(ranks.rank());
   bool isSame = cudaMemcpy(page.base(), own.data(), bytes, cudaMemcpyHostToDevice) == cudaSuccess &&
                 cudaDeviceSynchronize() == cudaSuccess;
-  ir::Expected<bool> areWritten = isOnAll(ranks.between, isSame);
+  ir::Expected<bool> areWritten = ranks.between.isOnAll(isSame);
   if (!areWritten || !*areWritten) return areWritten;
   std::vector<uint8_t> found(bytes);
   for (int32_t rank = 0; isSame && rank < ranks.count(); ++rank) {
@@ -43,11 +43,11 @@ ir::Expected<bool> doReadTheSame(const TrainingRanks& ranks, const DeviceArena& 
              found == patternOf(rank);
   }
   (void)cudaGetLastError();
-  ir::Expected<bool> areSame = isOnAll(ranks.between, isSame);
+  ir::Expected<bool> areSame = ranks.between.isOnAll(isSame);
   if (!areSame || !*areSame) return areSame;
   const bool isZeroed =
       cudaMemset(page.base(), 0, bytes) == cudaSuccess && cudaDeviceSynchronize() == cudaSuccess;
-  return isOnAll(ranks.between, isZeroed);
+  return ranks.between.isOnAll(isZeroed);
 }
 
 }  // namespace
@@ -67,7 +67,7 @@ ir::Expected<std::unique_ptr<PeerRanks>> PeerRanks::join(const TrainingRanks& ra
   if (!*arenas) return nullptr;
   ir::Expected<RankSignals> signals =
       RankSignals::make(std::move(**pages), ranks.rank(), ranks.count());
-  ir::Expected<bool> canSignal = isOnAll(ranks.between, static_cast<bool>(signals));
+  ir::Expected<bool> canSignal = ranks.between.isOnAll(static_cast<bool>(signals));
   if (!signals) dropError(signals.takeError());
   if (!canSignal) return canSignal.takeError();
   if (!*canSignal) return nullptr;

@@ -363,7 +363,9 @@ ir::Error Executor::stop(ir::Error error) {
   program_->abandonSegment();
   llvm::consumeError(device_.synchronize());
   stopped_ = ir::takePayload(std::move(error));
-  stopped_->note("a step did not end; the state since the last save is lost: go on from that save");
+  stopped_->note(
+      "a step did not end; the state since the last save is lost: go on from that save, if there "
+      "is one");
   return ir::makeError(*stopped_);
 }
 

@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/ranks/communicator.h"
 
+#include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/Endian.h>
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <utility>
@@ -12,6 +14,29 @@
 namespace stowage::runtime {
 
 namespace {
+
+constexpr size_t kAgreedText = 88;
+constexpr size_t kAgreedBytes = sizeof(uint64_t) + kAgreedText;
+
+/// What a rank would agree on.
+struct Agreed {
+  uint64_t number = 0;
+  std::string what;  // as far as it was sent
+  bool operator==(const Agreed&) const = default;
+};
+
+Agreed readAgreed(const uint8_t* bytes) {
+  const auto* text = reinterpret_cast<const char*>(bytes + sizeof(uint64_t));
+  return {llvm::support::endian::read64le(bytes), std::string(text, strnlen(text, kAgreedText))};
+}
+
+/// Counts as people count, digests as files have them.
+std::string numberText(uint64_t number) {
+  constexpr uint64_t kMostCounted = 1'000'000'000'000;
+  if (number == UINT64_MAX) return "none";
+  return number <= kMostCounted ? std::to_string(number)
+                                : llvm::utohexstr(number, /*LowerCase=*/true);
+}
 
 ir::Error checkBytes(const char* what, size_t found, size_t expected) {
   if (found == expected) return ir::success();
@@ -70,25 +95,32 @@ ir::Error Communicator::run(CollectiveKind kind, llvm::ArrayRef<llvm::ArrayRef<u
 }
 
 ir::Error Communicator::agree(const std::string& what, uint64_t number) {
-  std::array<uint8_t, sizeof(uint64_t)> own{};
+  std::array<uint8_t, kAgreedBytes> own{};
   llvm::support::endian::write64le(own.data(), number);
+  std::memcpy(own.data() + sizeof number, what.data(), std::min(what.size(), kAgreedText));
   std::vector<uint8_t> all(own.size() * static_cast<size_t>(count_));
   if (ir::Error error = allGather(own, all)) return error;
-  const auto numberOf = [&](int32_t rank) {
-    return llvm::support::endian::read64le(all.data() + own.size() * static_cast<size_t>(rank));
-  };
-  const uint64_t first = numberOf(0);
+  const Agreed first = readAgreed(all.data());
   for (int32_t i = 1; i < count_; ++i) {
-    const uint64_t theirs = numberOf(i);
+    const Agreed theirs = readAgreed(all.data() + own.size() * static_cast<size_t>(i));
     if (theirs == first) continue;
-    failure_ = ir::PlanError(ir::ErrorCode::kEnvironment,
-                             what + " of rank " + std::to_string(i) + " is another one (" +
-                                 llvm::utohexstr(theirs, /*LowerCase=*/true) +
-                                 "), expected that of rank 0 (" +
-                                 llvm::utohexstr(first, /*LowerCase=*/true) + ")");
+    const std::string rank = "rank " + std::to_string(i);
+    failure_ = ir::PlanError(
+        ir::ErrorCode::kEnvironment,
+        theirs.what != first.what
+            ? rank + " is at " + theirs.what + ", expected " + first.what + ", where rank 0 is"
+            : what + " of " + rank + " is another one (" + numberText(theirs.number) +
+                  "), expected that of rank 0 (" + numberText(first.number) + ")");
     return ir::makeError(*failure_);
   }
   return ir::success();
+}
+
+ir::Expected<bool> Communicator::isOnAll(bool isHere) {
+  const std::array<uint8_t, 1> own{isHere ? uint8_t{1} : uint8_t{0}};
+  std::vector<uint8_t> all(static_cast<size_t>(count_));
+  if (ir::Error error = allGather(own, all)) return error;
+  return llvm::all_of(all, [](uint8_t one) { return one == 1; });
 }
 
 void Communicator::giveUp(const std::string& reason) {

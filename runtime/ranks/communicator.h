@@ -39,8 +39,11 @@ class Communicator {
   /// is what rank r had for this one. Errors: as allGather.
   ir::Error allToAll(llvm::ArrayRef<uint8_t> parts, llvm::MutableArrayRef<uint8_t> received);
   /// Do all ranks have this number? `what` it is of: "the plan". Errors: as allGather;
-  /// kEnvironment, on every rank, with the first that differs from rank 0.
+  /// kEnvironment, on every rank, with the first that differs from rank 0, in the number or in what
+  /// it is of.
   ir::Error agree(const std::string& what, uint64_t number);
+  /// Is it so on all ranks? Errors: as allGather.
+  ir::Expected<bool> isOnAll(bool isHere);
   /// Has another rank ended, or given up? Between two collectives of which nobody has begun the
   /// next one; the next one then fails with the reason. Does not wait.
   virtual bool isAnyOver() = 0;

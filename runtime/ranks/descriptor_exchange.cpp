@@ -181,14 +181,6 @@ ir::Expected<std::vector<Token>> gatherTokens(Communicator& between, const Token
   return tokens;
 }
 
-/// Is it so on every rank? All ranks get the same answer.
-ir::Expected<bool> isSoOnAll(Communicator& between, bool isSoHere) {
-  const std::array<uint8_t, 1> own{isSoHere ? uint8_t{1} : uint8_t{0}};
-  std::vector<uint8_t> all(static_cast<size_t>(between.count()));
-  if (ir::Error error = between.allGather(own, all)) return error;
-  return std::all_of(all.begin(), all.end(), [](uint8_t one) { return one == 1; });
-}
-
 }  // namespace
 
 ir::Expected<std::optional<RankDescriptors>> exchangeDescriptors(Communicator& between,
@@ -204,12 +196,12 @@ ir::Expected<std::optional<RankDescriptors>> exchangeDescriptors(Communicator& b
     if (rank == between.rank()) continue;
     isSent = sendTo((*tokens)[static_cast<size_t>(rank)], between.rank(), own);
   }
-  ir::Expected<bool> haveAllSent = isSoOnAll(between, isSent);
+  ir::Expected<bool> haveAllSent = between.isOnAll(isSent);
   if (!haveAllSent) return haveAllSent.takeError();
   if (!*haveAllSent) return std::nullopt;
 
   std::optional<RankDescriptors> received = receiveFromAll(listening->socket, between, own.size());
-  ir::Expected<bool> haveAllReceived = isSoOnAll(between, received.has_value());
+  ir::Expected<bool> haveAllReceived = between.isOnAll(received.has_value());
   if (!haveAllReceived) return haveAllReceived.takeError();
   if (!*haveAllReceived) return std::nullopt;
   return received;

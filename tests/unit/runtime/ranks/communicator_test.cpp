@@ -267,6 +267,42 @@ TEST_P(CommunicatorTest, AgreesOnANumberOrSaysWhoHasAnother) {
   }
 }
 
+TEST_P(CommunicatorTest, RanksThatAgreeOnDifferentThingsAreTold) {
+  Ranks ranks = makeRanks(GetParam(), 2);
+  // The same number, so nothing else would tell them apart.
+  for (const std::string& one : runAll(ranks, [](Communicator& own) {
+         return own.agree(own.rank() == 0 ? "a digest of the checkpoint" : "the number of steps",
+                          0);
+       })) {
+    EXPECT_EQ(one,
+              "rank 1 is at the number of steps, expected a digest of the checkpoint, where rank 0 "
+              "is");
+  }
+}
+
+TEST_P(CommunicatorTest, CountsAreSaidAsCounts) {
+  Ranks ranks = makeRanks(GetParam(), 2);
+  const auto said = runAll(ranks, [](Communicator& own) {
+    return own.agree("the number of steps", own.rank() == 0 ? 25 : UINT64_MAX);
+  });
+  EXPECT_EQ(said[0],
+            "the number of steps of rank 1 is another one (none), expected that of rank 0 (25)");
+}
+
+TEST_P(CommunicatorTest, AllKnowWhetherItIsSoOnAll) {
+  for (const int32_t other : {-1, 0, 2}) {
+    Ranks ranks = makeRanks(GetParam(), 3);
+    EXPECT_EQ(runAll(ranks,
+                     [&](Communicator& own) -> ir::Error {
+                       ir::Expected<bool> all = own.isOnAll(own.rank() != other);
+                       if (!all) return all.takeError();
+                       EXPECT_EQ(*all, other < 0);
+                       return ir::success();
+                     }),
+              std::vector<std::string>(3, ""));
+  }
+}
+
 TEST_P(CommunicatorTest, RefusesWrongSizesAndGoesOn) {
   Ranks ranks = makeRanks(GetParam(), 2);
   for (const std::string& said : runAll(ranks, [](Communicator& own) -> ir::Error {
