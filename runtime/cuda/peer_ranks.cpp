@@ -37,11 +37,16 @@ ir::Expected<bool> doReadTheSame(const TrainingRanks& ranks, const DeviceArena& 
                 cudaDeviceSynchronize() == cudaSuccess;
   ir::Expected<bool> areWritten = ranks.between.isOnAll(isSame);
   if (!areWritten || !*areWritten) return areWritten;
+  // As collectives will: from GPU to GPU.
   std::vector<uint8_t> found(bytes);
+  void* here = nullptr;
+  isSame = cudaMalloc(&here, bytes) == cudaSuccess;
   for (int32_t rank = 0; isSame && rank < ranks.count(); ++rank) {
-    isSame = cudaMemcpy(found.data(), pages.of(rank), bytes, cudaMemcpyDefault) == cudaSuccess &&
+    isSame = cudaMemcpy(here, pages.of(rank), bytes, cudaMemcpyDeviceToDevice) == cudaSuccess &&
+             cudaMemcpy(found.data(), here, bytes, cudaMemcpyDeviceToHost) == cudaSuccess &&
              found == patternOf(rank);
   }
+  (void)cudaFree(here);
   (void)cudaGetLastError();
   ir::Expected<bool> areSame = ranks.between.isOnAll(isSame);
   if (!areSame || !*areSame) return areSame;
@@ -74,24 +79,7 @@ ir::Expected<std::unique_ptr<PeerRanks>> PeerRanks::join(const TrainingRanks& ra
   std::unique_ptr<PeerRanks> peers(
       new PeerRanks(ranks, arena, std::move(*page), std::move(*signals)));
   peers->arenas_.emplace(std::move(**arenas));
-  int least = 0;
-  int greatest = 0;
-  cudaError_t status = cudaDeviceGetStreamPriorityRange(&least, &greatest);
-  if (status == cudaSuccess) {
-    status = cudaStreamCreateWithPriority(&peers->beside_, cudaStreamNonBlocking, greatest);
-  }
-  for (cudaEvent_t* event : {&peers->mayCopy_, &peers->copied_}) {
-    if (status == cudaSuccess) status = cudaEventCreateWithFlags(event, cudaEventDisableTiming);
-  }
-  if (ir::Error error = checkCuda(status, "joining the other ranks' GPUs")) return error;
   return peers;
-}
-
-PeerRanks::~PeerRanks() {
-  if (beside_ != nullptr) (void)cudaStreamSynchronize(beside_);
-  if (mayCopy_ != nullptr) (void)cudaEventDestroy(mayCopy_);
-  if (copied_ != nullptr) (void)cudaEventDestroy(copied_);
-  if (beside_ != nullptr) (void)cudaStreamDestroy(beside_);
 }
 
 ir::Error PeerRanks::leaveArena() {
@@ -144,31 +132,17 @@ ir::Error PeerRanks::collect(const uint8_t* from, uint8_t* to, size_t bytes) {
   const int32_t own = ranks().rank();
   const int32_t ranksCount = ranks().count();
   const ptrdiff_t offset = from - arena_.base();
-  if (ir::Error error = copyOwn(from, to + static_cast<size_t>(own) * bytes, bytes, link)) {
-    return error;
-  }
   if (ir::Error error = signals_.meet(Signal::kReady, collective_, link)) return error;
-  // Each begins with another one, so that not all read from one.
-  for (int32_t i = 1; i < ranksCount; ++i) {
+  // Each begins with another one, so that not all read from one, and ends with itself.
+  for (int32_t i = 1; i <= ranksCount; ++i) {
     const int32_t rank = (own + i) % ranksCount;
-    const cudaError_t status =
-        cudaMemcpyAsync(to + static_cast<size_t>(rank) * bytes, arenas_->of(rank) + offset, bytes,
-                        cudaMemcpyDeviceToDevice, link);
+    const uint8_t* part = rank == own ? from : arenas_->of(rank) + offset;
+    const cudaError_t status = cudaMemcpyAsync(to + static_cast<size_t>(rank) * bytes, part, bytes,
+                                               cudaMemcpyDeviceToDevice, link);
     if (ir::Error error = checkCuda(status, kWhat)) return error;
   }
   // What others read here may be overwritten from here on.
-  if (ir::Error error = signals_.meet(Signal::kDone, collective_, link)) return error;
-  return checkCuda(cudaStreamWaitEvent(link, copied_, 0), kWhat);
-}
-
-ir::Error PeerRanks::copyOwn(const uint8_t* from, uint8_t* to, size_t bytes, cudaStream_t link) {
-  cudaError_t status = cudaEventRecord(mayCopy_, link);
-  if (status == cudaSuccess) status = cudaStreamWaitEvent(beside_, mayCopy_, 0);
-  if (status == cudaSuccess) {
-    status = cudaMemcpyAsync(to, from, bytes, cudaMemcpyDeviceToDevice, beside_);
-  }
-  if (status == cudaSuccess) status = cudaEventRecord(copied_, beside_);
-  return checkCuda(status, kWhat);
+  return signals_.meet(Signal::kDone, collective_, link);
 }
 
 }  // namespace stowage::runtime

@@ -27,7 +27,6 @@ class PeerRanks : public GpuRanks {
   /// what its owner has written. Errors: of GpuRanks::join.
   static ir::Expected<std::unique_ptr<PeerRanks>> join(const TrainingRanks& ranks,
                                                        const DeviceArena& arena);
-  ~PeerRanks() override;
 
   ir::Error allGather(const at::Tensor& own, const at::Tensor& all) override;
   ir::Error allToAll(const at::Tensor& parts, const at::Tensor& received) override;
@@ -42,9 +41,10 @@ class PeerRanks : public GpuRanks {
   void endWaits() override { signals_.release(collective_); }
   std::vector<uint32_t> told() override { return signals_.read(); }
 
-  /// `bytes` of every rank, from `from` in its arena, to places one after the other.
+  /// `bytes` of every rank, from `from` in its arena, to places one after the other. The own part
+  /// goes last on the same stream: on another one, with events between, kernels of compute that
+  /// wait for nothing began later (H200: 11 ms of a step of 341 instead of 6).
   ir::Error collect(const uint8_t* from, uint8_t* to, size_t bytes);
-  ir::Error copyOwn(const uint8_t* from, uint8_t* to, size_t bytes, cudaStream_t link);
   /// Is it all in the arena?
   ir::Error check(const at::Tensor& tensor) const;
 
@@ -53,11 +53,6 @@ class PeerRanks : public GpuRanks {
   RankSignals signals_;
   std::optional<PeerMemory> arenas_;  // none while the arena's memory is away
   uint32_t collective_ = 0;           // counts them, as all ranks do
-  // A copy within a GPU is a kernel of the driver's, so it may wait for processors: beside the
-  // others.
-  cudaStream_t beside_ = nullptr;
-  cudaEvent_t mayCopy_ = nullptr;
-  cudaEvent_t copied_ = nullptr;
 };
 
 }  // namespace stowage::runtime
