@@ -253,8 +253,10 @@ ir::Expected<ir::CostTable> calibrateCuda(const ir::Graph& graph, const Calibrat
   }
   dropWorkspaces(stream);
   c10::cuda::CUDACachingAllocator::emptyCache();
-  table.outside = memoryOutside(Bytes(0));
-  if (table.outside) *table.outside += kLoadedByRuns;
+  // Where most ops were known, their kernels were not loaded now.
+  if (const std::optional<Bytes> now = memoryOutside(Bytes(0))) {
+    table.outside = std::max(table.outside.value_or(Bytes(0)), *now + kLoadedByRuns);
+  }
   return table;
 }
 
