@@ -1,12 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/run/run_ranks.h"
 
+#include <fmt/format.h>
 #include <llvm/ADT/SmallVector.h>
 #include <llvm/ADT/StringRef.h>
 
 #include <cstdlib>
 #include <string>
 #include <utility>
+
+#include "tools/cli/progress.h"
 
 namespace stowage::tools {
 
@@ -79,6 +82,10 @@ ir::Error checkRanks(const planner::PlanFile& plan, int64_t found, const RunFlag
 
 ir::Error RankMeeting::join() {
   if (!rank_) return ir::success();
+  // One for a host: they share its terminal.
+  const Waiting waiting(rank_->localRank == 0,
+                        fmt::format("rank {} of {} waits for the others at {}:{}", rank_->rank,
+                                    rank_->count, rank_->store.host, rank_->store.port));
   auto joined = runtime::LaunchedTraining::join(*rank_);
   if (!joined) return joined.takeError();
   joined_ = std::move(*joined);
