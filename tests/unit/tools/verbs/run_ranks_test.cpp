@@ -8,6 +8,8 @@
 #include <unistd.h>
 
 #include <chrono>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -228,16 +230,25 @@ TEST_F(RunRanks, ACheckpointOfOneProcessLoadsOnThree) {
   expectYes(runOf(3, "--steps 2 -fq --resume " + at("three")));
 }
 
+// And what was saved until then is whole. STOWAGE_RANK_KILLS: how often.
 TEST_F(RunRanks, ARankThatDiesEndsAll) {
+  const char* asked = std::getenv("STOWAGE_RANK_KILLS");
   Random random(7);
-  for (int i = 0; i < 4; ++i) {
-    Started run(std::string(STOWAGE_PROGRAM) + " " + runOf(3, "-q --steps 100000000"),
+  const auto isSaved = [] { return access(at("dies/model.safetensors").c_str(), F_OK) == 0; };
+  for (int i = 0; i < (asked == nullptr ? 4 : std::atoi(asked)); ++i) {
+    Started run(std::string(STOWAGE_PROGRAM) + " " +
+                    runOf(3, "-fq --steps 100000000 --save-every 1 --save " + at("dies")),
                 at("dies.txt"));
     for (int wait = 0; wait < 10'000 && run.children().size() < 3; ++wait) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
     const std::vector<pid_t> ranks = run.children();
     ASSERT_EQ(ranks.size(), 3U);
+    // At the start, or in the middle of steps and saves.
+    const bool hasSaved = i % 2 == 1;
+    for (int wait = 0; hasSaved && wait < 30'000 && !isSaved(); ++wait) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(random.between(0, 3000)));
     const auto victim = static_cast<size_t>(random.between(0, 2));
     kill(ranks[victim], SIGKILL);
@@ -248,6 +259,10 @@ TEST_F(RunRanks, ARankThatDiesEndsAll) {
     const std::string name = "rank " + std::to_string(victim);
     EXPECT_TRUE(outcome.says(name + " was ended by signal 9")) << outcome.text;
     for (const pid_t rank : ranks) EXPECT_NE(kill(rank, 0), 0);
+    ASSERT_TRUE(isSaved() || !hasSaved);
+    if (!isSaved()) continue;
+    expectYes(runOf(1 + i % 3, "-q --steps 1 --resume " + at("dies")));
+    std::filesystem::remove_all(at("dies"));
   }
 }
 
