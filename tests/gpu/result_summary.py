@@ -113,6 +113,13 @@ def found_small(found):
     return spread(errors) if errors else ""
 
 
+def found_ranks(found):
+    rows = [row for row in found["ranks"].rows if row["run"] == "planned"]
+    good = sum(not is_bad("ranks", row) and row["peak_bytes"] == row["predicted_peak_bytes"]
+               and row["allocations_outside"] == 0 for row in rows)
+    return share(good, rows, "as promised") if rows else ""
+
+
 # What is promised; the kinds of answers that show it; what they show; the section that has it.
 PROMISES = [
     ("bits of plain libtorch, in deterministic mode", ["bits"],
@@ -149,6 +156,7 @@ PROMISES = [
      "Small steps"),
     ("bits of plain PyTorch for training steps in Python", ["python"], found_python_bits,
      "Python"),
+    ("ranks train in their budgets, with the planned peak", ["ranks"], found_ranks, "Several GPUs"),
     ("the demonstration trains in half of its memory with the same bits", ["demo"],
      lambda found: found_good(found["demo"], "equal"), "Demonstration"),
 ]

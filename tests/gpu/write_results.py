@@ -21,6 +21,7 @@ import textwrap
 
 from result_answers import Malformed, join_answers, read_answers
 from python_tables import python_tables
+from ranks_tables import ranks_tables
 from result_summary import summary, summary_rows
 from result_tables import (CASES, NOT_MEASURED, bits_tables, bold, demo_tables, error_of,
                            faults_tables, gibibytes, host_updates_tables, large_tables, memcheck_tables, memory_tables,
@@ -57,6 +58,10 @@ SECTIONS = [
      "memory released between steps (the first copy into memory that another process has just "
      "given back runs at half the rate: the driver clears it meanwhile). The memory of the device "
      "is what its driver counts, with 2 GiB of the user's beside the Trainer.", python_tables),
+    ("Several GPUs", "ranks", "The same shapes trained by plans on all GPUs of a host, beside what "
+     "users set: bf16, AdamW, 4096 tokens a row, a batch of its own for each rank. Memory is what "
+     "a peer allocates (its allocator reserves more) and the whole of a plan's arena.",
+     ranks_tables),
     ("Demonstration", "demo", "`tools/dev demo` trains GPT-2 on the CPU.", demo_tables),
 ]
 
@@ -185,9 +190,14 @@ def bits_block(found):
                                          summary_rows(found) if section.startswith("Bits")])
 
 
+def ranks_block(found):
+    return block_of(ranks_tables(found["ranks"]), found, ["ranks"])
+
+
 BLOCKS = {"README.md": {"large": short_block, "bits": bits_block},
           "tools/docs/results.md": {"large": large_block, "checks": checks_block,
-                                    "demo": demo_block}}
+                                    "demo": demo_block},
+          "tools/docs/ranks.md": {"ranks": ranks_block}}
 BLOCK = re.compile(r"<!-- results:([\w-]+) begin -->\n.*?<!-- results:\1 end -->", re.DOTALL)
 
 

@@ -129,6 +129,30 @@ class Missing(Pages):
 
 
 class Tables(Pages):
+    def test_ranks_stand_beside_what_users_set(self):
+        ran = {"case": "llama8b", "ranks": 2, "verdict": "ran"}
+        plan = {**ran, "run": "planned", "costs": "profile", "allocations_outside": 0,
+                "predicted_peak_bytes": 33 * GIB}
+        self.put("ranks", [
+            {**plan, "budget": "34GiB", "step_s": 0.5, "predicted_s": 0.48, "arena_bytes": 34 * GIB,
+             "peak_bytes": 33 * GIB},
+            {**ran, "run": "peer", "mode": "fsdp2", "step_s": 0.6, "peak_bytes": 55 * GIB,
+             "reserved_bytes": 66 * GIB},
+            {**ran, "run": "peer", "mode": "ddp", "verdict": "CUDA out of memory"},
+            {**plan, "budget": "14GiB", "step_s": 0.9, "predicted_s": 0.9, "arena_bytes": 14 * GIB,
+             "peak_bytes": 13 * GIB}])
+        page = self.write()
+        self.assertIn("**1 NOT**", self.row_of(page, "ranks train in their budgets"))
+        block = self.page("tools/docs/ranks.md")
+        self.assertEqual(self.row_of(block, "FSDP2 "),
+                         "| FSDP2 | 55.0 GiB | 0.600 s |  |  |  | 66.0 GiB |")
+        self.assertIn("| CUDA out of memory |", self.row_of(block, "DDP"))
+        self.assertEqual(self.row_of(block, "**planned, 34GiB"),
+                         "| **planned, 34GiB** | 34.0 GiB | 0.500 s | 0.480 s (-4.0 %) | profile | "
+                         "yes |  |")
+        self.assertIn("| **NO** |", self.row_of(block, "**planned, 14GiB"))
+        self.assertLess(block.index("| FSDP2"), block.index("| **planned"))
+
     def test_bits_are_counted_and_grouped(self):
         self.put("bits", [bits_row(budget=100), bits_row(budget=50),
                           bits_row(budget=40, verdict="does not fit"),
@@ -311,6 +335,8 @@ class Python(Pages):
 class Check(Pages):
     def test_names_the_page_that_differs(self):
         self.put("large", LARGE)
+        self.put("ranks", [{"case": "llama8b", "ranks": 2, "verdict": "ran", "run": "peer",
+                            "mode": "fsdp2", "step_s": 0.6, "peak_bytes": int(30.9 * GIB)}])
         self.write()
         self.assertEqual(self.call("--check"), (0, ""))
         for name in (write_results.OUT, *write_results.BLOCKS):
