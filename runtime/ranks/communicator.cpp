@@ -4,6 +4,7 @@
 #include <llvm/ADT/STLExtras.h>
 #include <llvm/ADT/StringExtras.h>
 #include <llvm/Support/Endian.h>
+#include <llvm/Support/raw_ostream.h>
 
 #include <algorithm>
 #include <array>
@@ -104,13 +105,17 @@ ir::Error Communicator::agree(const std::string& what, uint64_t number) {
   for (int32_t i = 1; i < count_; ++i) {
     const Agreed theirs = readAgreed(all.data() + own.size() * static_cast<size_t>(i));
     if (theirs == first) continue;
-    const std::string rank = "rank " + std::to_string(i);
-    failure_ = ir::PlanError(
-        ir::ErrorCode::kEnvironment,
-        theirs.what != first.what
-            ? rank + " is at " + theirs.what + ", expected " + first.what + ", where rank 0 is"
-            : what + " of " + rank + " is another one (" + numberText(theirs.number) +
-                  "), expected that of rank 0 (" + numberText(first.number) + ")");
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    if (theirs.what != first.what) {
+      os << "rank " << i << " is at " << theirs.what << ", expected " << first.what
+         << ", where rank 0 is";
+    } else {
+      os << what << " of rank " << i << " is another one (" << numberText(theirs.number)
+         << "), expected that of rank 0 (" << numberText(first.number) << ")";
+    }
+    os.flush();
+    failure_ = ir::PlanError(ir::ErrorCode::kEnvironment, text);
     return ir::makeError(*failure_);
   }
   return ir::success();

@@ -151,8 +151,8 @@ class RanksChain : public testing::TestWithParam<Training> {
   /// In a share of what a rank needs, or the smallest budget that fits.
   void plan(size_t count, int percent) {
     const std::string arguments = "plan " + at("step.stow") + " --ranks " + std::to_string(count) +
-                                  " --threads 1 --costs " + at("costs.json") + " -f -q --json -o " +
-                                  at("plan.json") + " --budget ";
+                                  " --threads 1 --time-limit 1 --costs " + at("costs.json") +
+                                  " -f -q --json -o " + at("plan.json") + " --budget ";
     const Outcome outcome = stowage(arguments + std::to_string(percent) + "%peak");
     if (outcome.code == 0) return;
     const std::string key = "\"smallest_budget_bytes\": ";
