@@ -12,6 +12,7 @@
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/launch/launched_training.h"
 #include "runtime/session_impl.h"
+#include "runtime/torch/torch_version.h"
 
 namespace stowage {
 
@@ -42,14 +43,15 @@ ir::Expected<ir::Target> targetOfGpu() {
   ir::Expected<runtime::GpuFacts> facts = (*library)->describe();
   if (!facts) return facts.takeError();
   ir::Expected<ir::Target> target =
-      planner::findProfileOfGpu(facts->name, facts->computeCapability);
+      planner::findProfileOfGpu(facts->name, facts->computeCapability, runtime::torchVersion());
   if (target) target->memory = facts->memory;
   return target;
 }
 
 ir::Expected<ir::Target> targetOf(const std::string& device) {
   ir::Expected<ir::Target> target =
-      device == "cuda" ? targetOfGpu() : planner::findTargetProfile(device);
+      device == "cuda" ? targetOfGpu()
+                       : planner::findTargetProfile(device, runtime::torchVersion());
   if (target && target->device == ir::DeviceKind::kCpu) {
     target->intraOpThreads = at::get_num_threads();
   }

@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "planner/targets/roofline.h"
+#include "planner/targets/torch_libraries.h"
 
 namespace stowage::planner {
 
@@ -38,7 +39,6 @@ constexpr int64_t kOutside = 800 * kMiB;  // 720 to 755 MiB on an H200 with libt
 constexpr int kDiskBothPermille = 400;
 constexpr int kBesideHostPermille = 720;
 constexpr int kBesideRanksPermille = 660;
-constexpr int kCudnnVersion = 91900;  // 9.19, which torch 2.11.0 brings
 
 struct GpuFigures {
   const char* name;
@@ -80,7 +80,6 @@ ir::Target makeGpu(const GpuFigures& gpu) {
   ir::Target target;
   target.profile = gpu.name;
   target.device = ir::DeviceKind::kCuda;
-  target.libraries = {{"cuda", "13.0"}, {"cudnn", "9.19"}, {"torch", "2.11.0"}};
   target.reserved = {
       {.what = "cublas", .stream = 0, .offset = Bytes(0), .bytes = Bytes(gpu.cublasWorkspace)},
       {.what = "cublaslt", .stream = 0, .offset = Bytes(0), .bytes = Bytes(kMiB)}};
@@ -103,7 +102,6 @@ ir::Target makeGpu(const GpuFigures& gpu) {
                                    .latency = Nanoseconds(40'000)},
                   .besideRanksPermille = kBesideRanksPermille};
   target.computeCapability = gpu.computeCapability;
-  target.cudnnVersion = kCudnnVersion;
   return target;
 }
 
@@ -113,7 +111,6 @@ ir::Target makeCpu() {
   target.profile = "cpu";
   target.device = ir::DeviceKind::kCpu;
   target.intraOpThreads = 2;
-  target.libraries = {{"torch", "2.11.0"}};
   target.memory = Bytes(16 * kGiB);
   target.flopsPerSecond = {
       {ir::DType::kF32, 80 * kGiga}, {ir::DType::kF64, 40 * kGiga}, {ir::DType::kBF16, 80 * kGiga}};
@@ -133,6 +130,7 @@ std::vector<ir::Target> makeProfiles() {
   std::vector<ir::Target> profiles;
   profiles.push_back(makeCpu());
   for (const GpuFigures& gpu : kGpus) profiles.push_back(makeGpu(gpu));
+  for (ir::Target& profile : profiles) llvm::cantFail(setTorch(profile, kDefaultTorch));
   llvm::sort(profiles,
              [](const ir::Target& a, const ir::Target& b) { return a.profile < b.profile; });
   return profiles;
@@ -144,6 +142,11 @@ std::string profileNames() {
   return llvm::join(names, ", ");
 }
 
+ir::Expected<ir::Target> withTorch(ir::Target target, llvm::StringRef torch) {
+  if (ir::Error error = setTorch(target, torch)) return error;
+  return target;
+}
+
 }  // namespace
 
 const std::vector<ir::Target>& targetProfiles() {
@@ -151,9 +154,9 @@ const std::vector<ir::Target>& targetProfiles() {
   return kProfiles;
 }
 
-ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name) {
+ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name, llvm::StringRef torch) {
   for (const ir::Target& profile : targetProfiles()) {
-    if (profile.profile == name) return profile;
+    if (profile.profile == name) return withTorch(profile, torch);
   }
   return ir::makeError(ir::ErrorCode::kInvalidArgument, "unknown target profile '" + name.str() +
                                                             "', expected one of " + profileNames());
@@ -177,14 +180,15 @@ bool namesProfile(llvm::StringRef productName, llvm::StringRef profile) {
   return false;
 }
 
-ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability) {
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability,
+                                          llvm::StringRef torch) {
   const GpuFigures* alike = nullptr;
   for (const GpuFigures& gpu : kGpus) {
     if (gpu.computeCapability != computeCapability) continue;
-    if (namesProfile(productName, gpu.name)) return makeGpu(gpu);
+    if (namesProfile(productName, gpu.name)) return withTorch(makeGpu(gpu), torch);
     if (alike == nullptr) alike = &gpu;
   }
-  if (alike != nullptr) return makeGpu(*alike);
+  if (alike != nullptr) return withTorch(makeGpu(*alike), torch);
   return ir::makeError(ir::ErrorCode::kInvalidArgument,
                        "no target profile has the compute capability of '" + productName.str() +
                            "' (" + std::to_string(computeCapability) + "), there are " +

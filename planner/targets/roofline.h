@@ -18,6 +18,7 @@
 #include "ir/costs/cost_table.h"
 #include "ir/graph/graph.h"
 #include "ir/schedule/target.h"
+#include "planner/targets/torch_libraries.h"
 
 namespace stowage::planner {
 
@@ -32,14 +33,17 @@ std::string describeEstimate(const ir::Target& target);
 
 /// All profiles, ordered by name.
 const std::vector<ir::Target>& targetProfiles();
-/// Errors: kInvalidArgument listing the names there are.
-ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name);
+/// With the libraries of a torch. Errors: kInvalidArgument listing the names there are; of
+/// setTorch.
+ir::Expected<ir::Target> findTargetProfile(llvm::StringRef name,
+                                           llvm::StringRef torch = kDefaultTorch);
 /// Whether whole words of a GPU's product name, or of a text with it, make the profile's name:
 /// "NVIDIA GeForce RTX 4090" is "rtx4090", "NVIDIA GH200 480GB" is not "h200".
 bool namesProfile(llvm::StringRef productName, llvm::StringRef profile);
 /// The profile that a GPU's product name means, else one of its compute capability (90 for sm_90):
-/// kernels are chosen by that. Errors: kInvalidArgument listing the names there are.
-ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability);
+/// kernels are chosen by that. Errors: as findTargetProfile.
+ir::Expected<ir::Target> findProfileOfGpu(llvm::StringRef productName, int computeCapability,
+                                          llvm::StringRef torch = kDefaultTorch);
 
 }  // namespace stowage::planner
 

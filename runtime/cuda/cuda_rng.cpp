@@ -6,14 +6,16 @@
 #include <cstdint>
 #include <mutex>
 
+#include "this_torch/cuda_rng_in_graph.h"
+
 namespace stowage::runtime {
 
 namespace {
 
 /// The default generator's own state is out of reach; this one takes its place, with the same
 /// numbers to come.
-at::CUDAGeneratorState& sharedState() {
-  static const c10::intrusive_ptr<at::CUDAGeneratorState> state = [] {
+const c10::intrusive_ptr<at::CUDAGeneratorState>& sharedStatePointer() {
+  static const c10::intrusive_ptr<at::CUDAGeneratorState> kState = [] {
     at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CUDAGeneratorImpl>();
@@ -23,8 +25,10 @@ at::CUDAGeneratorState& sharedState() {
         c10::make_intrusive<at::CUDAGeneratorImpl>(generator.device().index(), made));
     return made;
   }();
-  return *state;
+  return kState;
 }
+
+at::CUDAGeneratorState& sharedState() { return *sharedStatePointer(); }
 
 /// How far an op moves the offset differs by op and is never computed, only read.
 struct CudaRngState {
@@ -33,7 +37,7 @@ struct CudaRngState {
   bool isInGraph = false;  // then the offset counts from the graph's begin
 
   static CudaRngState take() {
-    if (sharedState().capturing_) return {0, sharedState().offset_intragraph_, true};
+    if (const auto inGraph = offsetInGraph(sharedState())) return {0, *inGraph, true};
     at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
     const std::lock_guard<std::mutex> lock(generator.mutex());
     auto* own = generator.get<at::CUDAGeneratorImpl>();
@@ -41,7 +45,7 @@ struct CudaRngState {
   }
   void put() const {
     if (isInGraph) {
-      sharedState().offset_intragraph_ = offset;
+      setOffsetInGraph(sharedState(), offset);
       return;
     }
     at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
@@ -53,6 +57,10 @@ struct CudaRngState {
 };
 
 }  // namespace
+
+void registerRandomNumbers(at::cuda::CUDAGraph& graph) {
+  registerDefaultGenerator(graph, sharedStatePointer);
+}
 
 std::unique_ptr<RngKeeper> makeCudaRngKeeper() {
   return std::make_unique<SlottedRngKeeper<CudaRngState>>();

@@ -5,6 +5,8 @@
 #ifndef STOWAGE_RUNTIME_CUDA_CUDA_RNG_H_
 #define STOWAGE_RUNTIME_CUDA_CUDA_RNG_H_
 
+#include <ATen/cuda/CUDAGraph.h>
+
 #include <memory>
 
 #include "runtime/torch/rng_keeper.h"
@@ -13,6 +15,9 @@ namespace stowage::runtime {
 
 /// For the default generator of the current CUDA device.
 std::unique_ptr<RngKeeper> makeCudaRngKeeper();
+
+/// Before `graph` is recorded: it draws from that generator, and a replay goes on from there.
+void registerRandomNumbers(at::cuda::CUDAGraph& graph);
 
 }  // namespace stowage::runtime
 

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/cuda/segment_graph.h"
 
-#include <ATen/cuda/CUDAGeneratorImpl.h>
 #include <c10/cuda/CUDAGuard.h>
+
+#include "runtime/cuda/cuda_rng.h"
 
 namespace stowage::runtime {
 
@@ -19,7 +20,7 @@ ir::Expected<std::unique_ptr<SegmentGraph>> SegmentGraph::beginRecording(CudaSta
   if (ir::Error error = made->join()) return error;
   ir::Error begun = callTorch("recording a CUDA graph", [&] {
     const c10::cuda::CUDAStreamGuard guard(state.compute);
-    made->graph_.register_generator_state(at::cuda::detail::getDefaultCUDAGenerator());
+    registerRandomNumbers(made->graph_);
     made->graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
   });
   if (begun) return begun;

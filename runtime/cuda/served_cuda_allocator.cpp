@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "runtime/memory/arena_registry.h"
+#include "this_torch/cuda_allocator_extras.h"
 
 namespace stowage::runtime {
 
@@ -27,10 +28,10 @@ ArenaRegistry& arenas() {
   return registry;
 }
 
-/// Forwards all that is not about getting and giving back memory. The list is libtorch 2.11's.
-class ServedCudaAllocator final : public caching::CUDAAllocator {
+/// Forwards all that is not about getting and giving back memory.
+class ServedCudaAllocator final : public CudaAllocatorExtras {
  public:
-  explicit ServedCudaAllocator(caching::CUDAAllocator* inner) : inner_(inner) {}
+  explicit ServedCudaAllocator(caching::CUDAAllocator* inner) : CudaAllocatorExtras(inner) {}
 
   c10::DataPtr allocate(size_t bytes) override {
     const c10::Device device(c10::DeviceType::CUDA, c10::cuda::current_device());
@@ -125,6 +126,14 @@ class ServedCudaAllocator final : public caching::CUDAAllocator {
                      const std::vector<std::string>& skip) override {
     inner_->recordHistory(enabled, recorder, entries, when, clear, skip);
   }
+  void recordAnnotation(
+      const std::vector<std::pair<std::string, std::string>>& annotation) override {
+    inner_->recordAnnotation(annotation);
+  }
+  void pushCompileContext(std::string& context) override { inner_->pushCompileContext(context); }
+  void popCompileContext() override { inner_->popCompileContext(); }
+  void setUserMetadata(const std::string& metadata) override { inner_->setUserMetadata(metadata); }
+  std::string getUserMetadata() override { return inner_->getUserMetadata(); }
   void attachOutOfMemoryObserver(caching::OutOfMemoryObserver observer) override {
     inner_->attachOutOfMemoryObserver(std::move(observer));
   }
@@ -172,8 +181,6 @@ class ServedCudaAllocator final : public caching::CUDAAllocator {
   }
 
   static void releaseAny(void* address);
-
-  caching::CUDAAllocator* inner_;
 };
 
 // Never destroyed: blocks may be released after the end of main.

@@ -61,6 +61,8 @@ const Rooms kMayInclude = {
     {"runtime/executor", {}},
     {"runtime/checkpoint", {"runtime/executor", "runtime/files", "runtime/ranks"}},
     {"runtime/fake", {"runtime/executor"}},
+    {"runtime/torch/2.11.0/this_torch", {}},
+    {"runtime/torch/2.15.0/this_torch", {}},
     {"runtime/torch", {"runtime/executor", "runtime/memory"}},
     {"runtime/capture/fake", {"runtime/torch"}},
     {"runtime/cpu",

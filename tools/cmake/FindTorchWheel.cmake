@@ -10,7 +10,10 @@
 #          torch::cuda only when libtorch_cuda.so is there (headers of a CUDA toolkit are not included).
 # Not here: a toolkit, nvcc, anything Python.
 
-set(STOWAGE_TORCH_VERSION 2.11.0)
+# tools/dev has a list of wheels for each, runtime/torch/ a folder of what is its own.
+set(STOWAGE_TORCH_VERSIONS 2.11.0 2.15.0)
+# Builds, but has not passed all tests.
+set(STOWAGE_TORCH_UNTESTED 2.15.0)
 
 set(_torch_root "${STOWAGE_TORCH}")
 if(NOT _torch_root)
@@ -44,9 +47,13 @@ if(TorchWheel_DIR_FOUND)
     string(REGEX REPLACE "[^0-9;]" "" _torch_version_lines "${_torch_version_lines}")
     list(JOIN _torch_version_lines "." TorchWheel_VERSION)
   endif()
-  if(NOT TorchWheel_VERSION STREQUAL STOWAGE_TORCH_VERSION)
+  if(NOT TorchWheel_VERSION IN_LIST STOWAGE_TORCH_VERSIONS)
+    list(JOIN STOWAGE_TORCH_VERSIONS " or " _torch_expected)
     message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, "
-                        "expected ${STOWAGE_TORCH_VERSION}")
+                        "expected ${_torch_expected}")
+  endif()
+  if(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED)
+    message(WARNING "torch ${TorchWheel_VERSION} has not passed all tests of Stowage: for development alone")
   endif()
 endif()
 

@@ -12,7 +12,9 @@
 #include "passes/planned_file.h"
 #include "planner/files/plan_json.h"
 #include "planner/targets/roofline.h"
+#include "planner/targets/torch_libraries.h"
 #include "planner/verdict/plan_verdict.h"
+#include "runtime/torch/torch_version.h"
 #include "tools/files/loaded_calls.h"
 #include "tools/files/step_file.h"
 #include "tools/files/whole_file.h"
@@ -261,15 +263,27 @@ std::string differentCosts(const planner::PlanFile& plan, const std::string& pat
          ir::costSourceName(plan.costs.source) + ")";
 }
 
+/// A graph written by hand is for the torch of this program.
+static std::string torchFor(const ir::Graph& graph) {
+  const std::string captured = planner::torchOf(graph);
+  return captured.empty() ? runtime::torchVersion() : captured;
+}
+
+ir::Error checkCapturedHere(const std::string& path, const ir::Graph& graph) {
+  const std::string captured = torchFor(graph);
+  if (captured == runtime::torchVersion()) return ir::success();
+  return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                               "captured with torch " + captured + ", this is torch " +
+                                   runtime::torchVersion() + ": capture it again"),
+                 path);
+}
+
 /// Capture chose kernels as libtorch does on the target that it was for.
 static ir::Error checkSameKernels(const std::string& captured, const ir::Target& target) {
   if (captured.empty() || captured == target.profile) return ir::success();
   ir::Expected<ir::Target> from = planner::findTargetProfile(captured);
   if (!from) return from.takeError();
-  if (from->computeCapability == target.computeCapability &&
-      from->cudnnVersion == target.cudnnVersion) {
-    return ir::success();
-  }
+  if (from->computeCapability == target.computeCapability) return ir::success();
   return badArgument("the step was captured for target '" + captured + "', and libtorch may take " +
                      "other kernels on '" + target.profile + "'; capture it again for that target");
 }
@@ -278,8 +292,12 @@ ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string&
                                       int threads) {
   const std::string& wanted = name.empty() ? graph.provenance().target : name;
   if (wanted.empty()) return badArgument("the graph does not name a target; --target names one");
-  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted);
-  if (!target) return target.takeError();
+  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted, torchFor(graph));
+  if (!target) {
+    ir::PlanError error = ir::takePayload(target.takeError());
+    if (error.code() != ir::ErrorCode::kUnsupported) return ir::makeError(std::move(error));
+    return ir::makeError(std::move(error.note("the step was captured with it: capture it again")));
+  }
   if (graph.provenance().device != ir::deviceKindName(target->device)) {
     return badArgument("the step was captured for device '" + graph.provenance().device +
                        "', but target '" + wanted + "' is a " + ir::deviceKindName(target->device) +
@@ -297,7 +315,7 @@ ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string&
 ir::Expected<ir::Target> findCaptureTarget(const std::string& device, const std::string& name,
                                            bool deterministic) {
   const std::string wanted = !name.empty() ? name : (device == "cuda" ? "h200" : "cpu");
-  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted);
+  ir::Expected<ir::Target> target = planner::findTargetProfile(wanted, runtime::torchVersion());
   if (!target) return target.takeError();
   if (!device.empty() && device != ir::deviceKindName(target->device)) {
     return badArgument("--device " + device + " and --target " + wanted +

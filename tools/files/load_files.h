@@ -69,6 +69,10 @@ const std::string& stepPath(const LoadedPlan& plan);
 std::string differentCosts(const planner::PlanFile& plan, const std::string& path,
                            const ir::CostTable& costs);
 
+/// Is the step for the torch of this program, as what measures or runs it needs? Errors:
+/// kPlanMismatch.
+ir::Error checkCapturedHere(const std::string& path, const ir::Graph& graph);
+
 /// The profile that `name` names, or, when it is empty, the one that `graph` was captured for. On
 /// the CPU with `threads` intra-op threads (0: as many as the machine has cores).
 ir::Expected<ir::Target> chooseTarget(const ir::Graph& graph, const std::string& name, int threads);

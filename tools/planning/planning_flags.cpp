@@ -150,6 +150,15 @@ ir::Error readRanksLink(const PlanningFlags& flags, PlanningInputs& inputs) {
   return ir::success();
 }
 
+/// Kernels of another torch take other times, and other memory.
+ir::Error checkSameTorch(const ir::Graph& graph, const std::string& measured) {
+  const std::string captured = planner::torchOf(graph);
+  if (captured.empty() || measured.empty() || captured == measured) return ir::success();
+  return ir::makeError(ir::ErrorCode::kPlanMismatch,
+                       "measured with torch " + measured + ", the step was captured with torch " +
+                           captured + ": 'stowage profile' measures it again");
+}
+
 ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   if (flags.costs.empty()) {
     inputs.costs = planner::rooflineCosts(inputs.graph, inputs.target);
@@ -159,6 +168,9 @@ ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   if (!file) return file.takeError();
   if (file->table.source == ir::CostSource::kMeasured) {
     if (ir::Error error = checkMeasuredFor(inputs.target, file->table.device)) {
+      return inInput(std::move(error), flags.costs);
+    }
+    if (ir::Error error = checkSameTorch(inputs.graph, file->torchVersion)) {
       return inInput(std::move(error), flags.costs);
     }
     const std::string other = describeOtherGpu(inputs.target, file->table.device);

@@ -227,7 +227,7 @@ VerbResult runDemo(const DemoFlags& flags) {
                          .settings = flags.settings.empty()
                                          ? std::vector<std::string>{"preset=demo"}
                                          : flags.settings};
-  ir::Expected<ir::Target> profile = planner::findTargetProfile("cpu");
+  ir::Expected<ir::Target> profile = planner::findTargetProfile("cpu", runtime::torchVersion());
   if (!profile) return profile.takeError();
   if (ir::Error error = checkMemory(recipe, *profile)) return error;
   const auto begin = std::chrono::steady_clock::now();

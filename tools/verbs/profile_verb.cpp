@@ -336,6 +336,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
   if (ir::Error error = checkInStepSizes(flags)) return error;
   ir::Expected<ir::Graph> graph = loadGraphForRanks(flags.step, flags.ranks);
   if (!graph) return graph.takeError();
+  if (ir::Error error = checkCapturedHere(flags.step, *graph)) return error;
   if (ir::Error error = checkOpMemory(flags.step, *graph)) return error;
   ir::Expected<std::optional<runtime::LaunchedRank>> rank = findRank(graph->ranks());
   if (!rank) return rank.takeError();

@@ -4,6 +4,7 @@
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
+#include <torch/version.h>
 
 #include <optional>
 #include <utility>
@@ -132,7 +133,9 @@ class Importer {
 
   ir::Provenance provenance(const Pt2Program& program, const std::string& device,
                             const std::string& fingerprint) const {
-    return {.producer = "torch.export, torch " + program.torchVersion,
+    const bool isSame = program.torchVersion == TORCH_VERSION;
+    const std::string by = isSame ? "" : " of torch " + program.torchVersion;
+    return {.producer = "torch.export" + by + ", torch " TORCH_VERSION,
             .recipe = llvm::sys::path::filename(path_).str() + " fingerprint=" + fingerprint,
             .device = device,
             .target = target_.profile,

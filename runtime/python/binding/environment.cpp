@@ -32,7 +32,8 @@ int64_t launchedRanks() {
 }
 
 void planWithoutGpu(const std::string& profile) {
-  const ir::Target target = takeOrThrow(planner::findTargetProfile(profile));
+  const ir::Target target =
+      takeOrThrow(planner::findTargetProfile(profile, runtime::torchVersion()));
   throwError(runtime::enableFakeGpu(target));
 }
 
