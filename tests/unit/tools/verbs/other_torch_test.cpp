@@ -1,0 +1,75 @@
+// SPDX-License-Identifier: Apache-2.0
+//
+// Steps, costs and plans name the torch that they are of. Those of another one are refused where
+// kernels would be measured or run, each with what to do.
+#include <gtest/gtest.h>
+
+#include <fstream>
+#include <string>
+
+#include "tests/support/program.h"
+#include "tests/support/scratch_folder.h"
+
+namespace stowage::tests {
+namespace {
+
+class OtherTorch : public testing::Test {
+ protected:
+  void SetUp() override {
+    expectYes("capture gpt2 --set layers=1 -fq -o " + at("own.stow"));
+    const std::string text = readText(at("own.stow"));
+    const std::string key = "producer=\"torch ";
+    const size_t begin = text.find(key);
+    ASSERT_NE(begin, std::string::npos);
+    own_ = text.substr(begin + key.size(), text.find('"', begin + key.size()) - begin - key.size());
+    other_ = own_ == "2.11.0" ? "2.15.0" : "2.11.0";
+  }
+  /// The step as if another torch had captured it. Changed files go without their checksum.
+  std::string stepOf(const std::string& torch) const {
+    std::string text = readText(at("own.stow"));
+    text.replace(text.find(own_), own_.size(), torch);
+    text.resize(text.find("// checksum"));
+    std::ofstream(at(torch + ".stow")) << text;
+    return at(torch + ".stow");
+  }
+  static void expectYes(const std::string& arguments) {
+    const Outcome outcome = stowage(arguments);
+    ASSERT_EQ(outcome.code, 0) << outcome.text;
+  }
+  static void expectNo(const std::string& arguments, int code, const std::string& why) {
+    const Outcome outcome = stowage(arguments);
+    EXPECT_EQ(outcome.code, code) << outcome.text;
+    EXPECT_TRUE(outcome.says(why)) << outcome.text << "\nexpected: " << why;
+  }
+  std::string at(const std::string& name) const { return files_.at(name); }
+
+  ScratchFolder files_{"stowage_other_torch"};
+  std::string own_;
+  std::string other_;
+};
+
+TEST_F(OtherTorch, ItsStepIsPlannedForItAndNotRunHere) {
+  const std::string step = stepOf(other_);
+  expectYes("plan " + step + " --budget 100%peak -fq -o " + at("plan.json"));
+  expectNo("run " + at("plan.json") + " --steps 1", 4,
+           "libraries: found torch " + own_ + ", the plan expects torch " + other_);
+  expectNo("profile " + step + " -o " + at("costs.json"), 3,
+           "captured with torch " + other_ + ", this is torch " + own_ + ": capture it again");
+}
+
+TEST_F(OtherTorch, CostsOfOneAreNotForStepsOfTheOther) {
+  expectYes("profile " + at("own.stow") + " -fq -o " + at("costs.json"));
+  expectNo("plan " + stepOf(other_) + " --costs " + at("costs.json") + " --budget 1GiB -o " +
+               at("plan.json"),
+           3,
+           "measured with torch " + own_ + ", the step was captured with torch " + other_ +
+               ": 'stowage profile' measures it again");
+}
+
+TEST_F(OtherTorch, AnUnknownOneIsRefused) {
+  expectNo("plan " + stepOf("2.9.0") + " --budget 1GiB -o " + at("plan.json"), 3,
+           "found torch '2.9.0', expected 2.11.0 or 2.15.0");
+}
+
+}  // namespace
+}  // namespace stowage::tests
