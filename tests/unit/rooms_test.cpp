@@ -119,6 +119,7 @@ const Rooms kMayInclude = {
     {"tools/machine", {}},
     {"tools/models", {}},
     {"tools/bench", {"tools/cli"}},
+    {"tools/upgrade", {}},
     {"tools/files", {}},
     {"tools/training", {"tools/models"}},
     {"tools/planning", {"tools/cli", "tools/files"}},
