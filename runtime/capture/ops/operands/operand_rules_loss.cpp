@@ -1,6 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
 //
 // Losses, distances and softmax: gradients look like what the forward op returns.
+#include <string_view>
+
+#include "runtime/capture/ops/op_facts.h"
 #include "runtime/capture/ops/operand_checks.h"
 
 namespace stowage::runtime {
@@ -25,8 +28,9 @@ void checkDistances(const TracedCall& call) {
   TORCH_CHECK(x1.dim() >= 2 && x2.dim() == x1.dim() && x1.size(-1) == x2.size(-1),
               "found x2 of sizes ", x2.sizes(), ", expected as many dimensions as x1 of sizes ",
               x1.sizes(), " and points as long");
+  const std::string_view gradient = call.op.schema().arguments()[0].name();  // differs by version
   checkSaved(call, "aten._cdist_forward.default",
-             {{"grad", 0}, {"cdist", 0, SavedOperand::Layout::kContiguous}});
+             {{gradient, 0}, {"cdist", 0, SavedOperand::Layout::kContiguous}});
 }
 
 void checkSoftmaxBackward(const TracedCall& call) {
