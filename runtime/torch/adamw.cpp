@@ -112,10 +112,17 @@ void AdamWParamState::serialize(torch::serialize::InputArchive& archive) {
 }
 
 AdamW::AdamW(const std::vector<torch::optim::OptimizerParamGroup>& groups, AdamWOptions defaults)
-    : Optimizer(groups, std::make_unique<AdamWOptions>(std::move(defaults))) {
-  for (const auto& group : param_groups_) {
-    checkOptions(static_cast<const AdamWOptions&>(group.options()));
-  }
+    : Optimizer(std::vector<torch::optim::OptimizerParamGroup>(),
+                std::make_unique<AdamWOptions>(std::move(defaults))) {
+  for (const auto& group : groups) add_param_group(group);
+}
+
+void AdamW::add_param_group(const torch::optim::OptimizerParamGroup& group) {
+  checkOptions(
+      static_cast<const AdamWOptions&>(group.has_options() ? group.options() : *defaults_));
+  Optimizer::add_param_group(group);
+  // libtorch 2.15 gives a group the defaults where it does not know the class of its options.
+  if (group.has_options()) param_groups_.back().set_options(group.options().clone());
 }
 
 at::Tensor AdamW::step(LossClosure closure) {

@@ -71,6 +71,10 @@ class AdamW : public torch::optim::Optimizer {
   explicit AdamW(std::vector<at::Tensor> parameters, AdamWOptions defaults = {})
       : AdamW({torch::optim::OptimizerParamGroup(std::move(parameters))}, std::move(defaults)) {}
 
+  /// A group's own options hold as they are, where it has some. Errors: c10::Error for options that
+  /// make no sense.
+  void add_param_group(const torch::optim::OptimizerParamGroup& group);
+
   at::Tensor step(LossClosure closure = nullptr) override;
 
   /// Brings the learning rates' tensors up to date with the options, as step() does first. To be

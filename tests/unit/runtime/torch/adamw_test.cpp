@@ -269,15 +269,25 @@ TEST(AdamWTest, GroupsKeepTheirOwnOptions) {
   const Tensors parameters = makeParameters(), others = makeParameters();
   std::vector<torch::optim::OptimizerParamGroup> groups;
   groups.emplace_back(Tensors{parameters[0]});
-  // All of them: in some versions of torch a group inherits what it leaves at its default.
-  const AdamWOptions own = AdamWOptions(0.5).weight_decay(0.2).betas({0.8, 0.9}).eps(1e-7);
-  groups.emplace_back(Tensors{parameters[1]}, std::make_unique<AdamWOptions>(own));
+  groups.emplace_back(Tensors{parameters[1]}, std::make_unique<AdamWOptions>(0.5));
   AdamW optimizer(groups, testOptions());
-  AdamW first({others[0]}, testOptions()), second({others[1]}, own);
+  AdamW first({others[0]}, testOptions()), second({others[1]}, AdamWOptions(0.5));
   runSteps(optimizer, parameters, 0, 3);
   runSteps(first, others, 0, 3);
   runSteps(second, others, 0, 3);
   expectSameBits({parameters[0], parameters[1]}, {others[0], others[1]});
+}
+
+TEST(AdamWTest, GroupsThatAreAddedKeepTheirOwnOptions) {
+  const Tensors parameters = makeParameters(), others = makeParameters();
+  AdamW optimizer({parameters[0]}, testOptions());
+  optimizer.add_param_group({Tensors{parameters[1]}, std::make_unique<AdamWOptions>(0.5)});
+  AdamW second({others[1]}, AdamWOptions(0.5));
+  runSteps(optimizer, parameters, 0, 3);
+  runSteps(second, others, 0, 3);
+  expectSameBits({parameters[1]}, {others[1]});
+  EXPECT_ANY_THROW(optimizer.add_param_group(
+      {Tensors{others[0]}, std::make_unique<AdamWOptions>(AdamWOptions(0.1).eps(-1))}));
 }
 
 class AdamWSaving : public ::testing::TestWithParam<c10::ScalarType> {};
