@@ -4,6 +4,7 @@
 #include <c10/cuda/CUDAGuard.h>
 
 #include "runtime/cuda/cuda_rng.h"
+#include "this_torch/cuda_rng_in_graph.h"
 
 namespace stowage::runtime {
 
@@ -22,6 +23,7 @@ ir::Expected<std::unique_ptr<SegmentGraph>> SegmentGraph::beginRecording(CudaSta
     const c10::cuda::CUDAStreamGuard guard(state.compute);
     registerRandomNumbers(made->graph_);
     made->graph_.capture_begin({0, 0}, cudaStreamCaptureModeThreadLocal);
+    prepareRandomNumbersInGraph();
   });
   if (begun) return begun;
   made->isRecording_ = true;

@@ -116,7 +116,9 @@ def found_small(found):
 def found_ranks(found):
     rows = [row for row in found["ranks"].rows if row["run"] == "planned"]
     good = sum(not is_bad("ranks", row) and row["peak_bytes"] == row["predicted_peak_bytes"]
-               and row["allocations_outside"] == 0 for row in rows)
+               and row["allocations_outside"] == 0
+               and row["arena_bytes"] <= float(row["budget"].removesuffix("GiB")) * 2**30
+               for row in rows)
     return share(good, rows, "as promised") if rows else ""
 
 

@@ -53,19 +53,21 @@ def ask(*words):
 
 def run_peers(case, options):
     """A row for each line that ranks_peers.py prints."""
-    # What the program needs to find is not what Python's torch does.
+    # That variable is for `stowage`: Python's torch finds its own libraries.
     own = {name: value for name, value in os.environ.items() if name != "LD_LIBRARY_PATH"}
     done = subprocess.run([sys.executable, os.path.join(HERE, "ranks_peers.py"), *case["peers"],
                            "--shape", case["shape"], "--batch", str(case["batch"]), "--steps",
                            str(options.steps)], capture_output=True, text=True, check=False,
                           env=own)
-    for line in done.stdout.splitlines():
-        if line.startswith("{"):
-            said = json.loads(line)
-            yield {"run": "peer", "mode": said["mode"], "ranks": said["ranks"],
-                   "verdict": said.get("error", "ran"),
-                   **{key: said[key] for key in ("step_s", "peak_bytes", "reserved_bytes")
-                      if key in said}}
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    for mode in set(case["peers"]) - {said["mode"] for said in answers}:
+        why = (done.stderr.strip().splitlines() or ["no answer"])[-1]
+        yield {"run": "peer", "mode": mode, "ranks": options.ranks, "verdict": why[:300]}
+    for said in answers:
+        yield {"run": "peer", "mode": said["mode"], "ranks": said["ranks"],
+               "verdict": said.get("error", "ran"),
+               **{key: said[key] for key in ("step_s", "peak_bytes", "reserved_bytes")
+                  if key in said}}
 
 
 def run_plans(case, options, folder):

@@ -52,7 +52,10 @@ if(TorchWheel_DIR_FOUND)
     message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, "
                         "expected ${_torch_expected}")
   endif()
-  if(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED)
+  if(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED AND SKBUILD)
+    message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}: the Python package is not "
+                        "for it yet; install torch 2.11.0 first")
+  elseif(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED)
     message(WARNING "torch ${TorchWheel_VERSION} has not passed all tests of Stowage: for development alone")
   endif()
 endif()

@@ -2,11 +2,11 @@
 #
 # A script: writes a header with an id of the headers that programs and the CUDA library share, so
 # that a library of another build is refused instead of called.
-#   cmake -DROOT=<source folder> -DVERSION=<ours> -DOUT=<header> -P StowageInterfaceId.cmake
+#   cmake -DROOT=<source folder> -DVERSION=<ours> -DTORCH=<version> -DOUT=<header> -P StowageInterfaceId.cmake
 
 file(GLOB_RECURSE headers "${ROOT}/ir/*.h" "${ROOT}/runtime/*.h")
 list(FILTER headers EXCLUDE REGEX "/runtime/(capture|cuda)/")
-set(all "")
+set(all "torch ${TORCH} ")
 foreach(header IN LISTS headers)
   file(SHA256 "${header}" hash)
   string(APPEND all "${hash} ")

@@ -129,6 +129,7 @@ set(_script "${CMAKE_CURRENT_LIST_DIR}/StowageInterfaceId.cmake")
 file(GLOB_RECURSE _headers CONFIGURE_DEPENDS "${PROJECT_SOURCE_DIR}/ir/*.h" "${PROJECT_SOURCE_DIR}/runtime/*.h")
 add_custom_command(OUTPUT "${STOWAGE_INTERFACE_ID}"
   COMMAND "${CMAKE_COMMAND}" "-DROOT=${PROJECT_SOURCE_DIR}" "-DVERSION=${PROJECT_VERSION}"
+    "-DTORCH=${TorchWheel_VERSION}"
     "-DOUT=${STOWAGE_INTERFACE_ID}" -P "${_script}"
   DEPENDS ${_headers} "${_script}" VERBATIM)
 add_custom_target(stowage_interface_id DEPENDS "${STOWAGE_INTERFACE_ID}")

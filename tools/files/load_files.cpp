@@ -278,6 +278,23 @@ ir::Error checkCapturedHere(const std::string& path, const ir::Graph& graph) {
                  path);
 }
 
+std::string describeOtherTorch(const ir::Graph& graph) {
+  const std::string captured = torchFor(graph);
+  if (captured == runtime::torchVersion()) return "";
+  return "the step was captured with torch " + captured + ": its plan does not run with torch " +
+         runtime::torchVersion() + ", which this is";
+}
+
+ir::Error checkSameTorch(const ir::Graph& graph, const std::string& measured) {
+  const std::string captured = planner::torchOf(graph);
+  if (captured.empty() || measured.empty() || captured == measured) return ir::success();
+  const bool isOurs = captured == runtime::torchVersion();
+  return ir::makeError(
+      ir::ErrorCode::kPlanMismatch,
+      "measured with torch " + measured + ", the step was captured with torch " + captured + ": " +
+          (isOurs ? "'stowage profile' measures it again" : "capture the step again"));
+}
+
 /// Capture chose kernels as libtorch does on the target that it was for.
 static ir::Error checkSameKernels(const std::string& captured, const ir::Target& target) {
   if (captured.empty() || captured == target.profile) return ir::success();

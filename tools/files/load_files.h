@@ -72,6 +72,11 @@ std::string differentCosts(const planner::PlanFile& plan, const std::string& pat
 /// Is the step for the torch of this program, as what measures or runs it needs? Errors:
 /// kPlanMismatch.
 ir::Error checkCapturedHere(const std::string& path, const ir::Graph& graph);
+/// "" where it is; else a sentence that its plans do not run here.
+std::string describeOtherTorch(const ir::Graph& graph);
+/// Were costs measured with the torch that captured the graph, as far as both say? Kernels of
+/// another one take other times, and other memory. Errors: kPlanMismatch.
+ir::Error checkSameTorch(const ir::Graph& graph, const std::string& measured);
 
 /// The profile that `name` names, or, when it is empty, the one that `graph` was captured for. On
 /// the CPU with `threads` intra-op threads (0: as many as the machine has cores).

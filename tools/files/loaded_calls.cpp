@@ -31,8 +31,7 @@ ir::Error checkOpsExist(const ir::Module& loaded) {
 ir::Target targetOf(const ir::Graph& graph) {
   const ir::Provenance& from = graph.provenance();
   if (!from.target.empty()) {
-    ir::Expected<ir::Target> target =
-        planner::findTargetProfile(from.target, planner::torchOf(graph));
+    ir::Expected<ir::Target> target = planner::findTargetProfile(from.target);
     if (target) return *target;
     llvm::consumeError(target.takeError());  // said by who needs a target
   }

@@ -150,15 +150,6 @@ ir::Error readRanksLink(const PlanningFlags& flags, PlanningInputs& inputs) {
   return ir::success();
 }
 
-/// Kernels of another torch take other times, and other memory.
-ir::Error checkSameTorch(const ir::Graph& graph, const std::string& measured) {
-  const std::string captured = planner::torchOf(graph);
-  if (captured.empty() || measured.empty() || captured == measured) return ir::success();
-  return ir::makeError(ir::ErrorCode::kPlanMismatch,
-                       "measured with torch " + measured + ", the step was captured with torch " +
-                           captured + ": 'stowage profile' measures it again");
-}
-
 ir::Error readCosts(const PlanningFlags& flags, PlanningInputs& inputs) {
   if (flags.costs.empty()) {
     inputs.costs = planner::rooflineCosts(inputs.graph, inputs.target);

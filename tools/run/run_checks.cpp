@@ -46,7 +46,11 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   if (!machine) return machine.takeError();
   if (ir::Error error = checkMemory(plan)) return error;
   ir::Error error = planner::checkPlanTarget(plan, *machine);
-  return error ? ofMachine(std::move(error), plan) : checkCostsVersion(plan);
+  if (!error) return checkCostsVersion(plan);
+  if (plan.target.libraries == machine->libraries) return ofMachine(std::move(error), plan);
+  ir::PlanError other = ir::takePayload(std::move(error));
+  other.note("libraries choose kernels: capture, profile and plan the step again with these");
+  return ofMachine(ir::makeError(std::move(other)), plan);
 }
 
 ir::Error checkComparable(const planner::PlanFile& plan) {

@@ -34,6 +34,12 @@ ir::Error checkMeasuredHere(const ir::Target& target, const planner::CostFile& c
   if (costs.table.source != ir::CostSource::kMeasured) return ir::success();
   ir::Expected<std::string> here = runtime::costsDeviceHere(target);
   if (!here) return here.takeError();
+  if (!costs.torchVersion.empty() && costs.torchVersion != runtime::torchVersion()) {
+    return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
+                                 "measured with torch " + costs.torchVersion + ", this is torch " +
+                                     runtime::torchVersion() + ": profile the step here"),
+                   path);
+  }
   if (costs.table.device == *here) return ir::success();
   return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
                                "measured on '" + costs.table.device + "', this is '" + *here +

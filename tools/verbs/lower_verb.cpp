@@ -54,6 +54,9 @@ ir::Expected<planner::CostFile> readCosts(const LowerFlags& flags, const LoadedP
   if (flags.costs.empty()) return loadPlansCosts(plan);
   ir::Expected<planner::CostFile> file = loadCosts(flags.costs);
   if (!file) return file.takeError();
+  if (ir::Error error = checkSameTorch(plan.graph, file->torchVersion)) {
+    return inInput(std::move(error), flags.costs);
+  }
   file->table = planner::costsForPlan(plan.file, plan.graph, std::move(file->table));
   const std::string different = differentCosts(plan.file, flags.costs, file->table);
   remark(different, flags);

@@ -192,6 +192,7 @@ VerbResult runPlan(const PlanFlags& flags) {
     ir::Error error = nameWaysOut(planned.takeError(), flags, policy->has_value(), *inputs);
     return suggestLaunch(suggestBuckets(countOutside(std::move(error), *size, *inputs)));
   }
+  remark(describeOtherTorch(inputs->graph), flags);
   remark(describeHostLack(planned->schedule, inputs->target), flags);
   ir::Expected<std::vector<PolicyAnswer>> policies = compare(flags, *inputs);
   if (!policies) return policies.takeError();

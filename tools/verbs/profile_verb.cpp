@@ -82,6 +82,7 @@ ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Targe
       return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch, std::move(text)), path);
     }
     known.bySignature.insert(file->table.bySignature.begin(), file->table.bySignature.end());
+    known.outside = std::max(known.outside, file->table.outside);
   }
   return known;
 }
@@ -151,7 +152,7 @@ ir::Expected<Measured> measure(const ProfileFlags& flags, const ir::Graph& graph
   }
   ir::Expected<ir::CostTable> known = loadKnown(flags, *target);
   if (!known) return known.takeError();
-  ir::CostTable before;
+  ir::CostTable before = {.outside = known->outside};
   measured.known = takeKnown(*known, graph, before);
   ir::Expected<ir::CostTable> costs =
       measureOps(flags, graph, *target, std::move(before), measured);

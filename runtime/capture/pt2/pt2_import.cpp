@@ -133,7 +133,8 @@ class Importer {
 
   ir::Provenance provenance(const Pt2Program& program, const std::string& device,
                             const std::string& fingerprint) const {
-    const bool isSame = program.torchVersion == TORCH_VERSION;
+    // "2.11.0+cu130"
+    const bool isSame = llvm::StringRef(program.torchVersion).split('+').first == TORCH_VERSION;
     const std::string by = isSame ? "" : " of torch " + program.torchVersion;
     return {.producer = "torch.export" + by + ", torch " TORCH_VERSION,
             .recipe = llvm::sys::path::filename(path_).str() + " fingerprint=" + fingerprint,

@@ -31,6 +31,9 @@ void registerDefaultGenerator(at::cuda::CUDAGraph& graph, StateOf /*stateOf*/) {
   graph.register_generator_state(at::cuda::detail::getDefaultCUDAGenerator());
 }
 
+/// Right after recording has begun: this version has made what it needs before.
+inline void prepareRandomNumbersInGraph() {}
+
 }  // namespace stowage::runtime
 
 #endif  // STOWAGE_RUNTIME_TORCH_2_11_0_THIS_TORCH_CUDA_RNG_IN_GRAPH_H_

@@ -45,6 +45,15 @@ void registerDefaultGenerator(at::cuda::CUDAGraph& graph, StateOf stateOf) {
   graph.register_generator_state(stateOf());
 }
 
+/// Right after recording has begun. Asked for an offset, the generator makes its state for this
+/// recording, with two tensors on the device: else the first op that draws numbers would, among the
+/// allocations that the plan serves.
+inline void prepareRandomNumbersInGraph() {
+  at::Generator generator = at::cuda::detail::getDefaultCUDAGenerator();
+  const std::lock_guard<std::mutex> lock(generator.mutex());
+  (void)generator.get<at::CUDAGeneratorImpl>()->philox_offset_per_thread();
+}
+
 }  // namespace stowage::runtime
 
 #endif  // STOWAGE_RUNTIME_TORCH_2_15_0_THIS_TORCH_CUDA_RNG_IN_GRAPH_H_

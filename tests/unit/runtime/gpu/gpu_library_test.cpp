@@ -78,12 +78,13 @@ TEST(GpuLibrary, IsOfTheSameHeadersAsThePrograms) {
 
 TEST(GpuLibrary, OtherHeadersAreAnotherInterface) {
   const std::filesystem::path root = testing::TempDir() + "/interface";
-  const auto idOf = [&](const std::string& text) {
+  const auto idOf = [&](const std::string& text, const std::string& torch = "2.11.0") {
     std::filesystem::create_directories(root / "ir/graph");
     std::ofstream(root / "ir/graph/graph.h") << text;
     const std::string out = (root / "id.h").string();
     const std::string command = STOWAGE_CMAKE " -DROOT=" + root.string() +
-                                " -DVERSION=1 -DOUT=" + out + " -P " STOWAGE_INTERFACE_SCRIPT;
+                                " -DVERSION=1 -DTORCH=" + torch + " -DOUT=" + out +
+                                " -P " STOWAGE_INTERFACE_SCRIPT;
     EXPECT_EQ(std::system(command.c_str()), 0);
     return interfaceIn(out);
   };
@@ -91,6 +92,7 @@ TEST(GpuLibrary, OtherHeadersAreAnotherInterface) {
   EXPECT_NE(one, "");
   EXPECT_NE(idOf("struct Graph { int a; };"), one);
   EXPECT_EQ(idOf("struct Graph {};"), one);
+  EXPECT_NE(idOf("struct Graph {};", "2.15.0"), one);
 }
 
 TEST(GpuLibrary, FindsAllItNeedsInThePrograms) {

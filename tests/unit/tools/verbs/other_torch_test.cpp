@@ -50,7 +50,11 @@ class OtherTorch : public testing::Test {
 
 TEST_F(OtherTorch, ItsStepIsPlannedForItAndNotRunHere) {
   const std::string step = stepOf(other_);
-  expectYes("plan " + step + " --budget 100%peak -fq -o " + at("plan.json"));
+  const Outcome planned = stowage("plan " + step + " --budget 100%peak -o " + at("plan.json"));
+  EXPECT_EQ(planned.code, 0) << planned.text;
+  EXPECT_TRUE(planned.says("its plan does not run with torch " + own_)) << planned.text;
+  expectNo("run " + at("plan.json") + " --steps 1", 4,
+           "capture, profile and plan the step again with these");
   expectNo("run " + at("plan.json") + " --steps 1", 4,
            "libraries: found torch " + own_ + ", the plan expects torch " + other_);
   expectNo("profile " + step + " -o " + at("costs.json"), 3,
@@ -63,7 +67,7 @@ TEST_F(OtherTorch, CostsOfOneAreNotForStepsOfTheOther) {
                at("plan.json"),
            3,
            "measured with torch " + own_ + ", the step was captured with torch " + other_ +
-               ": 'stowage profile' measures it again");
+               ": capture the step again");
 }
 
 TEST_F(OtherTorch, AnUnknownOneIsRefused) {

@@ -235,7 +235,9 @@ TEST_F(RunRanks, ARankThatDiesEndsAll) {
   const char* asked = std::getenv("STOWAGE_RANK_KILLS");
   Random random(7);
   const auto isSaved = [] { return access(at("dies/model.safetensors").c_str(), F_OK) == 0; };
-  for (int i = 0; i < (asked == nullptr ? 4 : std::atoi(asked)); ++i) {
+  const int kills = asked == nullptr ? 4 : std::atoi(asked);
+  ASSERT_GT(kills, 0);
+  for (int i = 0; i < kills; ++i) {
     Started run(std::string(STOWAGE_PROGRAM) + " " +
                     runOf(3, "-fq --steps 100000000 --save-every 1 --save " + at("dies")),
                 at("dies.txt"));
