@@ -24,7 +24,7 @@ CASES = {
     "llama8b": {"shape": "llama3.1-8b", "batch": 1, "peers": ["fsdp2", "fsdp2+checkpointing"],
                 "budgets": ["34GiB", "55GiB", "14GiB"]},
     "llama1b": {"shape": "llama3.2-1b", "batch": 4, "peers": ["ddp", "ddp+checkpointing"],
-                  "budgets": ["34GiB", "24GiB"]},
+                "budgets": ["34GiB", "24GiB"]},
     "llama8b_4": {"shape": "llama3.1-8b", "batch": 4, "peers": ["fsdp2+checkpointing"],
                   "budgets": ["53GiB"]},
 }

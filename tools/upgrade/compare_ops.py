@@ -13,6 +13,8 @@ import argparse
 import json
 import sys
 
+from checklist import print_sections
+
 LOOK = {
     "table": "its row in ir/graph/op_table.cpp",
     "shape rule": "its rule in runtime/capture/ops/shapes",
@@ -45,8 +47,10 @@ def compare(old, new):
                "Results are found in another way": []}
     rest = {"Gone": [], "New": [], "Another schema": []}
     for name in sorted(set(old) - set(new)):
-        where = touched["Gone, and named by us"] if old[name]["ours"] else rest["Gone"]
-        where.append(f"`{name}`: {looks(old[name])}" if old[name]["ours"] else f"`{name}`")
+        if old[name]["ours"]:
+            touched["Gone, and named by us"].append(f"`{name}`: {looks(old[name])}")
+        else:
+            rest["Gone"].append(f"`{name}`")
     for name in sorted(set(new) - set(old)):
         rest["New"].append(f"`{name}` (results by {new[name]['results_by']})")
     for name in both:
@@ -75,13 +79,9 @@ def main():
     touched, rest = compare(old, new)
     print(f"# From torch {before} to torch {now}\n\n{len(old)} ops, now {len(new)}. "
           f"{sum(map(len, touched.values()))} changes touch something of ours.")
-    for heading, lines in touched.items():
-        print(f"\n## {heading} ({len(lines)})\n")
-        print("\n".join(f"- [ ] {line}" for line in lines) or "None.")
+    print_sections(touched)
     print("\n# What nothing of ours names")
-    for heading, lines in rest.items():
-        print(f"\n## {heading} ({len(lines)})\n")
-        print("\n".join(f"- {line}" for line in lines) or "None.")
+    print_sections(rest, mark="-")
     return 0
 
 

@@ -15,6 +15,8 @@ import sys
 
 import yaml
 
+from checklist import print_sections
+
 # Tags that something of ours relies on.
 TAGS = {"nondeterministic_seeded": "`random` of its row in ir/graph/op_table.cpp",
         "nondeterministic_bitwise": "`repeatable` of its row in ir/graph/op_table.cpp",
@@ -101,9 +103,7 @@ def main():
     changes = {**compare_ops(read_ops(options.old), read_ops(options.new)),
                **compare_formulas(read_formulas(options.old), read_formulas(options.new))}
     print("# Kernels for CUDA and backward formulas")
-    for heading, lines in changes.items():
-        print(f"\n## {heading} ({len(lines)})\n")
-        print("\n".join(f"- [ ] {line}" for line in lines) or "None.")
+    print_sections(changes)
     return 0
 
 
