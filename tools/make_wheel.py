@@ -1,8 +1,10 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the Python package's wheel from a build tree in which `stowage_python` is built.
+"""Makes the Python package's wheel from build trees in which `stowage_python` is built.
 
-usage: tools/make_wheel.py --build DIR --out DIR
+usage: tools/make_wheel.py --build DIR [--build DIR...] --out DIR
+
+Each build is against another version of torch; the wheel serves all of them.
 
 Metadata is that of pyproject.toml. The platform tag follows from the symbol versions that the
 binaries need: the oldest manylinux whose glibc and libstdc++ have them. Prints the wheel's path.
@@ -140,17 +142,20 @@ def write_wheel(path, files):
             archive.writestr(info, data)
 
 
-def make_wheel(build, out):
+def make_wheel(builds, out):
     project = read_project()
     stem = f"{project['name']}-{project['version']}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        run("cmake", "--install", build, "--component", "python", "--strip", "--prefix", folder)
+        for build in builds:
+            before = len(binaries_below(folder))
+            run("cmake", "--install", build, "--component", "python", "--strip", "--prefix", folder)
+            if len(binaries_below(folder)) == before:
+                fail(f"{build} installs nothing beside what others do, expected a build with "
+                     "STOWAGE_RUNTIME=ON for another torch")
         tag = f"py3-none-{platform_tag(folder)}"
         files = {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))
                  for path in sorted(folder.rglob("*")) if path.is_file()}
-    if not any(name.endswith("libstowage_core.so") for name in files):
-        fail(f"{build} installs no libstowage_core.so, expected a build with STOWAGE_RUNTIME=ON")
     # pip puts the user's Python into a first line of this form.
     launcher = (ROOT / "runtime/python/launch_program.py").read_text().partition("\n")[2]
     files[f"{stem}.data/scripts/stowage"] = (f"#!python\n{launcher}".encode(), True)
@@ -167,7 +172,7 @@ def make_wheel(build, out):
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__.split("\n\n")[1].removeprefix("usage: "))
-    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True, action="append")
     parser.add_argument("--out", type=pathlib.Path, required=True)
     arguments = parser.parse_args()
     print(make_wheel(arguments.build, arguments.out))

@@ -11,14 +11,12 @@ import os
 import re
 import sys
 
-TORCH_VERSION = "2.11"
-
 
 def find_folder(package):
-    """Where a package lies; None."""
+    """Where a package lies; ""."""
     spec = importlib.util.find_spec(package)
     folders = list(spec.submodule_search_locations or []) if spec is not None else []
-    return folders[0] if folders else None
+    return folders[0] if folders else ""
 
 
 def read_version(torch_folder):
@@ -30,33 +28,48 @@ def read_version(torch_folder):
     return found[1] if found else "of unknown version"
 
 
-def fail(found):
-    print(f"error: stowage needs torch {TORCH_VERSION}, {found}: "
-          f"pip install 'torch=={TORCH_VERSION}.*'", file=sys.stderr)
+def versions_in(package_folder):
+    """The torch versions that the package has programs for, oldest first."""
+    names = os.listdir(package_folder) if package_folder else []
+    versions = [name.removeprefix("torch-") for name in names
+                if re.fullmatch(r"torch-\d+\.\d+\.\d+", name)]
+    return sorted(versions, key=lambda version: [int(part) for part in version.split(".")])
+
+
+def fail(message):
+    print(f"error: {message}", file=sys.stderr)
     sys.exit(4)
 
 
-def library_folders():
+def check_version(torch_folder, versions):
+    """The one of `versions` that torch is."""
+    found = f"found torch {read_version(torch_folder)}" if torch_folder else "which is not installed"
+    version = re.match(r"found torch (\d+\.\d+\.\d+)", found)
+    if version is None or version[1] not in versions:
+        fail(f"stowage needs torch {' or '.join(versions)}, {found}: "
+             f"pip install 'torch=={versions[-1]}'")
+    return version[1]
+
+
+def library_folders(torch_folder):
     """Those of torch, and of the CUDA libraries that pip installs beside it."""
-    torch = find_folder("torch")
-    if torch is None:
-        fail("which is not installed")
-    version = read_version(torch)
-    if not version.startswith(TORCH_VERSION + "."):
-        fail(f"found torch {version}")
-    beside = os.path.dirname(torch)
-    folders = [os.path.join(torch, "lib"), os.path.join(beside, "nvidia", "cu13", "lib")]
+    beside = os.path.dirname(torch_folder)
+    folders = [os.path.join(torch_folder, "lib"), os.path.join(beside, "nvidia", "cu13", "lib")]
     return [folder for folder in folders if os.path.isdir(folder)]
 
 
 def main():
-    folders = library_folders()
     package = find_folder("stowage")
-    program = os.path.join(package or "", "bin", "stowage")
+    versions = versions_in(package)
+    if not versions:
+        fail(f"stowage's program is missing, expected {os.path.join(package, 'torch-VERSION')}: "
+             "install the wheel again")
+    torch = find_folder("torch")
+    version = check_version(torch, versions)
+    program = os.path.join(package, f"torch-{version}", "bin", "stowage")
     if not os.access(program, os.X_OK):
-        print(f"error: stowage's program is missing, expected {program}: install the wheel again",
-              file=sys.stderr)
-        sys.exit(4)
+        fail(f"stowage's program is missing, expected {program}: install the wheel again")
+    folders = library_folders(torch)
     before = os.environ.get("LD_LIBRARY_PATH")
     # An empty element would be the current directory.
     os.environ["LD_LIBRARY_PATH"] = ":".join([*folders, *([before] if before else [])])

@@ -17,8 +17,10 @@ import time
 import zipfile
 
 import pytest
+import torch
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+OWN = torch.__version__.partition("+")[0]
 PLAN = """
 import sys
 import torch
@@ -194,14 +196,47 @@ def test_the_command_runs_the_program(installed):
 # --- what can be wrong --------------------------------------------------------------------------
 
 def test_another_torch_is_refused(installed, other_torch):
-    wanted = "stowage needs torch 2.11, found torch 2.9.0: pip install 'torch==2.11.*'"
+    wanted = f"stowage needs torch {OWN}, found torch 2.9.0: pip install 'torch=={OWN}'"
     assert installed.import_error(PYTHONPATH=str(other_torch)) == f"ImportError: {wanted}"
     done = installed.run("stowage", "--version", PYTHONPATH=str(other_torch))
     assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
 
 
+def test_a_wheel_may_serve_several_versions(wheel, tmp_path, other_torch):
+    user = Environment(tmp_path / "user", wheel, with_torch=True)
+    newer = user.site / "stowage/torch-2.100.0"
+    shutil.copytree(user.site / f"stowage/torch-{OWN}", newer)
+    assert user.run("python", "-c", "import stowage").returncode == 0
+    assert user.run("stowage", "--version").returncode == 0
+    wanted = (f"stowage needs torch {OWN} or 2.100.0, found torch 2.9.0: "
+              "pip install 'torch==2.100.0'")
+    assert user.import_error(PYTHONPATH=str(other_torch)) == f"ImportError: {wanted}"
+    done = user.run("stowage", "--version", PYTHONPATH=str(other_torch))
+    assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
+    # The library itself says which torch it is for, whatever its folder is named.
+    (other_torch / "torch/__init__.py").write_text(
+        "import sys, os, importlib\n"
+        "sys.path.remove(os.path.dirname(os.path.dirname(__file__)))\n"
+        "del sys.modules['torch']\n"
+        "real = importlib.import_module('torch')\n"
+        "real.__version__ = '2.100.0+cpu'\n")
+    told = user.import_error(PYTHONPATH=str(other_torch))
+    assert told == (f"ImportError: stowage needs torch {OWN}, found torch 2.100.0+cpu: "
+                    f"pip install 'torch=={OWN}'")
+
+
+def test_two_builds_for_one_torch_are_no_wheel(tmp_path):
+    build = os.environ.get("STOWAGE_BUILD") or ROOT / "build"
+    done = subprocess.run([sys.executable, ROOT / "tools/make_wheel.py", "--build", build,
+                           "--build", build, "--out", tmp_path],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 4
+    assert "installs nothing beside what others do" in done.stderr
+    assert not list(tmp_path.iterdir())
+
+
 def test_no_torch_is_refused(installed_without_torch):
-    wanted = "stowage needs torch 2.11, which is not installed: pip install 'torch==2.11.*'"
+    wanted = f"stowage needs torch {OWN}, which is not installed: pip install 'torch=={OWN}'"
     assert installed_without_torch.import_error() == f"ImportError: {wanted}"
     done = installed_without_torch.run("stowage", "--version")
     assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
@@ -213,13 +248,20 @@ def test_a_missing_library_is_named(installed, tmp_path):
                            f"{tmp_path}/libstowage_core.so: install the wheel again")
     (tmp_path / "libstowage_core.so").write_text("not a library")
     told = installed.import_error(STOWAGE_LIBRARIES=str(tmp_path))
-    assert told.startswith("ImportError: stowage's library does not load: ")
+    assert told.startswith("ImportError: stowage's library does not load into torch "
+                           f"{torch.__version__}: ")
 
 
 def test_a_missing_program_is_named(wheel, tmp_path):
     user = Environment(tmp_path, wheel, with_torch=True)
-    (user.site / "stowage/bin/stowage").unlink()
+    program = user.site / f"stowage/torch-{OWN}/bin/stowage"
+    program.unlink()
     done = user.run("stowage", "--version")
     assert done.returncode == 4
-    assert done.stderr == (f"error: stowage's program is missing, expected "
-                           f"{user.site}/stowage/bin/stowage: install the wheel again\n")
+    assert done.stderr == (f"error: stowage's program is missing, expected {program}: install the "
+                           "wheel again\n")
+    shutil.rmtree(program.parents[1])
+    done = user.run("stowage", "--version")
+    assert done.returncode == 4
+    assert done.stderr == ("error: stowage's program is missing, expected "
+                           f"{user.site}/stowage/torch-VERSION: install the wheel again\n")

@@ -24,11 +24,13 @@ endforeach()
 set(_python "${PROJECT_SOURCE_DIR}/runtime/python")
 install(DIRECTORY "${_python}/stowage/" DESTINATION stowage
   COMPONENT python EXCLUDE_FROM_ALL FILES_MATCHING PATTERN "*.py")
-install(TARGETS ${_libraries} LIBRARY DESTINATION stowage/lib COMPONENT python EXCLUDE_FROM_ALL)
-install(TARGETS stowage RUNTIME DESTINATION stowage/bin COMPONENT python EXCLUDE_FROM_ALL)
+# A folder for each torch: a wheel may hold several (tools/make_wheel.py).
+set(_of_torch "stowage/torch-${TorchWheel_VERSION}")
+install(TARGETS ${_libraries} LIBRARY DESTINATION ${_of_torch}/lib COMPONENT python EXCLUDE_FROM_ALL)
+install(TARGETS stowage RUNTIME DESTINATION ${_of_torch}/bin COMPONENT python EXCLUDE_FROM_ALL)
 # The command says where libtorch is; the folder that it was linked from is this machine's.
 install(CODE
-  "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/stowage/bin/stowage\")"
+  "file(RPATH_REMOVE FILE \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/${_of_torch}/bin/stowage\")"
   COMPONENT python EXCLUDE_FROM_ALL)
 if(SKBUILD)
   install(PROGRAMS "${_python}/launch_program.py" DESTINATION "${SKBUILD_SCRIPTS_DIR}"

@@ -1,42 +1,55 @@
 # SPDX-License-Identifier: Apache-2.0
 """Loads the library of the package into the process of the user's own torch.
 
-The library is linked against libtorch alone, so it works with every Python that torch 2.11 is there
-for, with CUDA or without.
+Each is linked against one version of libtorch alone, so it works with every Python that this torch
+is there for, with CUDA or without. The package has a folder torch-VERSION for each.
 """
 
 import ctypes
 import json
 import os
+import re
 
-TORCH_VERSION = "2.11"
+_HERE = os.path.dirname(os.path.abspath(__file__))
 
 
-def _require_torch():
+def _versions_here():
+    """The torch versions that this package has libraries for, oldest first."""
+    names = (name.removeprefix("torch-") for name in os.listdir(_HERE)
+             if re.fullmatch(r"torch-\d+\.\d+\.\d+", name))
+    return sorted(names, key=lambda version: [int(part) for part in version.split(".")])
+
+
+def _refuse(versions, found):
+    raise ImportError(f"stowage needs torch {' or '.join(versions)}, {found}: "
+                      f"pip install 'torch=={versions[-1]}'")
+
+
+def _without_suffix(version):
+    """"2.11.0" of "2.11.0+cu130"."""
+    found = re.match(r"\d+\.\d+\.\d+", version)
+    return found[0] if found else version
+
+
+def _require_torch(versions):
     try:
         import torch
-    except ImportError as error:
-        raise ImportError(
-            f"stowage needs torch {TORCH_VERSION}, which is not installed: "
-            f"pip install 'torch=={TORCH_VERSION}.*'"
-        ) from error
-    if not torch.__version__.startswith(TORCH_VERSION + "."):
-        raise ImportError(
-            f"stowage needs torch {TORCH_VERSION}, found torch {torch.__version__}: "
-            f"pip install 'torch=={TORCH_VERSION}.*'"
-        )
+    except ImportError:
+        if not versions:
+            raise
+        _refuse(versions, "which is not installed")
+    if versions and _without_suffix(torch.__version__) not in versions:
+        _refuse(versions, f"found torch {torch.__version__}")
     return torch
 
 
-def _folder_of_libraries():
-    """`STOWAGE_LIBRARIES` names another folder than the package's own: a build tree's."""
-    given = os.environ.get("STOWAGE_LIBRARIES")
-    return given or os.path.join(os.path.dirname(os.path.abspath(__file__)), "lib")
-
-
 def _load():
-    torch = _require_torch()
-    path = os.path.join(_folder_of_libraries(), "libstowage_core.so")
+    # STOWAGE_LIBRARIES names another folder than the package's own: a build tree's.
+    folder = os.environ.get("STOWAGE_LIBRARIES")
+    torch = _require_torch([] if folder else _versions_here())
+    if not folder:
+        folder = os.path.join(_HERE, f"torch-{_without_suffix(torch.__version__)}", "lib")
+    path = os.path.join(folder, "libstowage_core.so")
     if not os.path.exists(path):
         raise ImportError(
             f"stowage's library is missing, expected {path}: install the wheel again; in a build "
@@ -46,12 +59,16 @@ def _load():
     try:
         ctypes.CDLL(path, mode=ctypes.RTLD_GLOBAL)
     except OSError as error:
-        raise ImportError(f"stowage's library does not load: {error}") from error
+        raise ImportError(
+            f"stowage's library does not load into torch {torch.__version__}: {error}"
+        ) from error
     return torch
 
 
 torch = _load()
 ENVIRONMENT = json.loads(torch.ops.stowage.environment())
+if _without_suffix(torch.__version__) != ENVIRONMENT["torch"]:
+    _refuse([ENVIRONMENT["torch"]], f"found torch {torch.__version__}")
 
 Step = torch.classes.stowage.Step
 Plan = torch.classes.stowage.Plan
