@@ -13,7 +13,6 @@
 
 #include "runtime/capture/capture.h"
 #include "runtime/capture/dispatch/tracer.h"
-#include "runtime/capture/fake/sdpa_choice.h"
 #include "runtime/capture/graph/first_values.h"
 #include "runtime/capture/graph/graph_assembly.h"
 #include "runtime/capture/graph/known_values.h"

@@ -9,6 +9,7 @@
 
 #include "runtime/capture/captured_step_impl.h"
 #include "runtime/capture/graph/known_values.h"
+#include "runtime/torch/internals/sdpa_choice.h"
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::runtime {
@@ -165,7 +166,7 @@ ir::Error CapturedStep::Impl::trace(const std::string& what,
   ir::Error error = callTorch(what, [&]() -> ir::Error {
     const TracingScope scope(tracer);
     std::optional<PinnedAttention> attention;
-    if (device.is_cuda()) attention.emplace(options.target);
+    if (device.is_cuda()) attention.emplace(options.target, &isFake);
     return run();
   });
   return error ? explainThrown(std::move(error), tracer, recorder) : ir::success();

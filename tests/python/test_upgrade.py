@@ -88,6 +88,6 @@ def test_ops_that_decide_by_device_are_those_of_the_fake_gpu():
     import compare_sources
     ops = compare_sources.read_ops(pathlib.Path(torchgen.__file__).parent / "packaged")
     deciding = sorted(name for name, op in ops.items() if compare_sources.decides_by_device(op))
-    source = (ROOT / "runtime/capture/fake/fake_gpu.cpp").read_text(encoding="utf-8")
+    source = (ROOT / "runtime/torch/internals/fake_gpu.cpp").read_text(encoding="utf-8")
     listed = source.split("for (const char* op : {")[1].split("}")[0]
     assert sorted(word.strip(' "') for word in listed.split(",")) == deciding

@@ -70,7 +70,7 @@ class RealRecorder : public runtime::CallHandler {
     const std::vector<c10::IValue> args(stack->end() - static_cast<std::ptrdiff_t>(count),
                                         stack->end());
     if (observer()) {
-      const c10::impl::ExcludeDispatchKeyGuard notRecorded(c10::DispatchKey::Fake);
+      const c10::impl::ExcludeDispatchKeyGuard notRecorded(kTraceKey);
       observer()(op, args);
     }
     {

@@ -11,7 +11,7 @@
 #include "ir/base/affix.h"
 #include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
-#include "runtime/capture/fake/fake_gpu.h"
+#include "runtime/torch/internals/fake_gpu.h"
 #include "runtime/capture/graph/without_memory.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/torch/torch_boundary.h"

@@ -73,7 +73,7 @@ def compare_ops(old, new):
     deciding = [{name for name, op in ops.items() if decides_by_device(op)} for ops in (old, new)]
     lines = {"One kernel on CUDA, made of others elsewhere": [
         f"`{name}` {'is new' if name in deciding[1] else 'is gone'}: registerKernelsThatDecide in "
-        "runtime/capture/fake/fake_gpu.cpp" for name in sorted(deciding[0] ^ deciding[1])]}
+        "runtime/torch/internals/fake_gpu.cpp" for name in sorted(deciding[0] ^ deciding[1])]}
     kernels, tags = [], []
     for name in sorted(set(old) & set(new)):
         before, now = old[name].kernels.get("CUDA"), new[name].kernels.get("CUDA")

@@ -15,6 +15,7 @@
 
 #include "runtime/capture/dispatch/known_sizes.h"
 #include "runtime/capture/dispatch/tracer.h"
+#include "runtime/torch/internals/trace_key.h"
 
 namespace stowage::runtime {
 namespace {
@@ -59,8 +60,7 @@ void maskedSelectBackwardBoxed(const c10::OperatorHandle& op, c10::DispatchKeySe
 }  // namespace
 
 void registerMaskedScatter() {
-  static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::Fake, __FILE__,
-                                __LINE__);
+  static torch::Library library(torch::Library::IMPL, "aten", kTraceKey, __FILE__, __LINE__);
   static torch::Library cpu(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCPU, __FILE__,
                             __LINE__);
   static torch::Library cuda(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,

@@ -17,14 +17,12 @@
 #include "runtime/capture/ops/backward_advice.h"
 #include "runtime/capture/ops/call_results.h"
 #include "runtime/capture/ops/encode_argument.h"
+#include "runtime/torch/internals/trace_key.h"
 #include "runtime/torch/torch_boundary.h"
 #include "runtime/torch/torch_types.h"
 
 namespace stowage::runtime {
 namespace {
-
-// Below autograd and autocast, above the backends, present in libtorch 2.11 and used by nothing.
-constexpr c10::DispatchKey kKey = c10::DispatchKey::Fake;
 
 std::atomic<CallHandler*> activeHandler{nullptr};
 
@@ -38,7 +36,7 @@ void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::ji
 /// asked: while tracing, the whole call goes to the fallback.
 void oneHot(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
   if (TracingScope::isOnThisThread()) {
-    const auto below = (keys & c10::after_ADInplaceOrView_keyset) | c10::DispatchKeySet(kKey);
+    const auto below = (keys & c10::after_ADInplaceOrView_keyset) | c10::DispatchKeySet(kTraceKey);
     return op.redispatchBoxed(below, stack);
   }
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
@@ -55,7 +53,7 @@ void registerOneHot() {
 }
 
 void registerFallback() {
-  static torch::Library library(torch::Library::IMPL, "_", kKey, __FILE__, __LINE__);
+  static torch::Library library(torch::Library::IMPL, "_", kTraceKey, __FILE__, __LINE__);
   static const bool kRegistered = [] {
     library.fallback(torch::CppFunction::makeFromBoxedFunction<&fallback>());
     return true;
@@ -119,8 +117,8 @@ c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
 
 void CallHandler::passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
-  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kKey), stack);
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kTraceKey);
+  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey), stack);
 }
 
 Tracer::Tracer(TracerOptions options, OpSink& sink)
@@ -245,7 +243,7 @@ void Tracer::expandOneHot(const OpFacts& op, torch::jit::Stack* stack) {
 }
 
 void Tracer::trace(const OpFacts& op, torch::jit::Stack* stack) {
-  const c10::impl::ExcludeDispatchKeyGuard notTraced(kKey);
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kTraceKey);
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;
   if (generator_ != nullptr && !generator_->isUntouched()) refuse(op, kGeneratorSet);
   takeAsNumbers(op, stack);
@@ -302,7 +300,7 @@ void Tracer::forbidAccessToArguments(const TracedCall& call) {
 namespace {
 // Casts were recorded where autocast made them.
 const c10::DispatchKeySet kAboveRecorded =
-    c10::autocast_dispatch_keyset | c10::DispatchKeySet(kKey);
+    c10::autocast_dispatch_keyset | c10::DispatchKeySet(kTraceKey);
 
 std::unique_lock<std::mutex> takeTurn() {
   static std::mutex oneAtATime;
@@ -317,7 +315,7 @@ NotTraced::NotTraced() : guard_(kAboveRecorded) {}
 NotTraced::~NotTraced() = default;
 
 TracingScope::TracingScope(CallHandler& handler)
-    : turn_(takeTurn()), guard_(c10::DispatchKeySet(kKey)) {
+    : turn_(takeTurn()), guard_(c10::DispatchKeySet(kTraceKey)) {
   registerFallback();
   registerOneHot();
   registerMaskedScatter();
@@ -329,6 +327,6 @@ TracingScope::~TracingScope() { activeHandler.store(nullptr); }
 
 CallHandler& TracingScope::handler() { return *activeHandler.load(); }
 
-bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kKey); }
+bool TracingScope::isOnThisThread() { return c10::impl::tls_is_dispatch_key_included(kTraceKey); }
 
 }  // namespace stowage::runtime

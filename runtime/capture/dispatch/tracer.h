@@ -2,7 +2,7 @@
 //
 // Intercepts every ATen call below autograd while a TracingScope is open, on this thread and on
 // autograd's. It makes results without memory and reports the call to an OpSink.
-// It is a boxed fallback on DispatchKey::Fake, a key that no tensor has: the scope adds it to the
+// It is a boxed fallback on kTraceKey, a key that no tensor has: the scope adds it to the
 // thread's key set, and autograd copies that set to its own threads.
 // Each call is run for real (host numbers, CPU tensors of a CUDA step), decomposed, refused, or
 // recorded. The sink does not see views and calls that only change a tensor object.

@@ -5,8 +5,8 @@
 // runs a backward pass over CUDA tensors, and some ops choose by what the device says it can do.
 // The target -> answers. Never linked into anything that runs on CUDA: its own library
 // (stowage_fake_gpu), which replaces the real answers when it is linked.
-#ifndef STOWAGE_RUNTIME_CAPTURE_FAKE_FAKE_GPU_H_
-#define STOWAGE_RUNTIME_CAPTURE_FAKE_FAKE_GPU_H_
+#ifndef STOWAGE_RUNTIME_TORCH_INTERNALS_FAKE_GPU_H_
+#define STOWAGE_RUNTIME_TORCH_INTERNALS_FAKE_GPU_H_
 
 #include "ir/base/error.h"
 #include "ir/schedule/target.h"
@@ -21,4 +21,4 @@ ir::Error enableFakeGpu(const ir::Target& target);
 
 }  // namespace stowage::runtime
 
-#endif  // STOWAGE_RUNTIME_CAPTURE_FAKE_FAKE_GPU_H_
+#endif  // STOWAGE_RUNTIME_TORCH_INTERNALS_FAKE_GPU_H_

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "runtime/capture/fake/sdpa_choice.h"
+#include "runtime/torch/internals/sdpa_choice.h"
 
 #include <ATen/Context.h>
 #include <ATen/native/transformers/attention.h>
@@ -8,8 +8,6 @@
 #include <algorithm>
 #include <array>
 #include <atomic>
-
-#include "runtime/capture/fake/fake_tensor.h"
 
 namespace stowage::runtime {
 namespace {
@@ -147,13 +145,14 @@ using BaseStub = at::native::DispatchStub<at::native::fused_sdp_choice_fn, Stub>
 using Choice = at::native::fused_sdp_choice_fn;
 
 std::atomic<const ir::Target*> pinnedTarget{nullptr};
+bool (*hasNoMemory)(const at::Tensor&) = nullptr;
 Choice previousChoice = nullptr;
 
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>& mask, double dropout, bool isCausal,
                std::optional<double> scale, bool groupsQueries) {
   const ir::Target* target = pinnedTarget.load();
-  if (target == nullptr || !isFake(query)) {
+  if (target == nullptr || !hasNoMemory(query)) {
     TORCH_CHECK(previousChoice != nullptr, "attention on cuda in a process without CUDA");
     return previousChoice(query, key, value, mask, dropout, isCausal, scale, groupsQueries);
   }
@@ -182,10 +181,11 @@ SDPBackend chooseAttention(const AttentionCall& call, const ir::Target& target) 
   return SDPBackend::error;
 }
 
-PinnedAttention::PinnedAttention(const ir::Target& target) {
+PinnedAttention::PinnedAttention(const ir::Target& target, bool (*isFake)(const at::Tensor&)) {
   BaseStub& stub = at::native::_fused_sdp_choice_stub;
   void* current = entryOf(stub).cuda_dispatch_ptr;
   previousChoice = reinterpret_cast<Choice>(current);
+  hasNoMemory = isFake;
   pinnedTarget.store(&target);
   stub.set_cuda_dispatch_ptr(&choose);
 }

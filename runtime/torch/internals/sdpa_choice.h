@@ -8,8 +8,8 @@
 // backend. Source: sdp_utils.cpp (cuda) of libtorch around 2.11, whose device-independent filters
 // are used as shipped in its header; the order and cuDNN's widths as measured on an H200. Not here:
 // attention on the CPU, which libtorch chooses from shapes alone.
-#ifndef STOWAGE_RUNTIME_CAPTURE_FAKE_SDPA_CHOICE_H_
-#define STOWAGE_RUNTIME_CAPTURE_FAKE_SDPA_CHOICE_H_
+#ifndef STOWAGE_RUNTIME_TORCH_INTERNALS_SDPA_CHOICE_H_
+#define STOWAGE_RUNTIME_TORCH_INTERNALS_SDPA_CHOICE_H_
 
 #include <ATen/SDPBackend.h>
 #include <ATen/core/Tensor.h>
@@ -30,11 +30,11 @@ struct AttentionCall {
 
 at::SDPBackend chooseAttention(const AttentionCall& call, const ir::Target& target);
 
-/// While it lives, libtorch's question is answered for `target`, for tensors without memory only.
-/// One at a time.
+/// While it lives, libtorch's question is answered for `target`, where `isFake` says that the query
+/// is a tensor without memory. One at a time.
 class PinnedAttention {
  public:
-  explicit PinnedAttention(const ir::Target& target);
+  PinnedAttention(const ir::Target& target, bool (*isFake)(const at::Tensor&));
   ~PinnedAttention();
   PinnedAttention(const PinnedAttention&) = delete;
   PinnedAttention& operator=(const PinnedAttention&) = delete;
@@ -42,4 +42,4 @@ class PinnedAttention {
 
 }  // namespace stowage::runtime
 
-#endif  // STOWAGE_RUNTIME_CAPTURE_FAKE_SDPA_CHOICE_H_
+#endif  // STOWAGE_RUNTIME_TORCH_INTERNALS_SDPA_CHOICE_H_
