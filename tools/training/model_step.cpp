@@ -11,9 +11,9 @@
 #include "ir/base/affix.h"
 #include "passes/manage/pass_manager.h"
 #include "passes/pipeline.h"
-#include "runtime/torch/internals/fake_gpu.h"
 #include "runtime/capture/graph/without_memory.h"
 #include "runtime/gpu/gpu_library.h"
+#include "runtime/torch/internals/fake_gpu.h"
 #include "runtime/torch/torch_boundary.h"
 #include "runtime/torch/torch_types.h"
 

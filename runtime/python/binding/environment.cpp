@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "planner/targets/roofline.h"
-#include "runtime/torch/internals/fake_gpu.h"
 #include "runtime/launch/launched_rank.h"
 #include "runtime/python/binding/throw_error.h"
+#include "runtime/torch/internals/fake_gpu.h"
 #include "runtime/torch/torch_version.h"
 
 namespace stowage::python {

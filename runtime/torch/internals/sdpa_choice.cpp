@@ -2,12 +2,17 @@
 #include "runtime/torch/internals/sdpa_choice.h"
 
 #include <ATen/Context.h>
+#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
+#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
+
+#include "runtime/torch/internals/trace_key.h"
+#include "this_torch/attention_filters.h"
 
 namespace stowage::runtime {
 namespace {
@@ -20,10 +25,8 @@ struct Machine {
       : major(target.computeCapability / 10),
         minor(target.computeCapability % 10),
         cudnn(target.cudnnVersion) {}
-  bool isWithin(int from, int to) const {
-    const int capability = major * 10 + minor;
-    return capability >= from && capability <= to;
-  }
+  int capability() const { return major * 10 + minor; }
+  bool isWithin(int from, int to) const { return capability() >= from && capability() <= to; }
 };
 
 bool isHalf(const at::Tensor& tensor) {
@@ -46,7 +49,8 @@ bool isStrictlyDeterministic() {
 
 bool cudnnTakesShapes(const sdp::sdp_params& call, const Machine& machine) {
   constexpr int64_t kMaxBatchOrHeads = 65535;
-  const int64_t limit = machine.major == 9 || machine.major == 10 ? 256 : 128;
+  const bool takesWide = machine.major == 9 || (machine.major == 10 && machine.cudnn > 92200);
+  const int64_t limit = takesWide ? 256 : 128;
   const int64_t width = call.query.size(3), valueWidth = call.value.size(3);
   return call.query.size(0) <= kMaxBatchOrHeads && call.query.size(1) <= kMaxBatchOrHeads &&
          width <= limit && valueWidth <= limit && width % 8 == 0 && valueWidth % 8 == 0 &&
@@ -60,8 +64,8 @@ bool canUseCudnn(const sdp::sdp_params& call, const Machine& machine) {
          isLowPrecision(call, machine) && sdp::check_attn_mask_shape(call, false) &&
          machine.isWithin(80, 121) && sdp::check_nonzero_sequence_lengths_dense(call, false) &&
          sdp::check_last_dim_stride_equals_1_dense<true>(call, false) &&
-         sdp::check_batch_size_and_num_heads_dense<true, false>(call, false) &&
-         cudnnTakesShapes(call, machine);
+         headsFit<true, false>(call) && cudnnTakesShapes(call, machine) &&
+         cudnnTakesCall(call, machine.capability(), machine.cudnn);
 }
 
 /// Backward of wide heads does not fit smaller chips.
@@ -81,20 +85,20 @@ bool canUseFlash(const sdp::sdp_params& call, const Machine& machine) {
   const bool isSquare = call.query.size(2) == call.key.size(2);
   return sdp::check_for_attn_mask(call, false) && oneWidth && machine.isWithin(80, 121) &&
          flashBackwardFits(call, machine) && (!call.is_causal || isSquare) &&
-         isLowPrecision(call, machine) &&
-         sdp::check_batch_size_and_num_heads_dense<true>(call, false) &&
+         isLowPrecision(call, machine) && headsFit<true>(call) &&
          sdp::check_nonzero_sequence_lengths_dense(call, false) &&
          sdp::check_last_dim_stride_equals_1_dense<true>(call, false);
 }
 
-bool efficientTakesWidths(const sdp::sdp_params& call, const Machine& machine) {
+bool efficientTakesLayout(const sdp::sdp_params& call, const Machine& machine) {
   const bool half = isHalf(call.query);
   const bool tensorCores = machine.major >= 8 || (machine.major >= 7 && half);
   int64_t alignment = machine.major >= 8 ? 4 : 1;
   if (tensorCores) alignment = std::max<int64_t>(alignment, 128 / (half ? 16 : 32));
   const int64_t width = call.query.size(3), valueWidth = call.value.size(3);
   return width == call.key.size(3) && width % alignment == 0 && width > 0 &&
-         valueWidth % alignment == 0 && valueWidth > 0;
+         valueWidth % alignment == 0 && valueWidth > 0 &&
+         efficientTakesOffsets(call, alignment, machine.capability());
 }
 
 bool canUseEfficient(const sdp::sdp_params& call, const Machine& machine) {
@@ -102,11 +106,10 @@ bool canUseEfficient(const sdp::sdp_params& call, const Machine& machine) {
   const bool typeFits =
       type == c10::kFloat || type == c10::kHalf || (type == c10::kBFloat16 && machine.major >= 8);
   return sdp::check_runtime_disabled_mem_efficient(call, false) && machine.isWithin(50, 121) &&
-         sdp::check_tensor_shapes(call, false) && efficientTakesWidths(call, machine) &&
+         sdp::check_tensor_shapes(call, false) && efficientTakesLayout(call, machine) &&
          sdp::check_nonzero_sequence_lengths_dense(call, false) &&
          sdp::check_last_dim_stride_equals_1_dense<false>(call, false) &&
-         sdp::check_batch_size_and_num_heads_dense<false>(call, false) && typeFits &&
-         haveOneType(call);
+         headsFit<kEfficientGroupsQueries>(call) && typeFits && haveOneType(call);
 }
 
 bool canUse(SDPBackend backend, const sdp::sdp_params& call, const Machine& machine) {
@@ -138,6 +141,19 @@ std::array<SDPBackend, at::num_sdp_backends> orderFor(const Machine& machine) {
              SDPBackend::efficient_attention, SDPBackend::math, SDPBackend::overrideable};
   }
   return order;
+}
+
+/// What libtorch makes of the call first. Its views are no part of the step: not traced, and below
+/// autograd, which does not tell them that the call needs gradients.
+sdp::sdp_params asFiltersSee(const AttentionCall& call) {
+  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
+  const c10::impl::ExcludeDispatchKeyGuard notTraced(kTraceKey);
+  const sdp::sdp_params asked{call.query,   call.key,      call.value,        call.mask,
+                              call.dropout, call.isCausal, call.groupsQueries};
+  sdp::sdp_params seen = forFilters(asked);
+  const bool isNew = !seen.query.is_same(asked.query);
+  if (isNew && sdp::input_requires_grad(asked)) seen.query.set_requires_grad(true);
+  return seen;
 }
 
 using Stub = std::remove_reference_t<decltype(at::native::_fused_sdp_choice_stub)>;
@@ -173,8 +189,7 @@ at::native::DispatchStubImpl& entryOf(BaseStub& stub);
 
 SDPBackend chooseAttention(const AttentionCall& call, const ir::Target& target) {
   const Machine machine(target);
-  const sdp::sdp_params params{call.query,   call.key,      call.value,        call.mask,
-                               call.dropout, call.isCausal, call.groupsQueries};
+  const sdp::sdp_params params = asFiltersSee(call);
   for (const SDPBackend backend : orderFor(machine)) {
     if (canUse(backend, params, machine)) return backend;
   }

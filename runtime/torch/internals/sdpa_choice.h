@@ -5,9 +5,9 @@
 // another step. Here the target answers instead: the composite op stays libtorch's own (padding,
 // masks, grouped queries), only its question "which kernel?" goes to `chooseAttention`.
 // A target's compute capability, cuDNN version and deterministic mode, and the call's shapes -> a
-// backend. Source: sdp_utils.cpp (cuda) of libtorch around 2.11, whose device-independent filters
-// are used as shipped in its header; the order and cuDNN's widths as measured on an H200. Not here:
-// attention on the CPU, which libtorch chooses from shapes alone.
+// backend. Source: sdp_utils.cpp (cuda) of libtorch, whose device-independent filters are used as
+// shipped in its header; what differs between versions is in this_torch/attention_filters.h. Not
+// here: attention on the CPU, which libtorch chooses from shapes alone.
 #ifndef STOWAGE_RUNTIME_TORCH_INTERNALS_SDPA_CHOICE_H_
 #define STOWAGE_RUNTIME_TORCH_INTERNALS_SDPA_CHOICE_H_
 

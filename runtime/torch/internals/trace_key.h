@@ -9,7 +9,8 @@
 namespace stowage::runtime {
 
 /// Below autograd and autocast, above all kernels of devices, and used by nothing in libtorch: no
-/// tensor has it, no op has a kernel for it. (tests/unit/runtime/torch/internals/trace_key_test.cpp)
+/// tensor has it, no op has a kernel for it.
+/// (tests/unit/runtime/torch/internals/trace_key_test.cpp)
 constexpr c10::DispatchKey kTraceKey = c10::DispatchKey::Fake;
 
 }  // namespace stowage::runtime

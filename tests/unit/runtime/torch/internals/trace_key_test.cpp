@@ -35,10 +35,10 @@ TEST(TraceKey, ComesBeforeKernelsOfDevices) {
   for (const DispatchKey below :
        {DispatchKey::CPU, DispatchKey::CUDA, DispatchKey::Meta, DispatchKey::SparseCPU}) {
     EXPECT_EQ(DispatchKeySet({below, kTraceKey}).highestPriorityTypeId(), kTraceKey);
-    EXPECT_EQ((DispatchKeySet({below, kTraceKey}) -
-               DispatchKeySet(DispatchKeySet::FULL_AFTER, kTraceKey))
-                  .highestPriorityTypeId(),
-              kTraceKey);
+    EXPECT_EQ(
+        (DispatchKeySet({below, kTraceKey}) - DispatchKeySet(DispatchKeySet::FULL_AFTER, kTraceKey))
+            .highestPriorityTypeId(),
+        kTraceKey);
   }
 }
 
