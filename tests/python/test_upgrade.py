@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/upgrade/compare_sources.py on made-up tables, and on those of the torch that is here."""
+"""tools/upgrade/compare_sources.py on made-up tables and functions, and on the torch that is here."""
 
+import json
 import pathlib
 import subprocess
 import sys
@@ -36,24 +37,45 @@ FORMULAS = """
 """
 
 
-def packaged(folder, ops=OPS, formulas=FORMULAS):
-    for name, text in (("ATen/native/native_functions.yaml", ops),
-                       ("autograd/derivatives.yaml", formulas)):
+METAS = '''
+@register_meta(aten.plain.default)
+@out_wrapper()
+def meta_plain(x: Tensor) -> Tensor:
+    """Text."""
+    return x.new_empty(x.shape)  # a comment
+
+
+@register_meta([aten.both.default, aten.both.out])
+def meta_both(x, exact=False):
+    return helper(x, exact)
+'''
+DECOMPOSITIONS = """
+@register_decomposition(aten.lazy)
+def lazy(x):
+    return x + x
+"""
+
+
+def packaged(folder, ops=OPS, formulas=FORMULAS, metas=METAS, decompositions=DECOMPOSITIONS):
+    for name, text in (("torchgen/packaged/ATen/native/native_functions.yaml", ops),
+                       ("torchgen/packaged/autograd/derivatives.yaml", formulas),
+                       ("torch/_meta_registrations.py", metas),
+                       ("torch/_decomp/decompositions.py", decompositions)):
         path = folder / name
         path.parent.mkdir(parents=True)
         path.write_text(text, encoding="utf-8")
     return folder
 
 
-def compare(old, new):
-    return subprocess.run([sys.executable, str(TOOL), str(old), str(new)], capture_output=True,
-                          text=True, check=False)
+def compare(old, new, *more):
+    return subprocess.run([sys.executable, str(TOOL), str(old), str(new), *more],
+                          capture_output=True, text=True, check=False)
 
 
 def test_equal_tables_ask_for_nothing(tmp_path):
     done = compare(packaged(tmp_path / "old"), packaged(tmp_path / "new"))
     assert done.returncode == 0, done.stderr
-    assert "- [ ]" not in done.stdout and done.stdout.count("None.") == 4
+    assert "- [ ]" not in done.stdout and done.stdout.count("None.") == 6
 
 
 @pytest.mark.parametrize(("ops", "formulas", "expected"), [
@@ -76,17 +98,55 @@ def test_names_what_changed(tmp_path, ops, formulas, expected):
         assert f"- [ ] {line}" in done.stdout
 
 
+@pytest.mark.parametrize(("metas", "decompositions", "expected"), [
+    (METAS.replace("x.shape)", "x.shape[1:])"), DECOMPOSITIONS, ["`plain` changed"]),
+    (METAS.replace("exact=False", "exact=True"), DECOMPOSITIONS,
+     ["`both` changed", "`both.out` changed"]),
+    (METAS.replace(", aten.both.out", ", aten.more"), DECOMPOSITIONS,
+     ["`both.out` is gone", "`more` is new"]),
+    (METAS, DECOMPOSITIONS.replace("x + x", "2 * x"), ["`lazy` changed"]),
+    (METAS.replace("Text.", "More.").replace("a comment", "another").replace(": Tensor", "")
+     .replace("meta_plain", "meta_of_plain"), DECOMPOSITIONS, []),
+])
+def test_names_functions_that_do_something_else(tmp_path, metas, decompositions, expected):
+    done = compare(packaged(tmp_path / "old"), packaged(
+        tmp_path / "new", metas=metas, decompositions=decompositions))
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.count("- [ ]") == len(expected), done.stdout
+    for line in expected:
+        assert f"- [ ] {line}: torch/" in done.stdout
+
+
+def test_of_functions_those_of_our_ops_can_be_chosen(tmp_path):
+    new = packaged(tmp_path / "new", metas=METAS.replace("x.shape)", "x.shape[1:])"),
+                   decompositions=DECOMPOSITIONS.replace("x + x", "2 * x"))
+    ours = tmp_path / "ops.json"
+    ours.write_text(json.dumps({"torch": "2.15.0", "ops": {
+        "aten.plain.default": {"ours": ["shape rule"]}, "aten.lazy.default": {"ours": []}}}))
+    done = compare(packaged(tmp_path / "old"), new, "--ours", str(ours))
+    assert done.returncode == 0, done.stderr
+    assert "`plain` changed" in done.stdout and "lazy" not in done.stdout
+    ours.write_text("{}")
+    done = compare(tmp_path / "old", new, "--ours", str(ours))
+    assert done.returncode == 1
+    assert "expected what stowage-op-list prints" in done.stderr
+
+
 def test_another_folder_is_refused(tmp_path):
     done = compare(tmp_path, tmp_path)
     assert done.returncode == 1
-    assert "expected a folder torchgen/packaged of a wheel of torch" in done.stderr
+    assert "expected a folder that holds torch and torchgen" in done.stderr
+    (packaged(tmp_path / "new") / "torch/_meta_registrations.py").unlink()
+    done = compare(packaged(tmp_path / "old"), tmp_path / "new")
+    assert done.returncode == 1
+    assert "_meta_registrations.py: " in done.stderr
 
 
 def test_ops_that_decide_by_device_are_those_of_the_fake_gpu():
     """Or a step captured without a GPU has other calls than one with."""
     sys.path.insert(0, str(TOOL.parent))
     import compare_sources
-    ops = compare_sources.read_ops(pathlib.Path(torchgen.__file__).parent / "packaged")
+    ops = compare_sources.read_ops(pathlib.Path(torchgen.__file__).parent.parent)
     deciding = sorted(name for name, op in ops.items() if compare_sources.decides_by_device(op))
     source = (ROOT / "runtime/torch/internals/fake_gpu.cpp").read_text(encoding="utf-8")
     listed = source.split("for (const char* op : {")[1].split("}")[0]

@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
 """What changed between two versions of torch in the tables that its kernels for CUDA and its
-backward formulas are generated from.
+backward formulas are generated from, and in what Python says of results and decompositions.
 
-    compare_sources.py OLD NEW
+    compare_sources.py OLD NEW [--ours OPS.json]
 
-Both are folders `torchgen/packaged`, unpacked from a wheel of each version. Prints a checklist in
-Markdown. Needs PyYAML. What kernels do inside is not in these tables.
+Both are folders that hold the packages torch and torchgen (a site-packages). OPS.json is what
+`stowage-op-list` prints: of results and decompositions, only ops that we name are then listed.
+Prints a checklist in Markdown. Needs PyYAML. What kernels do inside is in none of these.
 """
 
 import argparse
@@ -16,6 +17,7 @@ import sys
 import yaml
 
 from checklist import print_sections
+from compare_metas import compare_metas
 
 # Tags that something of ours relies on.
 TAGS = {"nondeterministic_seeded": "`random` of its row in ir/graph/op_table.cpp",
@@ -25,12 +27,12 @@ TAGS = {"nondeterministic_seeded": "`random` of its row in ir/graph/op_table.cpp
 
 
 def read(folder, name):
-    path = os.path.join(folder, name)
+    path = os.path.join(folder, "torchgen/packaged", name)
     try:
         with open(path, encoding="utf-8") as file:
             return yaml.load(file, Loader=getattr(yaml, "CSafeLoader", yaml.SafeLoader))
     except (OSError, yaml.YAMLError) as error:
-        sys.exit(f"error: {path}: {error}; expected a folder torchgen/packaged of a wheel of torch")
+        sys.exit(f"error: {path}: {error}; expected a folder that holds torch and torchgen")
 
 
 def as_set(value):
@@ -99,10 +101,12 @@ def main():
     parser = argparse.ArgumentParser(description="tables of two versions of torch")
     parser.add_argument("old")
     parser.add_argument("new")
+    parser.add_argument("--ours")
     options = parser.parse_args()
     changes = {**compare_ops(read_ops(options.old), read_ops(options.new)),
-               **compare_formulas(read_formulas(options.old), read_formulas(options.new))}
-    print("# Kernels for CUDA and backward formulas")
+               **compare_formulas(read_formulas(options.old), read_formulas(options.new)),
+               **compare_metas(options.old, options.new, options.ours)}
+    print("# Kernels for CUDA, backward formulas, and what Python says of ops")
     print_sections(changes)
     return 0
 
