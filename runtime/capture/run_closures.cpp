@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "runtime/capture/captured_step_impl.h"
+#include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/capture/graph/known_values.h"
 #include "runtime/torch/internals/sdpa_choice.h"
 #include "runtime/torch/torch_boundary.h"

@@ -9,6 +9,7 @@
 
 #include "runtime/capture/ops/call_results.h"
 #include "runtime/capture/ops/encode_argument.h"
+#include "runtime/torch/internals/trace_key.h"
 #include "runtime/torch/torch_boundary.h"
 
 namespace stowage::tests {
@@ -70,7 +71,7 @@ class RealRecorder : public runtime::CallHandler {
     const std::vector<c10::IValue> args(stack->end() - static_cast<std::ptrdiff_t>(count),
                                         stack->end());
     if (observer()) {
-      const c10::impl::ExcludeDispatchKeyGuard notRecorded(kTraceKey);
+      const c10::impl::ExcludeDispatchKeyGuard notRecorded(runtime::kTraceKey);
       observer()(op, args);
     }
     {

@@ -26,7 +26,8 @@ const fs::path kSourceDir = STOWAGE_SOURCE_DIR;
 using Texts = std::vector<std::string>;
 
 /// Files of libtorch that comments and decisions name as sources. Others of it are in camel case.
-const std::set<std::string> kOfLibtorch = {"attention.cu", "generated_serialization_types.h",
+const std::set<std::string> kOfLibtorch = {"attention.cu", "driver_types.h",
+                                           "generated_serialization_types.h",
                                            "layer_norm_kernel.cu", "sdp_utils.cpp"};
 
 bool isDocument(const std::string& path) { return path.ends_with(".md"); }

@@ -2,16 +2,13 @@
 #include "runtime/torch/internals/sdpa_choice.h"
 
 #include <ATen/Context.h>
-#include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/native/transformers/attention.h>
 #include <ATen/native/transformers/sdp_utils_cpp.h>
-#include <c10/core/impl/LocalDispatchKeySet.h>
 
 #include <algorithm>
 #include <array>
 #include <atomic>
 
-#include "runtime/torch/internals/trace_key.h"
 #include "this_torch/attention_filters.h"
 
 namespace stowage::runtime {
@@ -50,8 +47,9 @@ bool isStrictlyDeterministic() {
 bool cudnnTakesShapes(const sdp::sdp_params& call, const Machine& machine) {
   constexpr int64_t kMaxBatchOrHeads = 65535;
   const bool takesWide = machine.major == 9 || (machine.major == 10 && machine.cudnn > 92200);
-  const int64_t limit = takesWide ? 256 : 128;
   const int64_t width = call.query.size(3), valueWidth = call.value.size(3);
+  const bool hasOwnKernel = machine.major == 10 && width == 192 && valueWidth == 128;
+  const int64_t limit = takesWide ? 256 : hasOwnKernel ? 192 : 128;
   return call.query.size(0) <= kMaxBatchOrHeads && call.query.size(1) <= kMaxBatchOrHeads &&
          width <= limit && valueWidth <= limit && width % 8 == 0 && valueWidth % 8 == 0 &&
          call.key.size(2) != 1 && (call.dropout == 0 || call.query.size(2) != 1);
@@ -143,19 +141,6 @@ std::array<SDPBackend, at::num_sdp_backends> orderFor(const Machine& machine) {
   return order;
 }
 
-/// What libtorch makes of the call first. Its views are no part of the step: not traced, and below
-/// autograd, which does not tell them that the call needs gradients.
-sdp::sdp_params asFiltersSee(const AttentionCall& call) {
-  const at::AutoDispatchBelowADInplaceOrView belowAutograd;
-  const c10::impl::ExcludeDispatchKeyGuard notTraced(kTraceKey);
-  const sdp::sdp_params asked{call.query,   call.key,      call.value,        call.mask,
-                              call.dropout, call.isCausal, call.groupsQueries};
-  sdp::sdp_params seen = forFilters(asked);
-  const bool isNew = !seen.query.is_same(asked.query);
-  if (isNew && sdp::input_requires_grad(asked)) seen.query.set_requires_grad(true);
-  return seen;
-}
-
 using Stub = std::remove_reference_t<decltype(at::native::_fused_sdp_choice_stub)>;
 using BaseStub = at::native::DispatchStub<at::native::fused_sdp_choice_fn, Stub>;
 using Choice = at::native::fused_sdp_choice_fn;
@@ -189,7 +174,8 @@ at::native::DispatchStubImpl& entryOf(BaseStub& stub);
 
 SDPBackend chooseAttention(const AttentionCall& call, const ir::Target& target) {
   const Machine machine(target);
-  const sdp::sdp_params params = asFiltersSee(call);
+  const sdp::sdp_params params = forFilters({call.query, call.key, call.value, call.mask,
+                                             call.dropout, call.isCausal, call.groupsQueries});
   for (const SDPBackend backend : orderFor(machine)) {
     if (canUse(backend, params, machine)) return backend;
   }

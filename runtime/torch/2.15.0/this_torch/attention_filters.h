@@ -8,13 +8,37 @@
 
 #include <ATen/native/transformers/sdp_utils_cpp.h>
 
+#include <c10/core/TensorImpl.h>
+#include <c10/util/DimVector.h>
+
 #include <cmath>
 
 namespace stowage::runtime {
 
+/// A view with one more dimension in front, and no op: on CUDA there may be no kernel for one.
+inline at::Tensor asBatchOfOne(const at::Tensor& tensor) {
+  at::Tensor view(
+      tensor.unsafeGetTensorImpl()->shallow_copy_and_detach(c10::VariableVersion(0), false));
+  c10::DimVector sizes = {1}, strides = {tensor.size(0) * tensor.stride(0)};
+  sizes.append(tensor.sizes().begin(), tensor.sizes().end());
+  strides.append(tensor.strides().begin(), tensor.strides().end());
+  view.unsafeGetTensorImpl()->set_sizes_and_strides(sizes, strides, tensor.storage_offset());
+  return view;
+}
+
 /// The call as the filters see it: without a batch, it is one of one.
 inline sdp::sdp_params forFilters(const sdp::sdp_params& call) {
-  return sdp::normalize_unbatched_input(call);
+  if (call.query.dim() != 3 || call.key.dim() != 3 || call.value.dim() != 3) return call;
+  sdp::sdp_params batch = call;
+  batch.query = asBatchOfOne(call.query);
+  batch.key = asBatchOfOne(call.key);
+  batch.value = asBatchOfOne(call.value);
+  while (batch.attn_mask && batch.attn_mask->dim() < 4) {
+    batch.attn_mask = asBatchOfOne(*batch.attn_mask);
+  }
+  if (sdp::input_requires_grad(call)) batch.query.set_requires_grad(true);
+  if (call.attn_mask) batch.attn_mask->set_requires_grad(call.attn_mask->requires_grad());
+  return batch;
 }
 
 /// A kernel that groups queries takes any number of them for each key; all take one key for all.

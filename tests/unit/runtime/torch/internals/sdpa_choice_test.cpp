@@ -11,7 +11,10 @@
 #include <array>
 #include <cstdio>
 #include <filesystem>
+#include <initializer_list>
+#include <set>
 #include <sstream>
+#include <string>
 #include <vector>
 
 #include "planner/targets/roofline.h"
@@ -136,6 +139,13 @@ using Choose = int64_t (*)(const at::Tensor&, const at::Tensor&, const at::Tenso
 constexpr const char* kChooseOnCuda =
     "_ZN2at6native22_fused_sdp_choice_cudaERKNS_6TensorES3_S3_RKSt8optionalIS1_EdbS4_IdEb";
 
+std::set<SDPBackend> kernelsOf(int capability) {
+  std::set<SDPBackend> kernels = {SDPBackend::math, SDPBackend::efficient_attention};
+  if (capability >= 80) kernels.insert(SDPBackend::flash_attention);
+  if (capability / 10 == 9 || capability / 10 == 10) kernels.insert(SDPBackend::cudnn_attention);
+  return kernels;
+}
+
 /// How many calls have another kernel than libtorch's code takes; prints the first ones. In a
 /// process of its own: libtorch decides on its order once.
 int countDifferences(const std::string& libraries, const ir::Target& target, int calls) {
@@ -156,17 +166,23 @@ int countDifferences(const std::string& libraries, const ir::Target& target, int
     ours.push_back(static_cast<int64_t>(chooseAttention(made.back().attention, target)));
   }
   int different = 0;
+  std::set<SDPBackend> taken;
   const at::AutoDispatchBelowADInplaceOrView belowAutograd;  // which would ask the driver
   for (int i = 0; i < calls; i++) {
     const AttentionCall& one = made[i].attention;
     setMode(made[i]);
     const int64_t theirs = choose(one.query, one.key, one.value, one.mask, one.dropout,
                                   one.isCausal, std::nullopt, one.groupsQueries);
+    taken.insert(static_cast<SDPBackend>(theirs));
     if (theirs == ours[i]) continue;
     if (++different <= 5) {
       std::fprintf(stderr, "backend %ld, not %ld as libtorch: %s\n", ours[i], theirs,
                    describe(made[i]).c_str());
     }
+  }
+  if (taken != kernelsOf(target.computeCapability)) {
+    std::fprintf(stderr, "the calls have not all kernels of this device\n");
+    return -1;
   }
   std::fprintf(stderr, "%d of %d differ\n", different, calls);
   return different;
@@ -179,12 +195,36 @@ TEST_P(SdpaChoice, IsThatOfLibtorchsOwnCode) {
   ir::Target target = tests::orFail(planner::findTargetProfile("h100", torchVersion()));
   target.computeCapability = GetParam();
   const std::string libraries = tests::librariesOf(STOWAGE_PYTHON);
-  ASSERT_NE(libraries, "") << STOWAGE_PYTHON << " has no torch: run `tools/dev python`";
+  ASSERT_NE(libraries, "") << STOWAGE_PYTHON << " has no torch: run `tools/dev python --torch "
+                           << torchVersion() << "`";
   if (!std::filesystem::exists(libraries + "/libtorch_cuda.so")) {
     GTEST_SKIP() << "the torch in " << libraries << " is without CUDA";
   }
   EXPECT_EXIT(std::_Exit(countDifferences(libraries, target, 4000) == 0 ? 0 : 1),
               testing::ExitedWithCode(0), "0 of 4000 differ");
+}
+
+// Without libtorch's CUDA libraries, too; and that the call needs gradients still counts.
+TEST(SdpaChoiceOfOne, IsThatOfABatchOfOneFromTheNewestVersionOn) {
+  const ir::Target target = tests::orFail(planner::findTargetProfile("h100", torchVersion()));
+  const auto choose = [&](std::initializer_list<int64_t> sizes) {
+    const int64_t width = 160, length = 64;
+    TensorShape shape;
+    shape.dtype = c10::kBFloat16;
+    shape.sizes = sizes;
+    shape.strides = {4 * length * width, length * width, width, 1};
+    if (sizes.size() == 3) shape.strides.erase(shape.strides.begin());
+    AttentionCall call;
+    for (at::Tensor* one : {&call.query, &call.key, &call.value}) {
+      *one = makeTensor(makeFakeStorage(extentOf(shape), at::Device(at::kCUDA, 0), false), shape);
+    }
+    call.query.set_requires_grad(true);
+    return chooseAttention(call, target);
+  };
+  const bool isOldest = std::string(torchVersion()) == "2.11.0";
+  EXPECT_EQ(choose({1, 4, 64, 160}),
+            isOldest ? SDPBackend::cudnn_attention : SDPBackend::flash_attention);
+  EXPECT_EQ(choose({4, 64, 160}), isOldest ? SDPBackend::math : SDPBackend::flash_attention);
 }
 
 INSTANTIATE_TEST_SUITE_P(Targets, SdpaChoice,

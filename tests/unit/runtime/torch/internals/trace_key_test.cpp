@@ -3,9 +3,15 @@
 // libtorch's own use of the key at which steps are traced, in a process that traces none.
 #include "runtime/torch/internals/trace_key.h"
 
+#include <ATen/core/Tensor.h>
 #include <ATen/core/dispatch/Dispatcher.h>
+#include <ATen/ops/empty.h>
 #include <c10/core/DispatchKeySet.h>
 #include <gtest/gtest.h>
+
+#include <string>
+
+#include "runtime/torch/torch_version.h"
 
 namespace stowage::runtime {
 namespace {
@@ -42,10 +48,21 @@ TEST(TraceKey, ComesBeforeKernelsOfDevices) {
   }
 }
 
+TEST(TraceKey, HasNoFallback) {
+  EXPECT_FALSE(c10::Dispatcher::singleton().hasBackendFallbackForDispatchKey(kTraceKey));
+}
+
 TEST(TraceKey, NoTensorHasIt) {
-  EXPECT_FALSE(c10::isBackendDispatchKey(kTraceKey));
-  EXPECT_FALSE(c10::autograd_dispatch_keyset.has(kTraceKey));
-  EXPECT_FALSE(c10::autocast_dispatch_keyset.has(kTraceKey));
+  for (const at::Tensor& tensor : {at::empty({2}), at::empty({2}, at::kMeta)}) {
+    EXPECT_FALSE(tensor.key_set().has(kTraceKey)) << tensor.key_set();
+  }
+}
+
+// What Python's modes and subclasses see of a step while it is traced.
+TEST(TraceKey, ComesBeforePythonInTheOldestVersionAlone) {
+  const DispatchKeySet both({DispatchKey::Python, kTraceKey});
+  const bool isOldest = std::string(torchVersion()) == "2.11.0";
+  EXPECT_EQ(both.highestPriorityTypeId(), isOldest ? kTraceKey : DispatchKey::Python);
 }
 
 }  // namespace
