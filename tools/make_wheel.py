@@ -147,11 +147,10 @@ def make_wheel(builds, out):
     stem = f"{project['name']}-{project['version']}"
     with tempfile.TemporaryDirectory() as scratch:
         folder = pathlib.Path(scratch)
-        for build in builds:
-            before = len(binaries_below(folder))
+        for count, build in enumerate(builds, start=1):
             run("cmake", "--install", build, "--component", "python", "--strip", "--prefix", folder)
-            if len(binaries_below(folder)) == before:
-                fail(f"{build} installs nothing beside what others do, expected a build with "
+            if len(list(folder.glob("stowage/torch-*/lib/libstowage_core.so"))) != count:
+                fail(f"{build} installs no libstowage_core.so of its own, expected a build with "
                      "STOWAGE_RUNTIME=ON for another torch")
         tag = f"py3-none-{platform_tag(folder)}"
         files = {str(path.relative_to(folder)): (path.read_bytes(), os.access(path, os.X_OK))

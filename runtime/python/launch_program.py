@@ -43,12 +43,13 @@ def fail(message):
 
 def check_version(torch_folder, versions):
     """The one of `versions` that torch is."""
-    found = f"found torch {read_version(torch_folder)}" if torch_folder else "which is not installed"
-    version = re.match(r"found torch (\d+\.\d+\.\d+)", found)
-    if version is None or version[1] not in versions:
+    whole = read_version(torch_folder) if torch_folder else ""
+    version = whole.partition("+")[0]
+    if version not in versions:
+        found = f"found torch {whole}" if torch_folder else "which is not installed"
         fail(f"stowage needs torch {' or '.join(versions)}, {found}: "
              f"pip install 'torch=={versions[-1]}'")
-    return version[1]
+    return version
 
 
 def library_folders(torch_folder):

@@ -231,8 +231,24 @@ def test_two_builds_for_one_torch_are_no_wheel(tmp_path):
                            "--build", build, "--out", tmp_path],
                           capture_output=True, text=True, check=False)
     assert done.returncode == 4
-    assert "installs nothing beside what others do" in done.stderr
+    assert "installs no libstowage_core.so of its own" in done.stderr
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("version", [f"{OWN}a0+git1", f"{OWN}.dev20260901+cpu", f"{OWN}rc1"])
+def test_what_came_before_a_release_is_refused(installed, other_torch, version):
+    (other_torch / "torch/version.py").write_text(f"__version__ = '{version}'\n")
+    wanted = f"stowage needs torch {OWN}, found torch {version}: pip install 'torch=={OWN}'"
+    assert installed.import_error(PYTHONPATH=str(other_torch)) == f"ImportError: {wanted}"
+    done = installed.run("stowage", "--version", PYTHONPATH=str(other_torch))
+    assert (done.returncode, done.stderr) == (4, f"error: {wanted}\n")
+
+
+def test_a_build_tree_says_which_torch_it_is_for(installed, other_torch):
+    libraries = os.environ["STOWAGE_LIBRARIES"]
+    wanted = f"stowage needs torch {OWN}, found torch 2.9.0: pip install 'torch=={OWN}'"
+    told = installed.import_error(PYTHONPATH=str(other_torch), STOWAGE_LIBRARIES=libraries)
+    assert told == f"ImportError: {wanted}"
 
 
 def test_no_torch_is_refused(installed_without_torch):

@@ -25,10 +25,18 @@ def _refuse(versions, found):
                       f"pip install 'torch=={versions[-1]}'")
 
 
-def _without_suffix(version):
-    """"2.11.0" of "2.11.0+cu130"."""
-    found = re.match(r"\d+\.\d+\.\d+", version)
-    return found[0] if found else version
+def _without_build(version):
+    """"2.11.0" of "2.11.0+cu130"; what comes before a release is another version."""
+    return version.partition("+")[0]
+
+
+def _version_of(folder):
+    """As a list: the torch version that a build tree's libraries are for; [] where it does not say."""
+    try:
+        with open(os.path.join(folder, "torch_version.txt"), encoding="utf-8") as file:
+            return [file.read().strip()]
+    except OSError:
+        return []
 
 
 def _require_torch(versions):
@@ -38,7 +46,7 @@ def _require_torch(versions):
         if not versions:
             raise
         _refuse(versions, "which is not installed")
-    if versions and _without_suffix(torch.__version__) not in versions:
+    if versions and _without_build(torch.__version__) not in versions:
         _refuse(versions, f"found torch {torch.__version__}")
     return torch
 
@@ -46,9 +54,9 @@ def _require_torch(versions):
 def _load():
     # STOWAGE_LIBRARIES names another folder than the package's own: a build tree's.
     folder = os.environ.get("STOWAGE_LIBRARIES")
-    torch = _require_torch([] if folder else _versions_here())
+    torch = _require_torch(_version_of(folder) if folder else _versions_here())
     if not folder:
-        folder = os.path.join(_HERE, f"torch-{_without_suffix(torch.__version__)}", "lib")
+        folder = os.path.join(_HERE, f"torch-{_without_build(torch.__version__)}", "lib")
     path = os.path.join(folder, "libstowage_core.so")
     if not os.path.exists(path):
         raise ImportError(
@@ -67,7 +75,7 @@ def _load():
 
 torch = _load()
 ENVIRONMENT = json.loads(torch.ops.stowage.environment())
-if _without_suffix(torch.__version__) != ENVIRONMENT["torch"]:
+if _without_build(torch.__version__) != ENVIRONMENT["torch"]:
     _refuse([ENVIRONMENT["torch"]], f"found torch {torch.__version__}")
 
 Step = torch.classes.stowage.Step
