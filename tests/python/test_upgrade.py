@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""tools/upgrade/compare_sources.py on made-up tables and functions, and on the torch that is here."""
+"""Comparisons of two versions of torch, on made-up tables, functions and captured steps; and what
+the torch that is here says of the fake GPU's list.
+"""
 
 import json
 import pathlib
@@ -40,7 +42,7 @@ FORMULAS = """
 METAS = '''
 @register_meta(aten.plain.default)
 @out_wrapper()
-def meta_plain(x: Tensor) -> Tensor:
+def meta_plain(x: Tensor, *, twice=False) -> Tensor:
     """Text."""
     return x.new_empty(x.shape)  # a comment
 
@@ -54,15 +56,22 @@ DECOMPOSITIONS = """
 def lazy(x):
     return x + x
 """
+REFERENCES = """
+@_make_elementwise_reference(ELEMENTWISE)
+@register_decomposition(aten.special)
+def special(x):
+    return x.log()
+"""
 
 
 def packaged(folder, ops=OPS, formulas=FORMULAS, metas=METAS, decompositions=DECOMPOSITIONS):
     for name, text in (("torchgen/packaged/ATen/native/native_functions.yaml", ops),
                        ("torchgen/packaged/autograd/derivatives.yaml", formulas),
                        ("torch/_meta_registrations.py", metas),
-                       ("torch/_decomp/decompositions.py", decompositions)):
+                       ("torch/_decomp/decompositions.py", decompositions),
+                       ("torch/_refs/special/__init__.py", REFERENCES)):
         path = folder / name
-        path.parent.mkdir(parents=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return folder
 
@@ -104,6 +113,8 @@ def test_names_what_changed(tmp_path, ops, formulas, expected):
      ["`both` changed", "`both.out` changed"]),
     (METAS.replace(", aten.both.out", ", aten.more"), DECOMPOSITIONS,
      ["`both.out` is gone", "`more` is new"]),
+    (METAS.replace("twice=False", "twice=True"), DECOMPOSITIONS, ["`plain` changed"]),
+    (METAS.replace("out_wrapper()", "out_wrapper('out')"), DECOMPOSITIONS, ["`plain` changed"]),
     (METAS, DECOMPOSITIONS.replace("x + x", "2 * x"), ["`lazy` changed"]),
     (METAS.replace("Text.", "More.").replace("a comment", "another").replace(": Tensor", "")
      .replace("meta_plain", "meta_of_plain"), DECOMPOSITIONS, []),
@@ -114,7 +125,15 @@ def test_names_functions_that_do_something_else(tmp_path, metas, decompositions,
     assert done.returncode == 0, done.stderr
     assert done.stdout.count("- [ ]") == len(expected), done.stdout
     for line in expected:
-        assert f"- [ ] {line}: torch/" in done.stdout
+        assert f"- [ ] {line}: see it in torch" in done.stdout
+
+
+def test_names_a_reference_that_does_something_else(tmp_path):
+    new = packaged(tmp_path / "new")
+    file = new / "torch/_refs/special/__init__.py"
+    file.write_text(REFERENCES.replace("x.log()", "x.log2()"))
+    done = compare(packaged(tmp_path / "old"), new)
+    assert "- [ ] `special` changed: " in done.stdout and done.stdout.count("- [ ]") == 1
 
 
 def test_of_functions_those_of_our_ops_can_be_chosen(tmp_path):
@@ -125,7 +144,8 @@ def test_of_functions_those_of_our_ops_can_be_chosen(tmp_path):
         "aten.plain.default": {"ours": ["shape rule"]}, "aten.lazy.default": {"ours": []}}}))
     done = compare(packaged(tmp_path / "old"), new, "--ours", str(ours))
     assert done.returncode == 0, done.stderr
-    assert "`plain` changed" in done.stdout and "lazy" not in done.stdout
+    assert "`plain` changed: its rule in runtime/capture/ops/shapes\n" in done.stdout
+    assert "lazy" not in done.stdout
     ours.write_text("{}")
     done = compare(tmp_path / "old", new, "--ours", str(ours))
     assert done.returncode == 1
@@ -151,3 +171,50 @@ def test_ops_that_decide_by_device_are_those_of_the_fake_gpu():
     source = (ROOT / "runtime/torch/internals/fake_gpu.cpp").read_text(encoding="utf-8")
     listed = source.split("for (const char* op : {")[1].split("}")[0]
     assert sorted(word.strip(' "') for word in listed.split(",")) == deciding
+
+
+# --- captured steps -------------------------------------------------------------------------------
+
+PROGRAM = """#!/bin/sh
+if [ "$2" = --list ]; then
+  echo '{"models": [{"name": "small", "settings": [{"name": "batch"}]}]}'
+elif [ "$4" = cuda ]; then
+  echo 'error: no such kernel' >&2; exit 1
+else
+  cat <<'END'
+graph @small device="cpu" producer="torch VERSION" steps=4 {
+  %a : f32[4] = aten.mul.Tensor(%x, %x)
+  %b : f32[4] = aten.sum.default(%a)
+}
+// checksum xxh64:VERSION
+END
+fi
+"""
+
+
+def program(path, text):
+    path.write_text(text)
+    path.chmod(0o755)
+    return str(path)
+
+
+@pytest.mark.parametrize(("change", "refuses", "expected"), [
+    (("aten.", "aten."), False, []),
+    (("aten.sum.default", "aten.mean.default"), False,
+     ["- `small --device cpu`: -1 aten.sum.default, +1 aten.mean.default"]),
+    (("f32[4]", "f32[5]"), False,
+     ["- `small --device cpu`: the same ops with other arguments or sizes"]),
+    (("aten.", "aten."), True,
+     ["- `small --device cuda --target h100`: new refused: error: no such kernel"]),
+])
+def test_captures_are_compared(tmp_path, change, refuses, expected):
+    accepts = PROGRAM.replace('"$4" = cuda', '"$4" = no')
+    old = program(tmp_path / "old", accepts.replace("VERSION", "2.11.0"))
+    new = program(tmp_path / "new",
+                  (PROGRAM if refuses else accepts).replace("VERSION", "2.15.0").replace(*change))
+    done = subprocess.run([sys.executable, str(TOOL.parent / "compare_captures.py"), old, new],
+                          capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for line in expected:
+        assert line in done.stdout.splitlines(), done.stdout
+    assert ("5 of 5 are the same." in done.stdout) == (not expected), done.stdout

@@ -1,5 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How both comparisons print what they found."""
+"""What the comparisons print: sections of lines, and where to look for an op of ours."""
+
+LOOK = {
+    "table": "its row in ir/graph/op_table.cpp",
+    "shape rule": "its rule in runtime/capture/ops/shapes",
+    "operand rule": "its check in runtime/capture/ops/operands",
+}
+
+
+def looks(ours):
+    """`ours`: what stowage-op-list says of an op."""
+    return "; ".join(LOOK[one] for one in ours)
 
 
 def print_sections(sections, mark="- [ ]"):

@@ -6,7 +6,8 @@
 
 Both are programs `stowage`, built against one version each. All models, in each precision they
 have, for the CPU and for two GPUs that need not be there, deterministic and not. Prints a list in
-Markdown: a line for each capture that differs, with the ops that only one of them has.
+Markdown: a line for each capture that differs, with the ops that only one of them has, or with what
+one of them says against it.
 """
 
 import argparse
@@ -22,15 +23,15 @@ DEVICES = (["--device", "cpu"], *(
 
 
 def ask(program, *arguments):
-    done = subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        sys.exit(f"error: {program} {' '.join(arguments)}: {done.stderr.strip()}")
-    return done.stdout
+    return subprocess.run([program, *arguments], capture_output=True, text=True, check=False)
 
 
 def captures_of(program):
     """The arguments of each."""
-    for model in json.loads(ask(program, "capture", "--list", "--json"))["models"]:
+    done = ask(program, "capture", "--list", "--json")
+    if done.returncode != 0:
+        sys.exit(f"error: {program} capture --list: {done.stderr.strip()}")
+    for model in json.loads(done.stdout)["models"]:
         choices = [setting.get("choices", []) for setting in model["settings"]
                    if setting["name"] == "precision"]
         for precision in choices[0] if choices else [None]:
@@ -40,9 +41,12 @@ def captures_of(program):
 
 
 def graph_of(program, arguments):
-    """Its lines, without the version of torch."""
-    text = ask(program, "capture", *arguments, "-q", "-o", "-")
-    return re.sub(r' producer="[^"]*"', "", text).splitlines()
+    """Its lines, without the version of torch and the checksum over it; or what was wrong."""
+    done = ask(program, "capture", *arguments, "-q", "-o", "-")
+    if done.returncode != 0:
+        return [f"refused: {done.stderr.strip()}"]
+    text = re.sub(r' producer="[^"]*"', "", done.stdout)
+    return [line for line in text.splitlines() if not line.startswith("// checksum ")]
 
 
 def ops_in(lines):
@@ -54,6 +58,10 @@ def difference(old, new):
     """ "" where the graphs are the same."""
     if old == new:
         return ""
+    refusals = [f"{name} {lines[0]}" for name, lines in (("old", old), ("new", new))
+                if lines[:1] and lines[0].startswith("refused: ")]
+    if refusals:
+        return "; ".join(refusals)
     before, now = ops_in(old), ops_in(new)
     parts = [f"{sign}{count} {op}" for sign, some in (("-", before - now), ("+", now - before))
              for op, count in sorted(some.items())]

@@ -13,13 +13,7 @@ import argparse
 import json
 import sys
 
-from checklist import print_sections
-
-LOOK = {
-    "table": "its row in ir/graph/op_table.cpp",
-    "shape rule": "its rule in runtime/capture/ops/shapes",
-    "operand rule": "its check in runtime/capture/ops/operands",
-}
+from checklist import looks, print_sections
 
 
 def read(path):
@@ -29,10 +23,6 @@ def read(path):
         return found["torch"], found["ops"]
     except (OSError, ValueError, KeyError, TypeError) as error:
         sys.exit(f"error: {path}: {error}; expected what stowage-op-list prints")
-
-
-def looks(op):
-    return "; ".join(LOOK[one] for one in op["ours"])
 
 
 def kernels(op):
@@ -48,7 +38,7 @@ def compare(old, new):
     rest = {"Gone": [], "New": [], "Another schema": []}
     for name in sorted(set(old) - set(new)):
         if old[name]["ours"]:
-            touched["Gone, and named by us"].append(f"`{name}`: {looks(old[name])}")
+            touched["Gone, and named by us"].append(f"`{name}`: {looks(old[name]['ours'])}")
         else:
             rest["Gone"].append(f"`{name}`")
     for name in sorted(set(new) - set(old)):
@@ -58,7 +48,7 @@ def compare(old, new):
         if before["schema"] != now["schema"]:
             change = f"`{name}`: `{before['schema']}` is now `{now['schema']}`"
             if now["ours"]:
-                touched["Another schema, and named by us"].append(f"{change}: {looks(now)}")
+                touched["Another schema, and named by us"].append(f"{change}: {looks(now['ours'])}")
             else:
                 rest["Another schema"].append(change)
         if before["kernels"] != now["kernels"] and "shape rule" in now["ours"]:

@@ -2,10 +2,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Prints the packages, with checksums, that tests of the Python package run with for one torch.
 
-usage: tools/upgrade/pin_packages.py TORCH_VERSION > tools/python_requirements_TORCH_VERSION.txt
+usage: tools/upgrade/pin_packages.py TORCH_VERSION
 
 The newest of each that goes with that torch, as pip resolves them; nothing is installed. Exit code
-4 where pip cannot resolve them, or resolves them differently for two versions of Python.
+4 where pip cannot resolve them, or resolves them differently for two versions of Python. To be run
+by the oldest of them: what pip asks of other packages follows from the Python that runs it.
 """
 
 import json
@@ -54,6 +55,8 @@ def main():
     if len(sys.argv) != 2 or not re.fullmatch(r"\d+\.\d+\.\d+", sys.argv[1]):
         print("usage: tools/upgrade/pin_packages.py TORCH_VERSION", file=sys.stderr)
         sys.exit(2)
+    if f"{sys.version_info[0]}.{sys.version_info[1]}" != PYTHONS[0]:
+        fail(f"found Python {sys.version.split()[0]}, expected {PYTHONS[0]}")
     found = {python: resolve(sys.argv[1], python) for python in PYTHONS}
     lines = [HEAD.format(torch=sys.argv[1], asked=" ".join(ASKED)).rstrip()]
     for name in sorted(set().union(*found.values())):
