@@ -6,14 +6,19 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/ctc_loss.h>
+#include <ATen/ops/empty.h>
 #include <ATen/ops/logical_not.h>
+#include <ATen/ops/nanquantile.h>
+#include <ATen/ops/quantile.h>
 #include <torch/library.h>
 
 #include <utility>
+#include <vector>
 
 #include "runtime/capture/dispatch/tracer.h"
 #include "runtime/capture/fake/fake_tensor.h"
 #include "runtime/capture/ops/op_facts.h"
+#include "this_torch/value_reads.h"
 
 namespace stowage::runtime {
 namespace {
@@ -42,6 +47,11 @@ constexpr const char* kLengthsAreRead =
     "makes has the longest target's size; pass the lengths as numbers (at::ctc_loss with "
     "IntArrayRef, in Python a list or tuple), or compute them from the step's inputs alone";
 
+constexpr const char* kQuantileIsRead =
+    "aten.quantile cannot be captured with this torch: it reads q on the host; pass q as a number, "
+    "or "
+    "as a tensor of numbers (torch.tensor([0.25, 0.75]))";
+
 constexpr ValueCheck kQuantile = {true, "quantile() q values must be in the range [0, 1]"};
 constexpr ValueCheck kOverlap = {false, "istft(): window overlap add min is below 1e-11"};
 
@@ -52,17 +62,50 @@ void runAnnounced(const ValueCheck& check, const c10::OperatorHandle& op,
   op.callBoxedForDispatchKey(c10::DispatchKey::CompositeImplicitAutograd, *stack);
 }
 
-void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  runAnnounced(kQuantile, op, stack);
-}
 void istft(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   runAnnounced(kOverlap, op, stack);
 }
 
-/// Whether host code finds numbers in `lengths`: a tensor from outside, or one filled by hand.
-bool isReadable(const at::Tensor& lengths) {
-  return lengths.scalar_type() == c10::kLong && lengths.is_contiguous() &&
-         (!isFake(lengths) || wasTouched(*lengths.storage().unsafeGetStorageImpl()));
+/// Whether host code finds numbers in `tensor`: one from outside, or one filled by hand.
+bool isReadable(const at::Tensor& tensor) {
+  return tensor.is_contiguous() &&
+         (!isFake(tensor) || wasTouched(*tensor.storage().unsafeGetStorageImpl()));
+}
+bool areReadable(const at::Tensor& lengths) {
+  return lengths.scalar_type() == c10::kLong && isReadable(lengths);
+}
+
+/// quantile(self, q, dim, keepdim, interpolation), or nanquantile
+void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
+  if (kQuantileReadsItsQ && TracingScope::isOnThisThread()) {
+    const size_t count = op.schema().arguments().size();
+    if (!isReadable(torch::jit::peek(*stack, 1, count).toTensor())) {
+      TracingScope::handler().noteRefusal(kQuantileIsRead);
+      TORCH_CHECK_NOT_IMPLEMENTED(false, kQuantileIsRead);
+    }
+  }
+  runAnnounced(kQuantile, op, stack);
+}
+
+/// The same of a number q. Where libtorch would make a tensor of it by an op and then read that, it
+/// is written by hand.
+template <at::Tensor (*kOfTensor)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>,
+                                  bool, c10::string_view)>
+void quantileOfNumber(const c10::OperatorHandle& op, c10::DispatchKeySet,
+                      torch::jit::Stack* stack) {
+  if (!kQuantileReadsItsQ || !TracingScope::isOnThisThread()) {
+    return runAnnounced(kQuantile, op, stack);
+  }
+  const std::vector<c10::IValue> args = torch::jit::pop(*stack, op.schema().arguments().size());
+  const at::Tensor& self = args[0].toTensor();
+  const at::Tensor q = at::empty({}, self.options().requires_grad(false));
+  if (q.scalar_type() == c10::kDouble) {
+    *q.mutable_data_ptr<double>() = args[1].toDouble();
+  } else {
+    *q.mutable_data_ptr<float>() = static_cast<float>(args[1].toDouble());
+  }
+  stack->emplace_back(
+      kOfTensor(self, q, args[2].toOptional<int64_t>(), args[3].toBool(), args[4].toStringView()));
 }
 
 /// cuDNN is asked before the lengths are read, and may take them where they are.
@@ -75,9 +118,9 @@ bool mayTakeCudnn(const at::Tensor& logProbs, const at::Tensor& targets) {
 /// zero_infinity): libtorch makes numbers of the lengths. The plan keeps those.
 void ctcLoss(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   const auto args = torch::jit::last(*stack, op.schema().arguments().size());
-  const bool isReadByLibtorch = !TracingScope::isOnThisThread() ||
-                                mayTakeCudnn(args[0].toTensor(), args[1].toTensor()) ||
-                                (isReadable(args[2].toTensor()) && isReadable(args[3].toTensor()));
+  const bool isReadByLibtorch =
+      !TracingScope::isOnThisThread() || mayTakeCudnn(args[0].toTensor(), args[1].toTensor()) ||
+      (areReadable(args[2].toTensor()) && areReadable(args[3].toTensor()));
   if (!isReadByLibtorch) {
     const auto inputs = TracingScope::handler().knownNumbers(args[2].toTensor());
     const auto targets = TracingScope::handler().knownNumbers(args[3].toTensor());
@@ -105,9 +148,13 @@ void registerValueChecks() {
   static torch::Library cuda(torch::Library::IMPL, "aten", c10::DispatchKey::AutogradCUDA, __FILE__,
                              __LINE__);
   static const bool kRegistered = [] {
-    for (const char* op : {"quantile", "quantile.scalar", "nanquantile", "nanquantile.scalar"}) {
+    for (const char* op : {"quantile", "nanquantile"}) {
       cpu.impl(op, torch::CppFunction::makeFromBoxedFunction<&quantile>());
     }
+    cpu.impl("quantile.scalar",
+             torch::CppFunction::makeFromBoxedFunction<&quantileOfNumber<&at::quantile>>());
+    cpu.impl("nanquantile.scalar",
+             torch::CppFunction::makeFromBoxedFunction<&quantileOfNumber<&at::nanquantile>>());
     cpu.impl("ctc_loss.Tensor", torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
     cuda.impl("ctc_loss.Tensor", torch::CppFunction::makeFromBoxedFunction<&ctcLoss>());
     cpu.impl("istft", torch::CppFunction::makeFromBoxedFunction<&istft>());
