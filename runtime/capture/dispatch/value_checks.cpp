@@ -6,12 +6,13 @@
 #include <ATen/core/dispatch/Dispatcher.h>
 #include <ATen/ops/_assert_async.h>
 #include <ATen/ops/ctc_loss.h>
-#include <ATen/ops/empty.h>
 #include <ATen/ops/logical_not.h>
 #include <ATen/ops/nanquantile.h>
 #include <ATen/ops/quantile.h>
+#include <ATen/ops/tensor.h>
 #include <torch/library.h>
 
+#include <array>
 #include <utility>
 #include <vector>
 
@@ -77,9 +78,9 @@ bool areReadable(const at::Tensor& lengths) {
 
 /// quantile(self, q, dim, keepdim, interpolation), or nanquantile
 void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
-  if (kQuantileReadsItsQ && TracingScope::isOnThisThread()) {
-    const size_t count = op.schema().arguments().size();
-    if (!isReadable(torch::jit::peek(*stack, 1, count).toTensor())) {
+  if (kQuantileReadsRanks && TracingScope::isOnThisThread()) {
+    const at::Tensor q = torch::jit::peek(*stack, 1, op.schema().arguments().size()).toTensor();
+    if (q.numel() == 1 || !isReadable(q)) {
       TracingScope::handler().noteRefusal(kQuantileIsRead);
       TORCH_CHECK_NOT_IMPLEMENTED(false, kQuantileIsRead);
     }
@@ -87,25 +88,22 @@ void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::St
   runAnnounced(kQuantile, op, stack);
 }
 
-/// The same of a number q. Where libtorch would make a tensor of it by an op and then read that, it
-/// is written by hand.
+/// The same of a number q. For one q, libtorch looks on the host which rank it is; for two it does
+/// not, and the numbers are the same.
 template <at::Tensor (*kOfTensor)(const at::Tensor&, const at::Tensor&, std::optional<int64_t>,
                                   bool, c10::string_view)>
 void quantileOfNumber(const c10::OperatorHandle& op, c10::DispatchKeySet,
                       torch::jit::Stack* stack) {
-  if (!kQuantileReadsItsQ || !TracingScope::isOnThisThread()) {
+  if (!kQuantileReadsRanks || !TracingScope::isOnThisThread()) {
     return runAnnounced(kQuantile, op, stack);
   }
   const std::vector<c10::IValue> args = torch::jit::pop(*stack, op.schema().arguments().size());
   const at::Tensor& self = args[0].toTensor();
-  const at::Tensor q = at::empty({}, self.options().requires_grad(false));
-  if (q.scalar_type() == c10::kDouble) {
-    *q.mutable_data_ptr<double>() = args[1].toDouble();
-  } else {
-    *q.mutable_data_ptr<float>() = static_cast<float>(args[1].toDouble());
-  }
-  stack->emplace_back(
-      kOfTensor(self, q, args[2].toOptional<int64_t>(), args[3].toBool(), args[4].toStringView()));
+  const std::array<double, 2> twice = {args[1].toDouble(), args[1].toDouble()};
+  const at::Tensor both =
+      kOfTensor(self, at::tensor(c10::ArrayRef<double>(twice), self.options().requires_grad(false)),
+                args[2].toOptional<int64_t>(), args[3].toBool(), args[4].toStringView());
+  stack->emplace_back(both.select(0, 0));
 }
 
 /// cuDNN is asked before the lengths are read, and may take them where they are.

@@ -55,6 +55,12 @@ struct OpCase {
 
 void PrintTo(const OpCase& op, std::ostream* os) { *os << op.name; }
 
+/// From 2.15 on, libtorch looks at ranks on the host where all numbers are one row.
+std::vector<std::string> saidOfQuantileOfAll() {
+  if (runtime::torchVersion() == std::string("2.11.0")) return {};
+  return {"host code asked for the bytes of a tensor without memory"};
+}
+
 /// The smallest of a few budgets below what keeping everything takes that there is a plan for.
 ir::Expected<Plan> planTightly(const Step& step, Bytes keepAll) {
   for (const int64_t percent : {50, 60, 70, 80, 90}) {
@@ -118,7 +124,8 @@ INSTANTIATE_TEST_SUITE_P(
                }},
         OpCase{"rot90", [](const Tensor& h) { return at::rot90(h) * h.t(); }},
         OpCase{"quantile", [](const Tensor& h) { return at::quantile(h, 0.3, 1); }},
-        OpCase{"quantile_of_all", [](const Tensor& h) { return h - at::quantile(h, 0.5); }},
+        OpCase{"quantile_of_all", [](const Tensor& h) { return h - at::quantile(h, 0.5); },
+               saidOfQuantileOfAll()},
         OpCase{"quantiles",
                [](const Tensor& h) {
                  return at::quantile(h, at::tensor({0.25f, 0.8f}), 0, true);

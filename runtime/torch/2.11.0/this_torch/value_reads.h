@@ -7,7 +7,7 @@
 namespace stowage::runtime {
 
 /// The CPU's quantile() asks an op whether q is valid.
-constexpr bool kQuantileReadsItsQ = false;
+constexpr bool kQuantileReadsRanks = false;
 
 }  // namespace stowage::runtime
 

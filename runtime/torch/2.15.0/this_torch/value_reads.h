@@ -6,8 +6,8 @@
 
 namespace stowage::runtime {
 
-/// The CPU's quantile() reads q itself to check it, not the answer of an op.
-constexpr bool kQuantileReadsItsQ = true;
+/// The CPU's quantile() reads q to check it, and for one q which rank it is, and asks no op.
+constexpr bool kQuantileReadsRanks = true;
 
 }  // namespace stowage::runtime
 
