@@ -49,9 +49,11 @@ constexpr const char* kLengthsAreRead =
     "IntArrayRef, in Python a list or tuple), or compute them from the step's inputs alone";
 
 constexpr const char* kQuantileIsRead =
-    "aten.quantile cannot be captured with this torch: it reads q on the host; pass q as a number, "
+    "aten.quantile cannot be captured like this with this torch: on the CPU it reads q on the "
+    "host, "
+    "and where all numbers are one row, their ranks; pass q as a number and give it several rows, "
     "or "
-    "as a tensor of numbers (torch.tensor([0.25, 0.75]))";
+    "take elements of sort()";
 
 constexpr ValueCheck kQuantile = {true, "quantile() q values must be in the range [0, 1]"};
 constexpr ValueCheck kOverlap = {false, "istft(): window overlap add min is below 1e-11"};
@@ -79,8 +81,11 @@ bool areReadable(const at::Tensor& lengths) {
 /// quantile(self, q, dim, keepdim, interpolation), or nanquantile
 void quantile(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit::Stack* stack) {
   if (kQuantileReadsRanks && TracingScope::isOnThisThread()) {
-    const at::Tensor q = torch::jit::peek(*stack, 1, op.schema().arguments().size()).toTensor();
-    if (q.numel() == 1 || !isReadable(q)) {
+    const auto args = torch::jit::last(*stack, op.schema().arguments().size());
+    const at::Tensor &self = args[0].toTensor(), &q = args[1].toTensor();
+    const auto dim = args[2].toOptional<int64_t>();
+    const bool isOneRow = !dim || self.dim() == 0 || self.size(*dim) == self.numel();
+    if (isOneRow || q.numel() == 1 || !isReadable(q)) {
       TracingScope::handler().noteRefusal(kQuantileIsRead);
       TORCH_CHECK_NOT_IMPLEMENTED(false, kQuantileIsRead);
     }
