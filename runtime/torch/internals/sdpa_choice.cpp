@@ -149,6 +149,7 @@ std::atomic<const ir::Target*> pinnedTarget{nullptr};
 bool (*hasNoMemory)(const at::Tensor&) = nullptr;
 Choice previousChoice = nullptr;
 
+// NOLINTNEXTLINE(readability-function-size): libtorch's parameters
 int64_t choose(const at::Tensor& query, const at::Tensor& key, const at::Tensor& value,
                const std::optional<at::Tensor>& mask, double dropout, bool isCausal,
                std::optional<double> scale, bool groupsQueries) {
