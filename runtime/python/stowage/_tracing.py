@@ -249,8 +249,10 @@ def _describe_missing_gpu(patches, device):
 
 def _patch(patches, has_gpu, device):
     patches.set(checkpoint_module, "CheckpointFunction", _BypassedCheckpoint)
-    patches.set(checkpoint_module, "_checkpoint_without_reentrant_generator",
-                _bypassed_without_reentry)
+    for name in ("_checkpoint_without_reentrant_generator",
+                 "_checkpoint_without_reentrant_generator_impl"):  # from torch 2.15 on
+        if hasattr(checkpoint_module, name):
+            patches.set(checkpoint_module, name, _bypassed_without_reentry)
     guarded = _GuardedGenerator(torch.random.default_generator)
     patches.set(torch.random, "default_generator", guarded)
     for kind in (LRScheduler, *_subclasses(LRScheduler)):
