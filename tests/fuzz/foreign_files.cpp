@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <algorithm>
 #include <csignal>
 #include <cstdio>

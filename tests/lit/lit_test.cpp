@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <algorithm>
 #include <cctype>
 #include <filesystem>

@@ -6,6 +6,8 @@
 #include <gtest/gtest.h>
 #include <llvm/Support/raw_ostream.h>
 
+#include <checkout_folders.h>
+
 #include <cstdlib>
 #include <fstream>
 #include <iterator>

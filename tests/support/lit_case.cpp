@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tests/support/lit_case.h"
 
+#include <checkout_folders.h>
+
 #include <unistd.h>
 
 #include <cstdlib>

@@ -11,6 +11,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <fstream>
 #include <map>
 #include <regex>

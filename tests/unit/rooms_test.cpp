@@ -7,6 +7,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <algorithm>
 #include <filesystem>
 #include <map>

@@ -6,6 +6,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <map>
 #include <string>
 #include <vector>

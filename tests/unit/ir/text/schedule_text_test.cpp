@@ -4,6 +4,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <fstream>
 #include <sstream>
 

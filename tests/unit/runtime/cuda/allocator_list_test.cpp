@@ -4,6 +4,8 @@
 // functions that are missing do not compile; of those with a body of their own nobody would hear.
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <fstream>
 #include <iterator>
 #include <regex>

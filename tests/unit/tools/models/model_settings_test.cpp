@@ -3,6 +3,8 @@
 
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
 #include <fstream>
 
 #include "tools/models/model.h"
