@@ -4,7 +4,7 @@
 # CMake package (which insists on a CUDA compiler).
 #
 # Input:   STOWAGE_TORCH (variable or environment), else the torch of the Python that `pip install .`
-#          installs into, else build/deps/torch of this source tree.
+#          installs into, else build/deps/torch-VERSION of this source tree, of the newest.
 #          Either the folder that holds torch/ and nvidia/cu13/, or the torch package itself.
 # Targets: torch::c10, torch::gomp, torch::cpu (headers, libtorch_cpu, libc10);
 #          torch::cuda only when libtorch_cuda.so is there (headers of a CUDA toolkit are not included).
@@ -28,7 +28,8 @@ if(NOT _torch_root AND SKBUILD)
   endif()
 endif()
 if(NOT _torch_root)
-  set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch")
+  list(GET STOWAGE_TORCH_VERSIONS -1 _torch_newest)
+  set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch-${_torch_newest}")
 endif()
 get_filename_component(_torch_root "${_torch_root}" ABSOLUTE)
 if(EXISTS "${_torch_root}/torch/lib/libtorch_cpu.so")
@@ -39,18 +40,22 @@ else()
   set(TorchWheel_DIR_FOUND "")
 endif()
 
+# Not the numbers in the headers: those of what came before a release are the release's.
 set(TorchWheel_VERSION "")
 if(TorchWheel_DIR_FOUND)
-  set(_torch_version_header "${TorchWheel_DIR_FOUND}/include/torch/headeronly/version.h")
-  if(EXISTS "${_torch_version_header}")
-    file(STRINGS "${_torch_version_header}" _torch_version_lines REGEX "define TORCH_VERSION_(MAJOR|MINOR|PATCH) ")
-    string(REGEX REPLACE "[^0-9;]" "" _torch_version_lines "${_torch_version_lines}")
-    list(JOIN _torch_version_lines "." TorchWheel_VERSION)
+  set(_torch_said "")
+  if(EXISTS "${TorchWheel_DIR_FOUND}/version.py")
+    file(STRINGS "${TorchWheel_DIR_FOUND}/version.py" _torch_said REGEX "^__version__ = ")
+  elseif(EXISTS "${TorchWheel_DIR_FOUND}/build-version")
+    file(STRINGS "${TorchWheel_DIR_FOUND}/build-version" _torch_said LIMIT_COUNT 1)
+  endif()
+  if(_torch_said MATCHES "([0-9][^'+]*)")
+    set(TorchWheel_VERSION "${CMAKE_MATCH_1}")
   endif()
   if(NOT TorchWheel_VERSION IN_LIST STOWAGE_TORCH_VERSIONS)
     list(JOIN STOWAGE_TORCH_VERSIONS " or " _torch_expected)
     message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, "
-                        "expected ${_torch_expected}")
+                        "expected ${_torch_expected}: name one in STOWAGE_TORCH, or run tools/dev setup")
   endif()
   if(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED AND SKBUILD)
     message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}: the Python package is not "
@@ -60,12 +65,17 @@ if(TorchWheel_DIR_FOUND)
   endif()
 endif()
 
+# CMake prints the reason after another version than a consumer asks for as well.
+if(TorchWheel_DIR_FOUND)
+  set(_torch_reason "Stowage was built against that version: name one in STOWAGE_TORCH")
+else()
+  set(_torch_reason "no lib/libtorch_cpu.so below ${_torch_root}: run tools/dev setup, or set STOWAGE_TORCH, or configure with -DSTOWAGE_RUNTIME=OFF")
+endif()
 include(FindPackageHandleStandardArgs)
 find_package_handle_standard_args(TorchWheel
   REQUIRED_VARS TorchWheel_DIR_FOUND
   VERSION_VAR TorchWheel_VERSION
-  REASON_FAILURE_MESSAGE
-    "no lib/libtorch_cpu.so below ${_torch_root}: run tools/dev setup, or set STOWAGE_TORCH, or configure with -DSTOWAGE_RUNTIME=OFF")
+  REASON_FAILURE_MESSAGE "${_torch_reason}")
 
 if(TorchWheel_FOUND AND NOT TARGET torch::cpu)
   set(_torch_lib "${TorchWheel_DIR_FOUND}/lib")
