@@ -11,9 +11,12 @@
 #include <csignal>
 #include <sstream>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "ir/base/error.h"
 #include "ir/base/nearest_name.h"
+#include "runtime/torch/torch_version.h"
 #include "tools/cli/exit_code.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/refused_resources.h"
@@ -125,6 +128,10 @@ void fillStreams() {
 }
 
 int runStowage(int argc, char** argv) {
+  if (ir::Error error = runtime::checkLoadedTorch()) {
+    messages() << "error: " << ir::takePayload(std::move(error)).text() << '\n';
+    return kExitEnvironment;
+  }
   CLI::App app("Plans and runs training steps within a number of bytes.", "stowage");
   app.require_subcommand(1);
   app.set_version_flag("--version", std::string("stowage ") + STOWAGE_VERSION);

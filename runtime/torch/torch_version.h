@@ -4,10 +4,23 @@
 #ifndef STOWAGE_RUNTIME_TORCH_TORCH_VERSION_H_
 #define STOWAGE_RUNTIME_TORCH_TORCH_VERSION_H_
 
+#include <llvm/ADT/StringRef.h>
+
+#include <string>
+
+#include "ir/base/error.h"
+
 namespace stowage::runtime {
 
 /// "2.11.0", from the headers this was built with.
 const char* torchVersion();
+
+/// "2.11.0" of what `at::show_config` says of a library; "" where it names no version.
+std::string versionInConfig(llvm::StringRef config);
+
+/// That the process has loaded the libtorch it was built with; another one may lie in a folder of
+/// LD_LIBRARY_PATH. Errors: kEnvironment, naming both.
+ir::Error checkLoadedTorch();
 
 }  // namespace stowage::runtime
 
