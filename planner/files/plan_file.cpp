@@ -137,6 +137,9 @@ ir::Error checkPlanTarget(const PlanFile& plan, const ir::Target& machine) {
   differences.compare("libraries", describeLibraries(machine), describeLibraries(target));
   differences.compare("reserved regions", describeReserved(machine), describeReserved(target));
   if (differences.count() == 0) return ir::success();
+  if (describeLibraries(machine) != describeLibraries(target)) {
+    error.note("libraries choose kernels: capture, profile and plan the step again with these");
+  }
   return ir::makeError(std::move(error));
 }
 

@@ -78,7 +78,8 @@ PlanFile makePlanFile(const ir::Graph& graph, const ir::Target& target, ir::Sche
 ir::Error checkPlanGraph(const PlanFile& plan, const ir::Graph& graph);
 
 /// Errors: kPlanMismatch with one note per property of `machine` that differs from the plan's
-/// target: device, alignment, threads, deterministic mode, libraries, reserved regions.
+/// target: device, alignment, threads, deterministic mode, libraries (with what to do), reserved
+/// regions.
 ir::Error checkPlanTarget(const PlanFile& plan, const ir::Target& machine);
 
 }  // namespace stowage::planner

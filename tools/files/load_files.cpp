@@ -97,12 +97,22 @@ ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
   return text;
 }
 
+/// An error of a step's calls: another torch may have other ops.
+ir::Error ofOtherTorch(ir::Error error, const ir::Graph& graph) {
+  const std::string captured = planner::torchOf(graph);
+  if (captured.empty() || captured == runtime::torchVersion()) return error;
+  return ir::makeError(ir::takePayload(std::move(error))
+                           .note("captured with torch " + captured + ", this is torch " +
+                                 runtime::torchVersion() + ": capture it again"));
+}
+
 /// A graph's text, its checksum and its calls checked.
 ir::Expected<ir::Graph> parseStep(llvm::StringRef text, const std::string& path) {
   ir::Expected<ir::Module> parsed = ir::parseGraphModule(text, path);
   if (!parsed) return parsed.takeError();
   if (ir::Error error = checkStepText(text, path)) return error;
-  if (ir::Error error = checkLoadedCalls(*parsed)) return error;
+  if (ir::Error error = checkLoadedCalls(*parsed))
+    return ofOtherTorch(std::move(error), parsed->graph);
   return std::move(parsed->graph);
 }
 

@@ -47,10 +47,7 @@ ir::Error checkMachine(const planner::PlanFile& plan, int threads) {
   if (ir::Error error = checkMemory(plan)) return error;
   ir::Error error = planner::checkPlanTarget(plan, *machine);
   if (!error) return checkCostsVersion(plan);
-  if (plan.target.libraries == machine->libraries) return ofMachine(std::move(error), plan);
-  ir::PlanError other = ir::takePayload(std::move(error));
-  other.note("libraries choose kernels: capture, profile and plan the step again with these");
-  return ofMachine(ir::makeError(std::move(other)), plan);
+  return ofMachine(std::move(error), plan);
 }
 
 ir::Error checkComparable(const planner::PlanFile& plan) {

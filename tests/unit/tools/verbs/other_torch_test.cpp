@@ -4,6 +4,9 @@
 // kernels would be measured or run, each with what to do.
 #include <gtest/gtest.h>
 
+#include <checkout_folders.h>
+
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -60,6 +63,29 @@ TEST_F(OtherTorch, ItsStepIsPlannedForItAndNotRunHere) {
   EXPECT_TRUE(run.says("capture, profile and plan the step again with these")) << run.text;
   expectNo("profile " + step + " -o " + at("costs.json"), 3,
            "captured with torch " + other_ + ", this is torch " + own_ + ": capture it again");
+}
+
+TEST_F(OtherTorch, AnOpThatOnlyItHasIsNamedWithIt) {
+  std::string text = readText(stepOf(other_));
+  const std::string op = "aten.gelu.default";
+  ASSERT_NE(text.find(op), std::string::npos);
+  text.replace(text.find(op), op.size(), "aten.gelu_of_then.default");
+  std::ofstream(at("then.stow")) << text;
+  expectNo("plan " + at("then.stow") + " --budget 1GiB -o " + at("plan.json"), 3,
+           "captured with torch " + other_ + ", this is torch " + own_ + ": capture it again");
+}
+
+// A folder of LD_LIBRARY_PATH comes before the program's own.
+TEST_F(OtherTorch, ItsLibrariesAreNotRunWith) {
+  const std::string folder = STOWAGE_SOURCE_DIR "/build/deps/torch-" + other_ + "/torch/lib";
+  if (!std::filesystem::exists(folder)) GTEST_SKIP() << "no " << folder;
+  const Outcome outcome = stowage("--version", "LD_LIBRARY_PATH='" + folder + "' ");
+  const bool isRefused =
+      outcome.code == 4 &&
+      outcome.says("the libtorch that was loaded is " + other_ + ", expected torch " + own_ +
+                   ", which this was built with: see LD_LIBRARY_PATH");
+  const bool isNotLoaded = outcome.code == 127 && outcome.says("symbol lookup error");
+  EXPECT_TRUE(isRefused || isNotLoaded) << outcome.code << ": " << outcome.text;
 }
 
 TEST_F(OtherTorch, CostsOfOneAreNotForStepsOfTheOther) {
