@@ -13,12 +13,13 @@ namespace {
 struct Libraries {
   const char* torch;
   const char* cuda;
-  int cudnn;  // 10000 * major + 100 * minor
+  int cudnn;        // 10000 * major + 100 * minor
+  bool isRunOnGpu;  // tests/gpu/RESULTS.md
 };
 
 // From the wheels' METADATA on PyPI.
-constexpr std::array<Libraries, 2> kLibraries = {{{"2.11.0", "13.0", 91900},  //
-                                                  {"2.15.0", "13.2", 92600}}};
+constexpr std::array<Libraries, 2> kLibraries = {{{"2.11.0", "13.0", 91900, true},  //
+                                                  {"2.15.0", "13.2", 92600, false}}};
 
 }  // namespace
 
@@ -29,6 +30,11 @@ std::string supportedTorches() {
     text += one.torch;
   }
   return text;
+}
+
+bool wasRunOnGpu(llvm::StringRef version) {
+  return llvm::any_of(kLibraries,
+                      [&](const Libraries& one) { return version == one.torch && one.isRunOnGpu; });
 }
 
 ir::Error setTorch(ir::Target& target, llvm::StringRef version) {

@@ -21,6 +21,9 @@ inline constexpr const char* kDefaultTorch = "2.11.0";
 /// "2.11.0 or 2.15.0".
 std::string supportedTorches();
 
+/// Whether steps of this torch were run on a GPU, with equal bits; false for an unknown one.
+bool wasRunOnGpu(llvm::StringRef version);
+
 /// Gives a target the libraries of torch `version`: its own, and on a GPU CUDA and cuDNN as its
 /// wheel pins them. Errors: kUnsupported saying which there are.
 ir::Error setTorch(ir::Target& target, llvm::StringRef version);

@@ -13,6 +13,7 @@
 #include <thread>
 
 #include "ir/graph/op_table.h"
+#include "planner/targets/torch_libraries.h"
 #include "runtime/gpu/gpu_library.h"
 #include "runtime/machine/control_group.h"
 #include "runtime/machine/machine_memory.h"
@@ -89,6 +90,7 @@ VerbResult runDoctor(const CommonFlags& flags) {
   const FoundGpu gpu = findGpu();
   Json json = {{"stowage", STOWAGE_VERSION},
                {"torch", runtime::torchVersion()},
+               {"torch_was_run_on_gpu", planner::wasRunOnGpu(runtime::torchVersion())},
                {"op_table_version", ir::opTableVersion()},
                {"cores", std::thread::hardware_concurrency()},
                {"memory_bytes", runtime::machineMemory().value()},
@@ -102,7 +104,9 @@ VerbResult runDoctor(const CommonFlags& flags) {
     return kExitYes;
   }
   llvm::raw_ostream& os = answers();
-  os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion() << '\n';
+  const bool wasRun = planner::wasRunOnGpu(runtime::torchVersion());
+  os << "stowage    " << STOWAGE_VERSION << ", torch " << runtime::torchVersion()
+     << (wasRun ? "" : ", with which no step was run on a GPU yet") << '\n';
   os << "cpu        " << std::thread::hardware_concurrency() << " cores\n";
   os << "memory     " << formatBytes(runtime::machineMemory()) << ", "
      << formatBytes(runtime::usableMemory().bytes) << " free for this process, "
