@@ -50,10 +50,8 @@ constexpr const char* kLengthsAreRead =
 
 constexpr const char* kQuantileIsRead =
     "aten.quantile cannot be captured like this with this torch: on the CPU it reads q on the "
-    "host, "
-    "and where all numbers are one row, their ranks; pass q as a number and give it several rows, "
-    "or "
-    "take elements of sort()";
+    "host, and where all numbers are one row, their ranks; pass q as a number and give it several "
+    "rows, or take elements of sort()";
 
 constexpr ValueCheck kQuantile = {true, "quantile() q values must be in the range [0, 1]"};
 constexpr ValueCheck kOverlap = {false, "istft(): window overlap add min is below 1e-11"};

@@ -80,8 +80,8 @@ void refuseToRun(const c10::OperatorHandle& op, c10::DispatchKeySet, torch::jit:
 
 /// The ops that are one kernel on CUDA and made of others where a device has no kernel: these stand
 /// for the kernels that libtorch_cuda would have registered, or the step would have other calls.
-/// (All entries of native_functions.yaml of libtorch 2.11 with a CUDA and a composite implicit
-/// kernel.)
+/// (All entries of native_functions.yaml, in each version, with a CUDA and a composite
+/// implicit kernel.)
 void registerKernelsThatDecide() {
   static torch::Library library(torch::Library::IMPL, "aten", c10::DispatchKey::CUDA, __FILE__,
                                 __LINE__);
