@@ -16,7 +16,7 @@
 namespace stowage::planner {
 
 /// Of a profile where nobody says another one.
-inline constexpr const char* kDefaultTorch = "2.11.0";
+inline constexpr const char* kDefaultTorch = "2.15.0";
 
 /// "2.11.0 or 2.15.0".
 std::string supportedTorches();

@@ -2,7 +2,8 @@
 """The wheel as its users get it: installed in environments of their own, where no compiler is.
 
 To save a download, torch is that of the environment of these tests, linked by a .pth file.
-STOWAGE_BUILD names the build folder that the wheel is made from.
+STOWAGE_BUILD names the build folder that the wheel is made from. Builds for other versions are
+those of `tools/dev versions`, where it ran.
 """
 
 import importlib.util
@@ -57,12 +58,14 @@ class Environment:
     """A virtual environment that holds the wheel; with torch or without."""
 
     def __init__(self, folder, wheel, with_torch):
+        """`with_torch` may be the folder that holds another torch."""
         self.folder = folder
         self.python = folder / "bin/python"
         subprocess.run([sys.executable, "-m", "venv", "--without-pip", folder], check=True)
         self.site = next((folder / "lib").glob("python*/site-packages"))
         if with_torch:
-            (self.site / "torch_of_the_tests.pth").write_text(sysconfig.get_path("purelib"))
+            packages = sysconfig.get_path("purelib") if with_torch is True else str(with_torch)
+            (self.site / "torch_of_the_tests.pth").write_text(packages)
         subprocess.run([sys.executable, "-m", "pip", "--python", self.python, "install", "-q",
                         "--no-index", "--disable-pip-version-check", wheel], check=True)
 
@@ -108,6 +111,17 @@ def other_torch(tmp_path):
     (tmp_path / "torch/__init__.py").write_text("from .version import __version__\n")
     (tmp_path / "torch/version.py").write_text("__version__ = '2.9.0'\n")
     return tmp_path
+
+
+def builds_of_tools_dev_versions():
+    """For other versions than the default: (version, build, packages for Python)."""
+    found = []
+    for build in sorted((ROOT / "build").glob("torch-*")):
+        version = build.name.removeprefix("torch-")
+        python = (ROOT / f"build/deps/python-{version}").glob("lib/python*/site-packages")
+        if all((build / "bin" / name).exists() for name in ("stowage", "libstowage_core.so")):
+            found += [(version, build, packages) for packages in python if version != OWN]
+    return found
 
 
 def version_of_the_project():
@@ -184,6 +198,24 @@ def test_from_the_wheel_to_a_plan_that_the_program_reads(wheel, tmp_path_factory
     print(f"\nfrom pip install to a printed plan: {seconds:.1f} s\n" + "\n".join(plan))
     verdict = user.run("stowage", "verify", str(tmp_path / "plan.json"))
     assert verdict.returncode == 0, verdict
+
+
+def test_one_wheel_of_two_builds_plans_with_both(tmp_path):
+    others = builds_of_tools_dev_versions()
+    if not others:
+        pytest.skip("no build for another torch: run `tools/dev versions`")
+    version, build, packages = others[0]
+    own = os.environ.get("STOWAGE_BUILD") or ROOT / "build"
+    done = subprocess.run([sys.executable, ROOT / "tools/make_wheel.py", "--build", own, "--build",
+                           build, "--out", tmp_path], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    for torch_of, name in ((True, OWN), (packages, version)):
+        user = Environment(tmp_path / name, done.stdout.strip(), with_torch=torch_of)
+        planned = user.run("python", "-c", PLAN, str(tmp_path / f"{name}.json"))
+        assert planned.returncode == 0, f"torch {name}: {planned.stderr}"
+        verdict = user.run("stowage", "verify", str(tmp_path / f"{name}.json"))
+        assert verdict.returncode == 0, f"torch {name}: {verdict}"
+        assert f'"{name}"' in (tmp_path / f"{name}.json").read_text()
 
 
 def test_the_command_runs_the_program(installed):

@@ -2,18 +2,55 @@
 #include "planner/targets/torch_libraries.h"
 
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLExtras.h>
+#include <llvm/ADT/StringExtras.h>
+#include <llvm/ADT/StringRef.h>
 
+#include <checkout_folders.h>
+
+#include <filesystem>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "planner/targets/roofline.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/source_files.h"
 
 namespace stowage::planner {
 namespace {
 
+namespace fs = std::filesystem;
 using tests::orFail;
+
+// Of `kLibraries`, in its order: "2.11.0", "2.15.0".
+std::vector<std::string> supported() {
+  std::vector<std::string> versions;
+  llvm::SmallVector<llvm::StringRef> parts;
+  const std::string text = supportedTorches();
+  llvm::StringRef(text).split(parts, " or ");
+  for (const llvm::StringRef part : parts) versions.push_back(part.str());
+  return versions;
+}
+
+bool hasLine(const char* file, const std::string& line) {
+  const fs::path root = STOWAGE_SOURCE_DIR;
+  return llvm::is_contained(tests::readSource(root, root / file).lines, line);
+}
+
+// What stands in `folder` as prefix, version, suffix: the versions.
+std::set<std::string> versionsIn(const char* folder, llvm::StringRef prefix,
+                                 llvm::StringRef suffix) {
+  std::set<std::string> versions;
+  for (const auto& entry : fs::directory_iterator(fs::path(STOWAGE_SOURCE_DIR) / folder)) {
+    const std::string text = entry.path().filename().string();
+    llvm::StringRef name = text;
+    if (!name.consume_front(prefix) || !name.consume_back(suffix)) continue;
+    if (!name.empty() && llvm::isDigit(name.front())) versions.insert(name.str());
+  }
+  return versions;
+}
 
 TEST(TorchLibraries, ATargetHasThoseOfItsTorch) {
   using Libraries = std::vector<std::pair<std::string, std::string>>;
@@ -27,6 +64,26 @@ TEST(TorchLibraries, ATargetHasThoseOfItsTorch) {
   EXPECT_EQ(orFail(findTargetProfile("cpu", "2.15.0")).libraries, (Libraries{{"torch", "2.15.0"}}));
   EXPECT_EQ(orFail(findProfileOfGpu("NVIDIA H200", 90, "2.15.0")).libraries, newest.libraries);
   EXPECT_EQ(orFail(findTargetProfile("cpu")).libraries, (Libraries{{"torch", kDefaultTorch}}));
+}
+
+// The build, the scripts and the planner each have the list in their own language.
+TEST(TorchLibraries, TheVersionsAreTheSameEverywhere) {
+  const std::vector<std::string> versions = supported();
+  const std::string list = llvm::join(versions, " ");
+  EXPECT_TRUE(hasLine("tools/dev", "readonly kTorchVersions=(" + list + ")")) << list;
+  EXPECT_TRUE(hasLine("tools/dev", std::string("readonly kDefaultTorch=") + kDefaultTorch));
+  EXPECT_TRUE(
+      hasLine("tools/cmake/FindTorchWheel.cmake", "set(STOWAGE_TORCH_VERSIONS " + list + ")"));
+  const std::set<std::string> all(versions.begin(), versions.end());
+  EXPECT_EQ(versionsIn("runtime/torch", "", ""), all);
+  EXPECT_EQ(versionsIn("tools", "torch_wheels_", ".txt"), all);
+  EXPECT_EQ(versionsIn("tools", "python_requirements_", ".txt"), all);
+}
+
+TEST(TorchLibraries, EvidenceOfGpusIsOfOneVersion) {
+  EXPECT_TRUE(wasRunOnGpu("2.11.0"));
+  EXPECT_FALSE(wasRunOnGpu("2.15.0"));
+  EXPECT_FALSE(wasRunOnGpu("2.9.0"));
 }
 
 TEST(TorchLibraries, AnotherTorchIsRefused) {
