@@ -119,7 +119,7 @@ TEST(PlanFile, EachPropertyOfTheMachineThatBitsDependOnIsCompared) {
     const ir::PlanError error = ir::takePayload(checkPlanTarget(plan, machine));
     EXPECT_EQ(error.code(), ir::ErrorCode::kPlanMismatch);
     std::vector<std::string> notes = {note};
-    if (llvm::StringRef(note).starts_with("libraries: ")) {
+    if (note.starts_with("libraries: ")) {
       notes.emplace_back(
           "libraries choose kernels: capture, profile and plan the step again with these");
     }
