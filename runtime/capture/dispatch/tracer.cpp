@@ -20,13 +20,19 @@
 #include "runtime/torch/internals/trace_key.h"
 #include "runtime/torch/torch_boundary.h"
 #include "runtime/torch/torch_types.h"
+#include "this_torch/python_first.h"
 
 namespace stowage::runtime {
 namespace {
 
 std::atomic<CallHandler*> activeHandler{nullptr};
 
+c10::DispatchKeySet afterTracing(c10::DispatchKeySet keys) {
+  return keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey);
+}
+
 void fallback(const c10::OperatorHandle& op, c10::DispatchKeySet keys, torch::jit::Stack* stack) {
+  if (pythonTook(op, afterTracing(keys), kTraceKey, stack)) return;
   CallHandler* handler = activeHandler.load();
   TORCH_CHECK(handler != nullptr, "an op of a captured step ran after its capture was over");
   handler->handle(op, keys, stack);
@@ -118,7 +124,7 @@ c10::Scalar poisonValue(Tracer::Poison poison, c10::ScalarType type) {
 void CallHandler::passOn(const c10::OperatorHandle& op, c10::DispatchKeySet keys,
                          torch::jit::Stack* stack) {
   const c10::impl::ExcludeDispatchKeyGuard notTraced(kTraceKey);
-  op.redispatchBoxed(keys & c10::DispatchKeySet(c10::DispatchKeySet::FULL_AFTER, kTraceKey), stack);
+  op.redispatchBoxed(afterTracing(keys), stack);
 }
 
 Tracer::Tracer(TracerOptions options, OpSink& sink)
