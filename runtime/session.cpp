@@ -49,7 +49,7 @@ ir::Expected<ir::Target> targetOfGpu() {
 }
 
 ir::Expected<ir::Target> targetOf(const std::string& device) {
-  if (ir::Error error = runtime::checkLoadedTorch()) return error;
+  if (ir::Error error = runtime::checkLoadedTorch(runtime::loadedTorchVersion())) return error;
   ir::Expected<ir::Target> target =
       device == "cuda" ? targetOfGpu()
                        : planner::findTargetProfile(device, runtime::torchVersion());

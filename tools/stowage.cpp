@@ -86,6 +86,7 @@ std::string findUnknownVerb(int argc, char** argv, const std::vector<Verb>& verb
 
 std::string suggestVerb(const std::string& word, const std::vector<Verb>& verbs) {
   std::vector<std::string> names;
+  names.reserve(verbs.size());
   for (const Verb& verb : verbs) names.push_back(verb.command->get_name());
   return ir::nearestName(word, names);
 }
@@ -128,7 +129,7 @@ void fillStreams() {
 }
 
 int runStowage(int argc, char** argv) {
-  if (ir::Error error = runtime::checkLoadedTorch()) {
+  if (ir::Error error = runtime::checkLoadedTorch(runtime::loadedTorchVersion())) {
     messages() << "error: " << ir::takePayload(std::move(error)).text() << '\n';
     return kExitEnvironment;
   }

@@ -54,7 +54,10 @@ class Differences {
 std::string describeLibraries(const ir::Target& target) {
   std::string text;
   for (const auto& [name, version] : target.libraries) {
-    text += (text.empty() ? "" : ", ") + name + " " + version;
+    if (!text.empty()) text += ", ";
+    text += name;
+    text += ' ';
+    text += version;
   }
   return text.empty() ? "none" : text;
 }

@@ -15,12 +15,13 @@ namespace stowage::runtime {
 /// "2.11.0", from the headers this was built with.
 const char* torchVersion();
 
-/// "2.11.0" of what `at::show_config` says of a library; "" where it names no version.
-std::string versionInConfig(llvm::StringRef config);
+/// "2.11.0", of the libtorch that the process has loaded; "" where it does not say. Asks nothing of
+/// CUDA.
+std::string loadedTorchVersion();
 
-/// That the process has loaded the libtorch it was built with; another one may lie in a folder of
-/// LD_LIBRARY_PATH. Errors: kEnvironment, naming both.
-ir::Error checkLoadedTorch();
+/// That `loaded` is the libtorch this was built with, or unknown; another one may lie in a folder
+/// of LD_LIBRARY_PATH. Errors: kEnvironment, naming both.
+ir::Error checkLoadedTorch(llvm::StringRef loaded);
 
 }  // namespace stowage::runtime
 

@@ -1,22 +1,26 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "runtime/torch/torch_version.h"
 
-#include <ATen/Version.h>
 #include <gtest/gtest.h>
+
+#include <string>
 
 namespace stowage::runtime {
 namespace {
 
-TEST(TorchVersion, OfALibraryIsReadFromItsSettings) {
-  EXPECT_EQ(versionInConfig("PERF_WITH_AVX2=1, TORCH_VERSION=2.16.1, USE_CUDA=1, "), "2.16.1");
-  EXPECT_EQ(versionInConfig("TORCH_VERSION=2.16.1\n"), "2.16.1");
-  EXPECT_EQ(versionInConfig("PyTorch built with:\n  - GCC 13.3\n"), "");
+// Where it does not say, another version would not be noticed.
+TEST(TorchVersion, TheLoadedLibrarySaysWhichItIs) {
+  EXPECT_EQ(loadedTorchVersion(), torchVersion());
 }
 
-// Where it is not said, a loaded libtorch of another version would not be noticed.
-TEST(TorchVersion, TheLoadedLibraryIsThatOfTheHeaders) {
-  EXPECT_EQ(versionInConfig(at::show_config()), torchVersion());
-  EXPECT_EQ(ir::describe(checkLoadedTorch()), "");
+TEST(TorchVersion, AnotherLoadedLibraryIsRefused) {
+  const std::string own = torchVersion();
+  EXPECT_EQ(ir::describe(checkLoadedTorch(own)), "");
+  EXPECT_EQ(ir::describe(checkLoadedTorch("")), "");
+  EXPECT_EQ(ir::describe(checkLoadedTorch("2.16.0")),
+            "the libtorch that was loaded is 2.16.0, expected torch " + own +
+                ", which this was built with: see LD_LIBRARY_PATH");
+  EXPECT_EQ(ir::takePayload(checkLoadedTorch("2.16.0")).code(), ir::ErrorCode::kEnvironment);
 }
 
 }  // namespace
