@@ -4,10 +4,14 @@
 torch 2.11 asks them after the tracer, torch 2.15 before it.
 """
 
+import pytest
 import torch
-from planned_training import Training, check_equal, loss_of, simple
+from planned_training import Net, Training, check_equal, loss_of, simple
+from torch.testing._internal.two_tensor import TwoTensor
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
+
+import stowage
 
 aten = torch.ops.aten
 
@@ -96,3 +100,11 @@ def test_a_subclass_within_the_step_has_its_results():
         return Training([optimizer], step)
 
     check_equal(case, steps=3)
+
+
+def test_a_parameter_of_a_subclass_is_refused_by_name():
+    model = Net()
+    inner = model.first.weight.detach()
+    model.first.weight = torch.nn.Parameter(TwoTensor(inner.clone(), inner.clone()))
+    with pytest.raises(stowage.Unsupported, match="'first.weight' of the model is a TwoTensor"):
+        check_equal(lambda _: simple(model, sgd(model)), steps=1, net=lambda: model)

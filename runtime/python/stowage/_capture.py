@@ -15,7 +15,7 @@ import weakref
 import torch
 
 from . import _errors, _library, _progress, _tracing
-from ._given import refuse_bad_inputs, refuse_hidden_tensors
+from ._given import plain_tensors, refuse_bad_inputs, refuse_hidden_tensors
 from ._host_state import HostState
 from ._optimizer import OptimizerView, keeps_counts_on_device
 from ._refused_optimizers import check_optimizer
@@ -328,9 +328,9 @@ class CapturedStep:
     # --- the rest ---
 
     def _describe(self):
-        for name, parameter in self.model.named_parameters():
+        for name, parameter in plain_tensors(self.model.named_parameters()):
             self.handle.add_parameter(name, parameter)
-        for name, buffer in self.model.named_buffers():
+        for name, buffer in plain_tensors(self.model.named_buffers()):
             self.handle.add_buffer(name, buffer)
         for view in self.views:
             self.handle.add_optimizer(view.parameters)

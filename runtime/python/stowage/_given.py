@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a step may be given, and what an evaluation may return."""
+"""What a step may be given, what its model may hold, and what an evaluation may return."""
 
 import torch
 
@@ -14,6 +14,16 @@ def refuse_hidden_tensors(tree):
                 f"the evaluation returns a {type(value).__name__} ('{name}'), which may hold tensors "
                 "that have no memory: return tensors, in dicts, lists or dataclasses (a model's "
                 "cache: use_cache=False)")
+
+
+def plain_tensors(named):
+    """Those of a model, with their names."""
+    for name, tensor in named:
+        if type(tensor).__torch_dispatch__ is not torch.Tensor.__torch_dispatch__:
+            raise _errors.Unsupported(
+                f"'{name}' of the model is a {type(tensor).__name__}, a tensor with operations of its "
+                "own (__torch_dispatch__), whose memory a plan does not see: expected plain tensors")
+        yield name, tensor
 
 
 def refuse_bad_inputs(tree, model):
