@@ -15,6 +15,7 @@
 #include "ir/text/parser.h"
 #include "planner/files/cost_json.h"
 #include "planner/targets/roofline.h"
+#include "planner/targets/torch_libraries.h"
 #include "tests/support/or_fail.h"
 #include "tests/support/program.h"
 
@@ -52,7 +53,7 @@ class GpuPlans : public testing::Test {
     const ir::Graph graph = orFail(ir::parseGraph(readText(at("step.stow"))));
     planner::CostFile file = {
         .stowageVersion = "0.1.0",
-        .torchVersion = "2.11.0",
+        .torchVersion = planner::torchOf(graph),
         .table = planner::rooflineCosts(graph, orFail(planner::findTargetProfile("h200")))};
     file.table.source = ir::CostSource::kMeasured;
     file.table.device = device;
