@@ -2,8 +2,40 @@
 #include "planner/flow/step_slots.h"
 
 #include <algorithm>
+#include <functional>
+#include <numeric>
 
 namespace stowage::planner {
+
+namespace {
+
+constexpr int64_t kStarvedPart = 4;  // of the slots: fewer for all but the longest nodes are few
+
+/// By node: the time by which the step is cut. That of nodes longer than a slot is cut to a slot
+/// where they would leave the others few slots.
+std::vector<int64_t> cuttingTimes(const GapTable& table, int32_t most) {
+  std::vector<int64_t> times;
+  int64_t total = 0;
+  for (size_t i = 0; i < table.nodeCount(); ++i) {
+    times.push_back(table.nodeTime(i));
+    total += times.back();
+  }
+  std::vector<int64_t> longest = times;
+  std::sort(longest.begin(), longest.end(), std::greater<>());
+  int64_t left = total;  // of the nodes that are no longer than a slot
+  int64_t slots = most;
+  for (const int64_t time : longest) {
+    if (slots <= 1 || time <= left / slots) break;
+    left -= time;
+    --slots;
+  }
+  if (left >= total / kStarvedPart) return times;
+  const int64_t slot = std::max<int64_t>(left / slots, 1);
+  for (int64_t& time : times) time = std::min(time, slot);
+  return times;
+}
+
+}  // namespace
 
 int32_t StepSlots::slotAt(int64_t position) const {
   const int64_t nodes = nodeCount();
@@ -12,8 +44,8 @@ int32_t StepSlots::slotAt(int64_t position) const {
 
 StepSlots cutStep(const GapTable& table, const std::vector<int64_t>& loads, int32_t most) {
   StepSlots slots;
-  int64_t total = 0;
-  for (size_t i = 0; i < table.nodeCount(); ++i) total += table.nodeTime(i);
+  const std::vector<int64_t> times = cuttingTimes(table, most);
+  const int64_t total = std::accumulate(times.begin(), times.end(), int64_t{0});
   int64_t before = 0;
   int64_t part = -1;
   for (size_t i = 0; i < table.nodeCount(); ++i) {
@@ -35,7 +67,7 @@ StepSlots cutStep(const GapTable& table, const std::vector<int64_t>& loads, int3
       slots.widest.back() = node;
     }
     slots.time.back() += table.nodeTime(i);
-    before += table.nodeTime(i);
+    before += times[i];
     slots.slotOf.push_back(slots.count() - 1);
   }
   return slots;

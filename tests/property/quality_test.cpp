@@ -4,8 +4,10 @@
 // random ones, on average: with sizes all alike, where addresses cost nothing and what is seen is
 // the choice of what leaves and when, and with many sizes.
 #include <gtest/gtest.h>
+#include <llvm/ADT/STLFunctionalExtras.h>
 
 #include <algorithm>
+#include <random>
 
 #include "planner/plan.h"
 #include "planner/search/choose_actions.h"
@@ -110,6 +112,32 @@ TEST(Quality, RecomputesDoNotBringBackMoreThanTheyFree) {
       EXPECT_LE(chooser.choose({.target = most, .recomputePrice = price}).bytes, most)
           << percent << " % at price " << price;
     }
+  }
+}
+
+/// The smallest budget that a refusal names, where each kind of call takes so long.
+Bytes smallestBudget(const ir::Graph& graph, llvm::function_ref<int64_t()> nanoseconds) {
+  const ir::Target target = llvm::cantFail(findTargetProfile("cpu"));
+  ir::CostTable costs = rooflineCosts(graph, target);
+  for (auto& [signature, cost] : costs.bySignature) cost.work = Nanoseconds(nanoseconds());
+  const Problem problem = llvm::cantFail(makeProblem(graph, target, costs));
+  ir::Expected<PlanResult> none = plan(problem, Bytes(1));
+  return ir::takePayload(none.takeError()).infeasible()->smallestBudget;
+}
+
+// What fits is a matter of bytes. On a busy machine some ops are measured a thousand times too
+// long.
+TEST(Quality, AFewLongOpsDoNotChangeWhatFits) {
+  const ir::Graph graph = tools::makeLlamaStep(
+      {.layers = 1, .hidden = 32, .wide = 128, .heads = 2, .vocabulary = 256, .tokens = 64});
+  const Bytes even = smallestBudget(graph, [] { return 2000; });
+  for (uint64_t seed = 1; seed <= 20; ++seed) {
+    std::mt19937_64 random(seed);
+    const Bytes skewed = smallestBudget(graph, [&]() -> int64_t {
+      const bool isLong = random() % 100 < 8;
+      return isLong ? 7'000'000 : 500 + static_cast<int64_t>(random() % 4000);
+    });
+    EXPECT_LE(skewed.value(), even.value() * 11 / 10) << "seed " << seed;
   }
 }
 

@@ -23,6 +23,16 @@ TEST(StepSlots, EachHasItsWidestNodeAndItsTime) {
   EXPECT_EQ(slots.slotAt(6), 0);
 }
 
+// By time alone the two long nodes would have three of the four slots.
+TEST(StepSlots, AFewLongNodesLeaveTheOthersTheirSlots) {
+  const tests::WorkedStep step;
+  const GapTable table(step.problem());
+  const StepSlots slots = cutStep(table, {1, 1, 1, 1, 1}, 4);
+  EXPECT_EQ(slots.slotOf, (std::vector<int32_t>{0, 0, 1, 2, 3}));
+  EXPECT_EQ(slots.time,
+            (std::vector<int64_t>{tests::us(11), tests::us(1), tests::us(8), tests::us(1)}));
+}
+
 TEST(StepSlots, NoneIsEmpty) {
   const tests::WorkedStep step;
   const GapTable table(step.problem());

@@ -393,7 +393,7 @@ TEST_F(RunVerb, CapturesAgainWithThePlansBuckets) {
   ASSERT_EQ(narrow.code, 0) << narrow.text;
   EXPECT_NE(lineOf(wide.text, "\"nodes\""), lineOf(narrow.text, "\"nodes\""));
   ASSERT_EQ(stowage("profile " + at("narrow.stow") + " -o " + at("narrow_costs.json")).code, 0);
-  ASSERT_EQ(stowage("plan " + at("narrow.stow") + " --budget 80%peak --costs " +
+  ASSERT_EQ(stowage("plan " + at("narrow.stow") + " --budget 60%peak --costs " +
                     at("narrow_costs.json") + " -o " + at("narrow.json"))
                 .code,
             0);
