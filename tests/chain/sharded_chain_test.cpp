@@ -18,13 +18,13 @@
 #include "passes/normalise/sharded_states.h"
 #include "passes/plan_step.h"
 #include "planner/targets/roofline.h"
-#include "runtime/calibrate/calibrate.h"
 #include "runtime/capture/graph/graph_replay.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/captured_run.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/repeatable_costs.h"
 #include "tools/training/model_step.h"
 
 namespace stowage::tests {
@@ -283,8 +283,7 @@ TEST_P(ShardedChain, PlannedStepsHaveTheBitsOfTheReplay) {
   target.intraOpThreads = 1;
   const size_t count = 2;
   const ir::Graph graph = shard(captured, count);
-  ir::CostTable costs = orFail(runtime::calibrate(graph, {.runs = 1}));
-  costs.links = planner::rooflineCosts(graph, target).links;
+  const ir::CostTable costs = repeatableCosts(graph, target);
   int asked = 0;  // between searches, so that the same plans are the answer on a slow machine
   auto planner = orFail(passes::StepPlanner::make(
       graph, target, costs, {.rowBlocks = {}, .isOver = [&asked] { return ++asked > 20; }}));

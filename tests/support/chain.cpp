@@ -3,31 +3,13 @@
 
 #include "passes/planned_file.h"
 #include "planner/targets/roofline.h"
-#include "runtime/calibrate/calibrate.h"
+#include "tests/support/repeatable_costs.h"
 
 namespace stowage::tests {
 
 namespace {
 
 constexpr uint64_t kSeed = 11;
-
-/// What the ops need beside their results is measured: it does not depend on how busy the machine
-/// is. Their times come from the target's profile, so that a test meets the same plans each time.
-ir::CostTable repeatableCosts(const ir::Graph& graph, const ir::Target& target) {
-  ir::CostTable costs = planner::rooflineCosts(graph, target);
-  const ir::CostTable measured =
-      orFail(runtime::calibrate(graph, {.intraOpThreads = target.intraOpThreads,
-                                        .deterministic = target.deterministic,
-                                        .runs = 1,
-                                        .known = {}}));
-  for (const auto& [signature, row] : measured.bySignature) {
-    ir::OpCost& cost = costs.bySignature.at(signature);
-    const Nanoseconds work = cost.work;
-    cost = row;
-    cost.work = work;
-  }
-  return costs;
-}
 
 runtime::BatchSource sourceOf(const std::vector<runtime::Batch>& batches) {
   return [&](int64_t i) -> ir::Expected<runtime::Batch> { return batches[static_cast<size_t>(i)]; };

@@ -20,13 +20,13 @@
 #include "ir/text/parser.h"
 #include "passes/plan_step.h"
 #include "planner/targets/roofline.h"
-#include "runtime/calibrate/calibrate.h"
 #include "runtime/ranks/local_ranks.h"
 #include "runtime/runner/replay.h"
 #include "runtime/torch/deterministic_mode.h"
 #include "tests/support/cpu_training.h"
 #include "tests/support/on_ranks.h"
 #include "tests/support/or_fail.h"
+#include "tests/support/repeatable_costs.h"
 
 namespace stowage::tests {
 namespace {
@@ -109,12 +109,6 @@ ir::Target makeTarget() {
   return target;
 }
 
-ir::CostTable measure(const ir::Graph& graph) {
-  ir::CostTable costs = orFail(runtime::calibrate(graph, {.runs = 1}));
-  costs.links = orFail(runtime::measureLinks(makeTarget()));
-  return costs;
-}
-
 /// What each rank does by the plan, beside its replay.
 std::string compareOnRanks(int64_t count, const passes::PlannedStep& planned,
                            const ir::Target& target, const ir::CostTable& costs) {
@@ -146,7 +140,7 @@ TEST(ShardedTraining, PlannedStepsHaveTheBitsOfTheReplayAtEveryBudget) {
   const ir::Target target = makeTarget();
   for (const int64_t count : {1, 2, 3, 4}) {
     const ir::Graph graph = StepText(count).parse();
-    const ir::CostTable costs = measure(graph);
+    const ir::CostTable costs = repeatableCosts(graph, target);
     auto planner = orFail(passes::StepPlanner::make(graph, target, costs, {}));
     const Bytes peak = orFail(planner.plan(Bytes(int64_t{1} << 40))).result.keepAllPeak;
     for (const int64_t percent : {100, 60, 40}) {
@@ -162,12 +156,12 @@ TEST(ShardedTraining, AGatherIsRepeatedWhereTheBudgetAsksForIt) {
   runtime::setDeterministicMode(true);
   const ir::Target target = makeTarget();
   const ir::Graph graph = StepText(4).parse();
-  const ir::CostTable costs = measure(graph);
+  const ir::CostTable costs = repeatableCosts(graph, target);
   const planner::Allowed recompute = {.offload = false};
   auto planner = orFail(passes::StepPlanner::make(graph, target, costs, {.allowed = recompute}));
   const auto roomy = orFail(planner.plan(Bytes(int64_t{1} << 40)));
   EXPECT_EQ(gathersIn(roomy), kLayers);
-  // The smallest of these shares that fits: what does depends a little on measured times.
+  // The smallest of these shares that fits.
   std::optional<passes::PlannedStep> planned;
   for (int parts = 6; !planned && parts < 12; ++parts) {
     auto found = planner.plan(Bytes(roomy.result.keepAllPeak.value() * parts / 12));
@@ -300,7 +294,7 @@ TEST(ShardedTraining, ARankThatIsGoneIsNamed) {
   runtime::setDeterministicMode(true);
   const ir::Graph graph = StepText(2).parse();
   const ir::Target target = makeTarget();
-  const ir::CostTable costs = measure(graph);
+  const ir::CostTable costs = repeatableCosts(graph, target);
   const auto planned = orFail(passes::planStep(graph, target, costs, {.budget = Bytes(1 << 30)}));
   auto ranks = runtime::makeLocalRanks(2, std::chrono::seconds(60));
   ranks[1].reset();
