@@ -137,10 +137,12 @@ ir::Error checkPlanTarget(const PlanFile& plan, const ir::Target& machine) {
   differences.compare("threads of an op", machine.intraOpThreads, target.intraOpThreads);
   differences.compare("deterministic mode", machine.deterministic ? "on" : "off",
                       target.deterministic ? "on" : "off");
-  differences.compare("libraries", describeLibraries(machine), describeLibraries(target));
+  const std::string here = describeLibraries(machine);
+  const std::string planned = describeLibraries(target);
+  differences.compare("libraries", here, planned);
   differences.compare("reserved regions", describeReserved(machine), describeReserved(target));
   if (differences.count() == 0) return ir::success();
-  if (describeLibraries(machine) != describeLibraries(target)) {
+  if (here != planned) {
     error.note("libraries choose kernels: capture, profile and plan the step again with these");
   }
   return ir::makeError(std::move(error));

@@ -97,13 +97,25 @@ ir::Expected<std::string> readFileOf(const std::string& path, FileKind kind) {
   return text;
 }
 
+/// A graph written by hand is for the torch of this program.
+std::string torchFor(const ir::Graph& graph) {
+  const std::string captured = planner::torchOf(graph);
+  return captured.empty() ? runtime::torchVersion() : captured;
+}
+
+/// What to say of a graph that another torch captured; "" of one for this torch.
+std::string sayCaptureAgain(const ir::Graph& graph) {
+  const std::string captured = torchFor(graph);
+  if (captured == runtime::torchVersion()) return "";
+  return "captured with torch " + captured + ", this is torch " + runtime::torchVersion() +
+         ": capture it again";
+}
+
 /// An error of a step's calls: another torch may have other ops.
 ir::Error ofOtherTorch(ir::Error error, const ir::Graph& graph) {
-  const std::string captured = planner::torchOf(graph);
-  if (captured.empty() || captured == runtime::torchVersion()) return error;
-  return ir::makeError(ir::takePayload(std::move(error))
-                           .note("captured with torch " + captured + ", this is torch " +
-                                 runtime::torchVersion() + ": capture it again"));
+  const std::string again = sayCaptureAgain(graph);
+  if (again.empty()) return error;
+  return ir::makeError(ir::takePayload(std::move(error)).note(again));
 }
 
 /// A graph's text, its checksum and its calls checked.
@@ -273,19 +285,10 @@ std::string differentCosts(const planner::PlanFile& plan, const std::string& pat
          ir::costSourceName(plan.costs.source) + ")";
 }
 
-/// A graph written by hand is for the torch of this program.
-static std::string torchFor(const ir::Graph& graph) {
-  const std::string captured = planner::torchOf(graph);
-  return captured.empty() ? runtime::torchVersion() : captured;
-}
-
 ir::Error checkCapturedHere(const std::string& path, const ir::Graph& graph) {
-  const std::string captured = torchFor(graph);
-  if (captured == runtime::torchVersion()) return ir::success();
-  return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch,
-                               "captured with torch " + captured + ", this is torch " +
-                                   runtime::torchVersion() + ": capture it again"),
-                 path);
+  const std::string again = sayCaptureAgain(graph);
+  if (again.empty()) return ir::success();
+  return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch, again), path);
 }
 
 std::string describeOtherTorch(const ir::Graph& graph) {
