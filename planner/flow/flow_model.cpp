@@ -18,7 +18,7 @@ namespace {
 using ir::GapAction;
 
 constexpr int32_t kSlots = 96;
-constexpr int64_t kLongSlots = 2;      // a copy that takes longer than so many slots is not a point
+constexpr int64_t kLongSlots = 2;      // a copy longer than so many equal slots is not a point
 constexpr int64_t kSmallPart = 65536;  // of all bytes together: smaller storages stay
 constexpr int64_t kMostSteps = 6000;   // basis changes
 constexpr int kMostExclusions = 8;     // times that rows are added

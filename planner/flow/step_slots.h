@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 //
-// The step cut into slots of about equal time, so that a linear program about it stays small. Of
-// each slot one node stands for its bytes: the one that needs the most.
+// The step cut into slots of about equal time, so that a linear program about it stays small; a few
+// nodes that take nearly all of it count as a slot each. Of each slot one node stands for its
+// bytes: the one that needs the most.
 #ifndef STOWAGE_PLANNER_FLOW_STEP_SLOTS_H_
 #define STOWAGE_PLANNER_FLOW_STEP_SLOTS_H_
 

@@ -7,7 +7,6 @@
 #include <c10/core/impl/DeviceGuardImplInterface.h>
 #include <torch/nn/module.h>
 #include <torch/optim/optimizer.h>
-#include <torch/version.h>
 
 #include <llvm/ADT/STLExtras.h>
 
@@ -26,6 +25,7 @@
 #include "runtime/torch/deterministic_mode.h"
 #include "runtime/torch/torch_boundary.h"
 #include "runtime/torch/torch_types.h"
+#include "runtime/torch/torch_version.h"
 
 namespace stowage::runtime {
 namespace {
@@ -256,7 +256,7 @@ ir::Error CapturedStep::Impl::assemble() {
   scopes = record.scopes;
   for (const ReadBack& readBack : last.trace.readBacks) record.reports.push_back(readBack.tensor);
   assembled = assembleGraph(record, options.name,
-                            {.producer = "torch " TORCH_VERSION,
+                            {.producer = std::string("torch ") + torchVersion(),
                              .recipe = options.recipe,
                              .device = ir::deviceKindName(options.target.device),
                              .target = options.target.profile,

@@ -6,6 +6,7 @@ Neither torch nor the package is imported, which would take two seconds.
 Exit code 4, with what to install, where torch is missing or another version.
 """
 
+import glob
 import importlib.util
 import os
 import re
@@ -55,7 +56,8 @@ def check_version(torch_folder, versions):
 def library_folders(torch_folder):
     """Those of torch, and of the CUDA libraries that pip installs beside it."""
     beside = os.path.dirname(torch_folder)
-    folders = [os.path.join(torch_folder, "lib"), os.path.join(beside, "nvidia", "cu13", "lib")]
+    folders = [os.path.join(torch_folder, "lib"),
+               *sorted(glob.glob(os.path.join(glob.escape(beside), "nvidia", "cu[0-9]*", "lib")))]
     return [folder for folder in folders if os.path.isdir(folder)]
 
 

@@ -4,7 +4,7 @@
 # CMake package (which insists on a CUDA compiler).
 #
 # Input:   STOWAGE_TORCH (variable or environment), else the torch of the Python that `pip install .`
-#          installs into, else build/deps/torch-VERSION of this source tree, of the newest.
+#          installs into, else build/deps/torch-VERSION of this source tree, of the default.
 #          Either the folder that holds torch/ and nvidia/cu13/, or the torch package itself.
 # Targets: torch::c10, torch::gomp, torch::cpu (headers, libtorch_cpu, libc10);
 #          torch::cuda only when libtorch_cuda.so is there (headers of a CUDA toolkit are not included).
@@ -12,7 +12,8 @@
 
 # tools/dev has a list of wheels for each, runtime/torch/ a folder of what is its own.
 set(STOWAGE_TORCH_VERSIONS 2.11.0 2.15.0)
-# Those of them that build, but have not passed all tests.
+set(STOWAGE_TORCH_DEFAULT 2.15.0)
+# Those of them that build, but have not passed all tests: kUntestedTorches of tools/dev.
 set(STOWAGE_TORCH_UNTESTED)
 
 set(_torch_root "${STOWAGE_TORCH}")
@@ -28,8 +29,7 @@ if(NOT _torch_root AND SKBUILD)
   endif()
 endif()
 if(NOT _torch_root)
-  list(GET STOWAGE_TORCH_VERSIONS -1 _torch_newest)
-  set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch-${_torch_newest}")
+  set(_torch_root "${CMAKE_CURRENT_LIST_DIR}/../../build/deps/torch-${STOWAGE_TORCH_DEFAULT}")
 endif()
 get_filename_component(_torch_root "${_torch_root}" ABSOLUTE)
 if(EXISTS "${_torch_root}/torch/lib/libtorch_cpu.so")
@@ -54,12 +54,19 @@ if(TorchWheel_DIR_FOUND)
   endif()
   if(NOT TorchWheel_VERSION IN_LIST STOWAGE_TORCH_VERSIONS)
     list(JOIN STOWAGE_TORCH_VERSIONS " or " _torch_expected)
+    set(_torch_advice "name one in STOWAGE_TORCH, or run tools/dev setup")
+    if(TorchWheel_FIND_VERSION_EXACT)  # an installed Stowage, which is for one version
+      set(_torch_expected "${TorchWheel_FIND_VERSION}, which Stowage was built for")
+      set(_torch_advice "name it in STOWAGE_TORCH")
+    endif()
     message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, "
-                        "expected ${_torch_expected}: name one in STOWAGE_TORCH, or run tools/dev setup")
+                        "expected ${_torch_expected}: ${_torch_advice}")
   endif()
   if(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED AND SKBUILD)
-    message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}: the Python package is not "
-                        "for it yet")
+    list(REMOVE_ITEM STOWAGE_TORCH_VERSIONS ${STOWAGE_TORCH_UNTESTED})
+    list(JOIN STOWAGE_TORCH_VERSIONS " or " _torch_expected)
+    message(FATAL_ERROR "found torch '${TorchWheel_VERSION}' in ${TorchWheel_DIR_FOUND}, which the Python package is "
+                        "not for yet, expected ${_torch_expected}: name one in STOWAGE_TORCH")
   elseif(TorchWheel_VERSION IN_LIST STOWAGE_TORCH_UNTESTED)
     message(WARNING "torch ${TorchWheel_VERSION} has not passed all tests of Stowage: for development alone")
   endif()

@@ -347,7 +347,9 @@ ir::Expected<PlanningInputs> readPlanningInputs(const PlanningFlags& flags) {
   inputs.graph = std::move(*graph);
   ir::Expected<ir::Target> target = chooseTarget(inputs.graph, flags.target, flags.threads);
   if (!target) {
-    return flags.target.empty() ? inInput(target.takeError(), flags.graph) : target.takeError();
+    ir::Error error = target.takeError();
+    if (flags.target.empty()) error = inInput(std::move(error), flags.graph);
+    return ofStepFile(std::move(error), flags.graph);
   }
   inputs.target = std::move(*target);
   if (ir::Error error = readRanksLink(flags, inputs)) return error;

@@ -74,11 +74,14 @@ ir::Expected<ir::CostTable> loadKnown(const ProfileFlags& flags, const ir::Targe
   for (const std::string& path : flags.known) {
     ir::Expected<planner::CostFile> file = loadCosts(path);
     if (!file) return file.takeError();
-    const std::string found = "'" + file->table.device + "' by torch " + file->torchVersion;
-    const std::string expected = "'" + *here + "' by torch " + runtime::torchVersion();
+    const auto by = [](const std::string& torch) {
+      return torch.empty() ? "" : " by torch " + torch;
+    };
+    const std::string found = "'" + file->table.device + "'" + by(file->torchVersion);
+    const std::string expected = "'" + *here + "'" + by(runtime::torchVersion());
     if (file->table.source != ir::CostSource::kMeasured || found != expected) {
       std::string text = "measured on " + found;
-      text += ", this is " + expected;
+      text += ", this is " + expected + ": leave it out, or profile its step here";
       return inInput(ir::makeError(ir::ErrorCode::kPlanMismatch, std::move(text)), path);
     }
     known.bySignature.insert(file->table.bySignature.begin(), file->table.bySignature.end());
@@ -347,10 +350,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
     ir::Expected<bool> hasAll = hasDevices(target->device, graph->ranks());
     if (!hasAll) return hasAll.takeError();
     if (*hasAll) return runRanks(graph->ranks());
-    remark(
-        "this host has fewer devices than ranks: what lies between ranks is the profile's, not "
-        "measured",
-        flags);
+    remark("this host has fewer devices than ranks: what lies between them is not measured", flags);
   }
   seeOwnGpu(*rank);
   RankMeeting meeting(*rank);

@@ -18,6 +18,7 @@
 #include "tools/cli/json_answer.h"
 #include "tools/cli/printable_stream.h"
 #include "tools/cli/progress.h"
+#include "tools/files/load_files.h"
 #include "tools/files/whole_file.h"
 #include "tools/planning/planning_flags.h"
 #include "tools/planning/sweep_chart.h"
@@ -168,6 +169,7 @@ VerbResult runSweep(const SweepFlags& flags) {
       printRow(*row, os);
     }
   }
+  remark(describeOtherTorch(inputs->graph), flags);
   const auto fits = [&](const Size& size) {
     return size.of != Size::Of::kPeak && size.resolve(wholesOf(*inputs)) >= inputs->keepAll;
   };

@@ -4,7 +4,6 @@
 #include <llvm/ADT/SmallString.h>
 #include <llvm/Support/FileSystem.h>
 #include <llvm/Support/Path.h>
-#include <torch/version.h>
 
 #include <optional>
 #include <utility>
@@ -20,6 +19,7 @@
 #include "runtime/capture/pt2/pt2_zip.h"
 #include "runtime/executor/host_state.h"
 #include "runtime/files/input_file.h"
+#include "runtime/torch/torch_version.h"
 
 namespace stowage::runtime {
 namespace {
@@ -134,9 +134,9 @@ class Importer {
   ir::Provenance provenance(const Pt2Program& program, const std::string& device,
                             const std::string& fingerprint) const {
     // "2.11.0+cu130"
-    const bool isSame = llvm::StringRef(program.torchVersion).split('+').first == TORCH_VERSION;
+    const bool isSame = llvm::StringRef(program.torchVersion).split('+').first == torchVersion();
     const std::string by = isSame ? "" : " of torch " + program.torchVersion;
-    return {.producer = "torch.export" + by + ", torch " TORCH_VERSION,
+    return {.producer = "torch.export" + by + ", torch " + torchVersion(),
             .recipe = llvm::sys::path::filename(path_).str() + " fingerprint=" + fingerprint,
             .device = device,
             .target = target_.profile,

@@ -34,9 +34,21 @@ std::vector<std::string> supported() {
   return versions;
 }
 
-bool hasLine(const char* file, const std::string& line) {
+std::vector<std::string> linesOf(const std::string& file) {
   const fs::path root = STOWAGE_SOURCE_DIR;
-  return llvm::is_contained(tests::readSource(root, root / file).lines, line);
+  return tests::readSource(root, root / file).lines;
+}
+
+bool says(const std::string& file, const std::string& text) {
+  return llvm::any_of(linesOf(file), [&](llvm::StringRef line) { return line.contains(text); });
+}
+
+// What a line of `file` has between `begin`, with which it starts, and the next bracket.
+std::string listIn(const char* file, llvm::StringRef begin) {
+  for (llvm::StringRef line : linesOf(file)) {
+    if (line.consume_front(begin)) return line.split(')').first.trim().str();
+  }
+  return "no line starts with " + begin.str();
 }
 
 // What stands in `folder` as prefix, version, suffix: the versions.
@@ -70,14 +82,31 @@ TEST(TorchLibraries, ATargetHasThoseOfItsTorch) {
 TEST(TorchLibraries, TheVersionsAreTheSameEverywhere) {
   const std::vector<std::string> versions = supported();
   const std::string list = llvm::join(versions, " ");
-  EXPECT_TRUE(hasLine("tools/dev", "readonly kTorchVersions=(" + list + ")")) << list;
-  EXPECT_TRUE(hasLine("tools/dev", std::string("readonly kDefaultTorch=") + kDefaultTorch));
-  EXPECT_TRUE(
-      hasLine("tools/cmake/FindTorchWheel.cmake", "set(STOWAGE_TORCH_VERSIONS " + list + ")"));
+  const char* const script = "tools/dev";
+  const char* const build = "tools/cmake/FindTorchWheel.cmake";
+  EXPECT_EQ(listIn(script, "readonly kTorchVersions=("), list);
+  EXPECT_EQ(listIn(build, "set(STOWAGE_TORCH_VERSIONS "), list);
+  EXPECT_EQ(listIn(script, "readonly kDefaultTorch="), kDefaultTorch);
+  EXPECT_EQ(listIn(build, "set(STOWAGE_TORCH_DEFAULT "), kDefaultTorch);
+  EXPECT_EQ(listIn(script, "readonly kUntestedTorches=("),
+            listIn(build, "set(STOWAGE_TORCH_UNTESTED"));
+  EXPECT_TRUE(says("tools/docs/python.md", supportedTorches()));
+  EXPECT_TRUE(says("tools/docs/limits.md", supportedTorches()));
   const std::set<std::string> all(versions.begin(), versions.end());
   EXPECT_EQ(versionsIn("runtime/torch", "", ""), all);
   EXPECT_EQ(versionsIn("tools", "torch_wheels_", ".txt"), all);
   EXPECT_EQ(versionsIn("tools", "python_requirements_", ".txt"), all);
+}
+
+TEST(TorchLibraries, CudaAndCudnnAreThoseThatWheelsBring) {
+  for (const std::string& version : supported()) {
+    const std::string pins = "tools/python_requirements_" + version + ".txt";
+    const auto libraries = orFail(findTargetProfile("h100", version)).libraries;
+    ASSERT_EQ(libraries.size(), 3U);
+    EXPECT_TRUE(says(pins, "nvidia-cuda-runtime==" + libraries[0].second + ".")) << version;
+    EXPECT_TRUE(says(pins, "nvidia-cudnn-cu13==" + libraries[1].second + ".")) << version;
+    EXPECT_TRUE(says(pins, "torch==" + libraries[2].second + " ")) << version;
+  }
 }
 
 TEST(TorchLibraries, EvidenceOfGpusIsOfOneVersion) {
@@ -92,7 +121,8 @@ TEST(TorchLibraries, AnotherTorchIsRefused) {
     ASSERT_FALSE(static_cast<bool>(target)) << wrong;
     const ir::PlanError error = ir::takePayload(target.takeError());
     EXPECT_EQ(error.code(), ir::ErrorCode::kUnsupported);
-    EXPECT_EQ(error.text(), "found torch '" + std::string(wrong) + "', expected 2.11.0 or 2.15.0");
+    EXPECT_EQ(error.text(),
+              "found torch '" + std::string(wrong) + "', expected " + supportedTorches());
   }
 }
 

@@ -10,6 +10,7 @@
 #include <fstream>
 #include <string>
 
+#include "planner/targets/torch_libraries.h"
 #include "tests/support/program.h"
 #include "tests/support/scratch_folder.h"
 
@@ -97,9 +98,23 @@ TEST_F(OtherTorch, CostsOfOneAreNotForStepsOfTheOther) {
                ": capture the step again");
 }
 
+TEST_F(OtherTorch, KnownCostsOfItAreRefused) {
+  const std::string step = stepOf(own_);
+  expectYes("profile " + step + " -fq -o " + at("costs.json"));
+  std::string text = readText(at("costs.json"));
+  const size_t place = text.find("\"" + own_ + "\"");
+  ASSERT_NE(place, std::string::npos) << text.substr(0, 400);
+  text.replace(place + 1, own_.size(), other_);
+  std::ofstream(at("known.json")) << text;
+  expectNo("profile " + step + " --known " + at("known.json") + " -fq -o " + at("more.json"), 3,
+           " by torch " + other_ + ", this is ");
+}
+
 TEST_F(OtherTorch, AnUnknownOneIsRefused) {
-  expectNo("plan " + stepOf("2.9.0") + " --budget 1GiB -o " + at("plan.json"), 3,
-           "found torch '2.9.0', expected 2.11.0 or 2.15.0");
+  const std::string step = stepOf("2.9.0");
+  const std::string why = step + ": found torch '2.9.0', expected " + planner::supportedTorches();
+  expectNo("plan " + step + " --budget 1GiB -o " + at("plan.json"), 3, why);
+  expectNo("sweep " + step, 3, why);
 }
 
 }  // namespace
