@@ -350,7 +350,7 @@ VerbResult runProfile(const ProfileFlags& flags) {
     ir::Expected<bool> hasAll = hasDevices(target->device, graph->ranks());
     if (!hasAll) return hasAll.takeError();
     if (*hasAll) return runRanks(graph->ranks());
-    remark("this host has fewer devices than ranks: what lies between them is not measured", flags);
+    remark("this host has fewer devices than ranks: the link between them is the profile's", flags);
   }
   seeOwnGpu(*rank);
   RankMeeting meeting(*rank);
